@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#ifndef BOWLINE_BASE_ARENA_H
+#define BOWLINE_BASE_ARENA_H
+
+/*
+ * A bump arena with a cap: allocations are freed all at once. It may start in
+ * memory that the owner provides (a call's own slab), so that a small call
+ * allocates nothing. One user at a time; no locks.
+ *
+ * Invariant: once an allocation failed, `failed` stays set until reset, so that
+ * the owner of a half-built message can tell at the end.
+ */
+
+#include <bowline/context.h>
+#include <stdarg.h>
+
+struct bow__block;
+struct bow__arena_chunk;
+
+struct bow__arena {
+    struct bow_context *context;
+    uint8_t *next;                   /* first free byte of the current chunk */
+    uint8_t *end;
+    struct bow__arena_chunk *chunks; /* newest first; not the owner's first memory */
+    struct bow__arena_block *blocks; /* adopted blocks, released on reset */
+    uint8_t *first;                  /* the owner's memory, or NULL */
+    size_t first_size;
+    size_t used;                     /* bytes of chunks and adopted blocks */
+    size_t max_bytes;                /* cap on `used` */
+    bool failed;
+};
+
+/** Start in `first` (may be NULL with 0); further chunks come from `context` up to `max_bytes`. */
+void bow__arena_init(struct bow__arena *arena, struct bow_context *context, void *first,
+                     size_t first_size, size_t max_bytes);
+
+/** Free all but the owner's first memory and start anew; clears `failed`. */
+void bow__arena_reset(struct bow__arena *arena);
+
+/** Free all. The arena is zeroed memory afterwards. */
+void bow__arena_fini(struct bow__arena *arena);
+
+/** `size` bytes aligned to 16, not zeroed; NULL sets `failed`. Size 0 gives a valid pointer. */
+void *bow__arena_alloc(struct bow__arena *arena, size_t size);
+
+/** `size` bytes without alignment (strings); NULL sets `failed`. */
+void *bow__arena_alloc_bytes(struct bow__arena *arena, size_t size);
+
+/** Copy `len` bytes and add a NUL. */
+char *bow__arena_dup(struct bow__arena *arena, const void *bytes, size_t len);
+
+/** printf into the arena; NULL sets `failed`. */
+char *bow__arena_vprintf(struct bow__arena *arena, const char *format, va_list args)
+    BOW_PRINTF(2, 0);
+
+/**
+ * Keep `block` until reset: the arena takes the caller's reference and counts the
+ * block's size against the cap. Returns 0, or -ENOMEM (cap or allocation; `failed` set,
+ * the reference stays the caller's).
+ */
+int bow__arena_adopt(struct bow__arena *arena, struct bow__block *block);
+
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#ifndef BOWLINE_BASE_BLOCK_H
+#define BOWLINE_BASE_BLOCK_H
+
+/*
+ * A counted block of bytes: a message of its own, a chunk of output, a shared
+ * piece of a pipeline's bytes. Counts are atomic (relaxed up, release/acquire
+ * down), for blocks cross threads.
+ */
+
+#include <bowline/context.h>
+#include <stdatomic.h>
+
+struct bow__block {
+    struct bow_context *context;
+    atomic_uint refs;
+    size_t cap;              /* bytes in data[] */
+    struct bow__block *next; /* for the list its one owner keeps it in (pools, queues) */
+    _Alignas(16) uint8_t data[];
+};
+
+/** One reference, `cap` bytes not zeroed; NULL out of memory or above the ceiling. */
+struct bow__block *bow__block_new(struct bow_context *context, size_t cap);
+
+struct bow__block *bow__block_ref(struct bow__block *block);
+
+/** NULL is allowed. Returns NULL. */
+struct bow__block *bow__block_unref(struct bow__block *block);
+
+/**
+ * Make `*block` hold `cap` bytes, keeping its content; the caller holds the only
+ * reference. Returns 0 or -ENOMEM (the block is unchanged).
+ */
+int bow__block_grow(struct bow__block **block, size_t cap);
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#ifndef BOWLINE_BASE_HEAP_H
+#define BOWLINE_BASE_HEAP_H
+
+/*
+ * An intrusive pairing heap ordered by (key, seq): inserting never allocates and
+ * is O(1), removing any node is O(log n) amortised. Nodes belong to their owner.
+ * A node that is in no heap has `prev` NULL.
+ */
+
+#include <bowline/visibility.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct bow__heap_node {
+    struct bow__heap_node *child;
+    struct bow__heap_node *next; /* younger sibling */
+    struct bow__heap_node *prev; /* older sibling, or the parent of a first child; self at the root */
+    uint64_t key;
+    uint64_t seq; /* equal keys leave in the order of insertion */
+};
+
+struct bow__heap {
+    struct bow__heap_node *root;
+    uint64_t next_seq;
+    size_t n_nodes;
+};
+
+void bow__heap_init(struct bow__heap *heap);
+void bow__heap_insert(struct bow__heap *heap, struct bow__heap_node *node, uint64_t key);
+void bow__heap_remove(struct bow__heap *heap, struct bow__heap_node *node);
+static inline struct bow__heap_node *bow__heap_min(const struct bow__heap *heap)
+{
+    return heap->root;
+}
+static inline bool bow__heap_node_is_in(const struct bow__heap_node *node)
+{
+    return node->prev != (struct bow__heap_node *)0;
+}
+
+#endif

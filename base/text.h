@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#ifndef BOWLINE_BASE_TEXT_H
+#define BOWLINE_BASE_TEXT_H
+
+/*
+ * A short text in place: error messages are built in it without allocation, and
+ * cut with "..." when they are too long. Bytes of a peer are escaped.
+ */
+
+#include <bowline/slice.h>
+#include <bowline/visibility.h>
+
+#define BOW__TEXT_BYTES 512
+
+struct bow__text {
+    size_t len; /* without the NUL */
+    char bytes[BOW__TEXT_BYTES];
+};
+
+void bow__text_clear(struct bow__text *text);
+void bow__text_printf(struct bow__text *text, const char *format, ...) BOW_PRINTF(2, 3); /* appends */
+/** Append at most `max` of a peer's bytes: printable ASCII as it is, the rest as \\xNN. */
+void bow__text_escape(struct bow__text *text, struct bow_slice bytes, size_t max);
+/** Append the name and the description of errno `err` (positive or negative): "ECONNREFUSED (Connection refused)". */
+void bow__text_errno(struct bow__text *text, int err);
+
+#endif

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#ifndef BOWLINE_SERVICE_H
+#define BOWLINE_SERVICE_H
+
+/*
+ * The constant tables that protoc-gen-bowline emits, one struct bow_service a
+ * service, and the untyped calls that its typed wrappers stand on. Programs use
+ * the generated functions; these are for generators and generic tools.
+ *
+ * Invariant: everything here is const and static: registering a service copies nothing of it.
+ */
+
+#include <bowline/visibility.h>
+#include <protobuf-c/protobuf-c.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct bow_call;
+
+/** The version of these tables. Generated files refuse to compile against another. */
+#define BOW_SERVICE_ABI 1
+
+/**
+ * Calls the handler of one method out of the user's handlers struct. Returns false when
+ * that member is NULL: the call is then still the caller's.
+ */
+typedef bool (*bow_method_invoke_fn)(struct bow_call *call, const void *request,
+                                     const void *handlers, void *user);
+
+enum bow_method_flags {
+    BOW_METHOD_CLIENT_STREAMING = 1,
+    BOW_METHOD_SERVER_STREAMING = 2,
+    BOW_METHOD_IDEMPOTENT = 4,
+    BOW_METHOD_NO_SIDE_EFFECTS = 8,
+    BOW_METHOD_DEPRECATED = 16,
+};
+
+struct bow_method {
+    const char *path; /* "/package.Service/Method", as on the wire */
+    const char *name; /* points at "Method" in `path` */
+    const ProtobufCMessageDescriptor *input;
+    const ProtobufCMessageDescriptor *output;
+    bow_method_invoke_fn invoke; /* NULL for a streaming method */
+    uint32_t flags;              /* BOW_METHOD_ bits */
+};
+
+/** One .proto file's FileDescriptorProto without source info, and the files it imports. */
+struct bow_file {
+    const char *name; /* as given to protoc: "dir/name.proto" */
+    const uint8_t *bytes;
+    size_t n_bytes;
+    const struct bow_file *const *imports; /* those with a symbol; NULL when there are none */
+    size_t n_imports;
+};
+
+/** What a protobuf-c descriptor does not say of a field; sorted by number, as there. */
+struct bow_field_info {
+    uint32_t number;
+    uint32_t flags;        /* BOW_FIELD_ bits */
+    const char *json_name;
+    int32_t oneof_index;   /* -1: in none (a proto3 optional is in none) */
+};
+
+enum bow_field_flags {
+    BOW_FIELD_MAP = 1,
+    BOW_FIELD_PROTO3_OPTIONAL = 2,
+};
+
+struct bow_message_info {
+    const char *full_name;
+    const ProtobufCMessageDescriptor *descriptor;
+    const struct bow_field_info *fields;
+    size_t n_fields;
+};
+
+struct bow_service {
+    uint32_t abi;     /* BOW_SERVICE_ABI */
+    const char *name; /* "package.Service" */
+    const struct bow_method *methods;
+    uint32_t n_methods;
+    uint64_t hash;        /* over all that the handlers struct depends on */
+    size_t handlers_size; /* sizeof the generated handlers struct in the .c */
+    const struct bow_file *file;
+};
+
+#ifdef __cplusplus
+}
+#endif
+#endif
