@@ -19,14 +19,14 @@ struct bow__arena_chunk;
 
 struct bow__arena {
     struct bow_context *context;
-    uint8_t *next;                   /* first free byte of the current chunk */
+    uint8_t *next; /* first free byte of the current chunk */
     uint8_t *end;
     struct bow__arena_chunk *chunks; /* newest first; not the owner's first memory */
     struct bow__arena_block *blocks; /* adopted blocks, released on reset */
     uint8_t *first;                  /* the owner's memory, or NULL */
     size_t first_size;
-    size_t used;                     /* bytes of chunks and adopted blocks */
-    size_t max_bytes;                /* cap on `used` */
+    size_t used;      /* bytes of chunks and adopted blocks */
+    size_t max_bytes; /* cap on `used` */
     bool failed;
 };
 

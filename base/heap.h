@@ -16,7 +16,8 @@
 struct bow__heap_node {
     struct bow__heap_node *child;
     struct bow__heap_node *next; /* younger sibling */
-    struct bow__heap_node *prev; /* older sibling, or the parent of a first child; self at the root */
+    struct bow__heap_node
+        *prev; /* older sibling, or the parent of a first child; self at the root */
     uint64_t key;
     uint64_t seq; /* equal keys leave in the order of insertion */
 };

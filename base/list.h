@@ -15,7 +15,8 @@ struct bow__link {
     struct bow__link *prev;
 };
 
-#define BOW__CONTAINER(pointer, type, member) ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
+#define BOW__CONTAINER(pointer, type, member)                                                      \
+    ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
 
 static inline void bow__list_init(struct bow__link *link)
 {

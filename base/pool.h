@@ -22,7 +22,7 @@ struct bow__pool {
 
 void bow__pool_init(struct bow__pool *pool, struct bow_context *context, size_t max_idle);
 void bow__pool_fini(struct bow__pool *pool);
-struct bow__block *bow__pool_get(struct bow__pool *pool); /* NULL: out of memory */
+struct bow__block *bow__pool_get(struct bow__pool *pool);             /* NULL: out of memory */
 void bow__pool_put(struct bow__pool *pool, struct bow__block *block); /* takes the only reference */
 void bow__pool_trim(struct bow__pool *pool);
 

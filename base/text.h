@@ -18,10 +18,12 @@ struct bow__text {
 };
 
 void bow__text_clear(struct bow__text *text);
-void bow__text_printf(struct bow__text *text, const char *format, ...) BOW_PRINTF(2, 3); /* appends */
+void bow__text_printf(struct bow__text *text, const char *format, ...)
+    BOW_PRINTF(2, 3); /* appends */
 /** Append at most `max` of a peer's bytes: printable ASCII as it is, the rest as \\xNN. */
 void bow__text_escape(struct bow__text *text, struct bow_slice bytes, size_t max);
-/** Append the name and the description of errno `err` (positive or negative): "ECONNREFUSED (Connection refused)". */
+/** Append the name and the description of errno `err` (positive or negative): "ECONNREFUSED
+ * (Connection refused)". */
 void bow__text_errno(struct bow__text *text, int err);
 
 #endif

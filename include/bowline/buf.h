@@ -43,7 +43,8 @@ static inline struct bow_buf bow_buf_borrow(const void *data, size_t len)
 BOW_EXPORT BOW_MUST_USE int bow_buf_share(struct bow_context *context, const struct bow_buf *buf,
                                           struct bow_buf *ret_shared);
 
-/** Drop the reference of a counted buf and make it empty; nothing on a borrowed one. Thread: any. */
+/** Drop the reference of a counted buf and make it empty; nothing on a borrowed one. Thread: any.
+ */
 BOW_EXPORT void bow_buf_unref(struct bow_buf *buf);
 
 #ifdef __cplusplus

@@ -61,7 +61,7 @@ struct bow_context_options {
     size_t max_bytes;                      /* ceiling of all allocations; 0: none */
     bow_log_fn log;                        /* NULL: nothing is logged */
     void *log_user;
-    enum bow_log_level log_level;          /* the most detailed level that reaches `log` */
+    enum bow_log_level log_level; /* the most detailed level that reaches `log` */
 };
 
 #define BOW_CONTEXT_OPTIONS_INIT                                                                   \

@@ -8,7 +8,8 @@
  * comment names it.
  */
 
-/** Bytes of one message, compressed or not. Answers a length that claims gigabytes. Option: max_message_bytes. */
+/** Bytes of one message, compressed or not. Answers a length that claims gigabytes. Option:
+ * max_message_bytes. */
 #define BOW_LIMIT_MESSAGE_BYTES ((size_t)4 << 20)
 
 /** Bytes of one request or status header block. Answers header bombs. */
@@ -23,7 +24,8 @@
 /** Paths that one connection may bind to numbers. Answers tables grown by invented methods. */
 #define BOW_LIMIT_BOUND_METHODS 64u
 
-/** Arena bytes of one call: 64 × the message's size + 64 KiB, and never more than this. Answers amplification while decoding. */
+/** Arena bytes of one call: 64 × the message's size + 64 KiB, and never more than this. Answers
+ * amplification while decoding. */
 #define BOW_LIMIT_CALL_ARENA_BYTES ((size_t)64 << 20)
 
 /** Levels of nested messages. Answers exhaustion of the stack. */
@@ -32,7 +34,8 @@
 /** Bytes of one status message that we send or keep. */
 #define BOW_LIMIT_STATUS_MESSAGE_BYTES ((size_t)4 << 10)
 
-/** CANCEL frames (or RST_STREAM) per second and connection. Answers rapid reset (CVE-2023-44487). */
+/** CANCEL frames (or RST_STREAM) per second and connection. Answers rapid reset (CVE-2023-44487).
+ */
 #define BOW_LIMIT_CANCELS_PER_SECOND 1000u
 
 /** PING frames per second and connection. Answers a ping flood. */
@@ -44,13 +47,15 @@
 /** Frames of types 128–255 and empty frames per second and connection. Answers busy-work floods. */
 #define BOW_LIMIT_EMPTY_FRAMES_PER_SECOND 10000u
 
-/** Output that a connection queues for control frames before it stops reading. Answers a peer that asks and never reads. */
+/** Output that a connection queues for control frames before it stops reading. Answers a peer that
+ * asks and never reads. */
 #define BOW_LIMIT_CONTROL_BYTES ((size_t)64 << 10)
 
 /** Connections of one server. Option: max_connections. */
 #define BOW_LIMIT_CONNECTIONS 10000u
 
-/** Time from accept to the first frame. Answers silent and slow openers. Option: first_frame_timeout_ns. */
+/** Time from accept to the first frame. Answers silent and slow openers. Option:
+ * first_frame_timeout_ns. */
 #define BOW_LIMIT_FIRST_FRAME_NS (UINT64_C(10) * 1000000000u)
 
 /** Calls that a client queues while it has no connection. Option: max_queued_calls. */

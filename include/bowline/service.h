@@ -61,9 +61,9 @@ struct bow_file {
 /** What a protobuf-c descriptor does not say of a field; sorted by number, as there. */
 struct bow_field_info {
     uint32_t number;
-    uint32_t flags;        /* BOW_FIELD_ bits */
+    uint32_t flags; /* BOW_FIELD_ bits */
     const char *json_name;
-    int32_t oneof_index;   /* -1: in none (a proto3 optional is in none) */
+    int32_t oneof_index; /* -1: in none (a proto3 optional is in none) */
 };
 
 enum bow_field_flags {

@@ -41,7 +41,8 @@ struct bow_status {
     const char *message;      /* UTF-8, never NULL; "" when there is none */
     struct bow_slice details; /* a serialized google.rpc.Status, or empty */
     bool not_processed;       /* certainly no handler ran: the call may be sent again */
-    uint64_t retry_after_ns;  /* the peer asks to wait that long before another try; 0: says nothing */
+    uint64_t
+        retry_after_ns; /* the peer asks to wait that long before another try; 0: says nothing */
 };
 
 #define BOW_STATUS_OK_INIT                                                                         \
@@ -49,7 +50,8 @@ struct bow_status {
         BOW_OK, "", {NULL, 0}, false, 0                                                            \
     }
 
-/** The code's name as gRPC writes it ("DEADLINE_EXCEEDED"); "UNKNOWN_CODE" for a number that is none. Thread: any. */
+/** The code's name as gRPC writes it ("DEADLINE_EXCEEDED"); "UNKNOWN_CODE" for a number that is
+ * none. Thread: any. */
 BOW_EXPORT const char *bow_code_name(enum bow_code code);
 
 #ifdef __cplusplus

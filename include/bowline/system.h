@@ -50,7 +50,8 @@ struct bow_poller_ops {
     int (*add)(struct bow_poller *poller, int fd, uint32_t events, void *data);
     int (*modify)(struct bow_poller *poller, int fd, uint32_t events, void *data);
     int (*remove)(struct bow_poller *poller, int fd);
-    /** Wait at most `timeout_ns` (0: poll, BOW_NEVER: for ever); returns how many of `max`. -EINTR on a signal. */
+    /** Wait at most `timeout_ns` (0: poll, BOW_NEVER: for ever); returns how many of `max`. -EINTR
+     * on a signal. */
     int (*wait)(struct bow_poller *poller, struct bow_poll_event *events, int max,
                 uint64_t timeout_ns);
     /** One descriptor that is readable when wait(0) would return events, or -ENOTSUP. */

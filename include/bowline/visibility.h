@@ -10,11 +10,11 @@
 #if defined(__GNUC__) || defined(__clang__)
 #define BOW_EXPORT __attribute__((visibility("default")))
 #define BOW_MUST_USE __attribute__((warn_unused_result))
-#define BOW_PRINTF(format, first) __attribute__((format(printf, format, first)))
+#define BOW_PRINTF(format_at, first_at) __attribute__((__format__(__printf__, format_at, first_at)))
 #else
 #define BOW_EXPORT
 #define BOW_MUST_USE
-#define BOW_PRINTF(format, first)
+#define BOW_PRINTF(format_at, first_at)
 #endif
 
 #endif
