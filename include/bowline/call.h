@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#ifndef BOWLINE_CALL_H
+#define BOWLINE_CALL_H
+
+/*
+ * A call as the server's handler sees it.
+ *
+ *     handler entered ──► reply or fail, exactly once ──► the call is gone
+ *            │                   ▲
+ *            └── kept, answered later, from any thread
+ *
+ * The call and its request belong to the handler from entry until it replies or
+ * fails: also when the peer cancelled or the deadline passed meanwhile (the
+ * reply is then dropped and says so). The call's memory has one user at a time:
+ * whoever holds the call. A handler that never answers keeps the call in the
+ * gauge `calls_unanswered` of <bowline/metrics.h>; its peer gets
+ * DEADLINE_EXCEEDED in time all the same.
+ */
+
+#include <bowline/status.h>
+#include <protobuf-c/protobuf-c.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct bow_call;
+struct bow_loop;
+
+/**
+ * Answer with OK and `reply`, which is encoded before this returns.
+ *
+ * Thread:  any; the call is the caller's until then
+ * Owns:    takes `call`, also on failure; borrows `reply`
+ * Returns: 0; -ECANCELED when the peer cancelled, the deadline passed or the
+ *          connection was lost, and the reply was dropped; -EINVAL when `reply`
+ *          is not of the method's type or cannot be encoded (the peer gets
+ *          INTERNAL that says why); -ENOMEM when memory ran out (the peer gets
+ *          RESOURCE_EXHAUSTED)
+ */
+BOW_EXPORT int bow_call_reply(struct bow_call *call, const ProtobufCMessage *reply);
+
+/**
+ * Answer with an error. `code` BOW_OK is sent as INTERNAL: an answer of a
+ * unary call needs a message.
+ *
+ * Thread:  any
+ * Owns:    takes `call`
+ * Returns: 0, or -ECANCELED as bow_call_reply()
+ */
+BOW_EXPORT int bow_call_fail(struct bow_call *call, enum bow_code code, const char *format, ...)
+    BOW_PRINTF(3, 4);
+
+/** The same with a whole status (details, retry_after). Borrows `status`. */
+BOW_EXPORT int bow_call_fail_status(struct bow_call *call, const struct bow_status *status);
+
+/**
+ * Memory of the call, aligned to 16, not zeroed; it lives until the call is answered.
+ *
+ * Thread:  any; the call is the caller's
+ * Returns: NULL when the call's cap or the context's ceiling is reached: any
+ *          later reply then becomes RESOURCE_EXHAUSTED that names the cap, so
+ *          a handler need not check before it replies
+ */
+BOW_EXPORT void *bow_call_alloc(struct bow_call *call, size_t size);
+
+/** printf into the call's memory. Returns NULL as bow_call_alloc(). */
+BOW_EXPORT char *bow_call_printf(struct bow_call *call, const char *format, ...) BOW_PRINTF(2, 3);
+
+/** Copy a text into the call's memory. Returns NULL as bow_call_alloc(). */
+BOW_EXPORT char *bow_call_strdup(struct bow_call *call, const char *text);
+
+/** "/package.Service/Method". Lives as long as the call. Thread: any. */
+BOW_EXPORT const char *bow_call_path(const struct bow_call *call);
+
+/** The peer's address as text ("127.0.0.1:40312", "unix:"). Lives as long as the call. Thread: any.
+ */
+BOW_EXPORT const char *bow_call_peer(const struct bow_call *call);
+
+/** When the call's deadline passes, on the clock of bow_loop_now(); BOW_NEVER for none. Thread:
+ * any. */
+BOW_EXPORT uint64_t bow_call_deadline(const struct bow_call *call);
+
+/** Whether nobody waits for the answer any more: cancelled, expired or lost. Thread: any. */
+BOW_EXPORT bool bow_call_is_cancelled(const struct bow_call *call);
+
+/** The loop of the call's connection. Thread: any. */
+BOW_EXPORT struct bow_loop *bow_call_loop(const struct bow_call *call);
+
+typedef void (*bow_call_cancel_fn)(struct bow_call *call, enum bow_code why, void *user);
+
+/**
+ * Be told once when nobody waits for the answer any more: BOW_CANCELLED,
+ * BOW_DEADLINE_EXCEEDED or BOW_UNAVAILABLE (connection lost). The call still
+ * has to be answered. `fn` runs on the call's loop, never inside this function, also when
+ * the call had been cancelled before.
+ *
+ * Thread:  loop
+ */
+BOW_EXPORT void bow_call_on_cancel(struct bow_call *call, bow_call_cancel_fn fn, void *user);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#ifndef BOWLINE_CLIENT_H
+#define BOWLINE_CLIENT_H
+
+/*
+ * A client: a target, its connections, and the calls over them. It connects when
+ * the first call needs it, reconnects with back-off when the connection is lost,
+ * and never gives up.
+ *
+ * Three ways to bind one (options.loop, options.group, or neither):
+ *   loop    one connection on that loop; callbacks run there
+ *   group   a connection for each loop in use; a call begun on one of the loops
+ *           runs and completes there, one begun elsewhere on a loop chosen for
+ *           the calling thread
+ *   neither the client is confined to the thread that created it and drives a
+ *           loop of its own inside blocking calls (other threads get -EINVAL)
+ *
+ * Targets: HOST:PORT, [v6]:PORT, unix:PATH, unix-abstract:NAME; with "grpc:" in
+ * front the client speaks gRPC over HTTP/2 instead of Bowline's own protocol.
+ *
+ *     struct bow_client_options options = BOW_CLIENT_OPTIONS_INIT;
+ *     struct bow_client *client;
+ *     options.target = "127.0.0.1:50051";
+ *     int rc = bow_client_new(&options, &client);
+ */
+
+#include <bowline/result.h>
+#include <bowline/service.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct bow_client;
+struct bow_context;
+struct bow_group;
+struct bow_loop;
+
+struct bow_client_options {
+    size_t size;                 /* sizeof this struct, set by the INIT */
+    struct bow_context *context; /* NULL: a default one of the client's own; shared */
+    const char *target;          /* copied */
+    struct bow_loop *loop;       /* kept; at most one of loop and group */
+    struct bow_group *group;     /* kept */
+    bool plaintext;              /* allow plaintext to more than loopback and Unix sockets */
+    uint64_t default_timeout_ns; /* of a call that names none; 0: 30 s */
+    uint64_t connect_timeout_ns; /* of one attempt, name resolution included; 0: 20 s */
+    uint64_t backoff_min_ns;     /* first pause after a failed attempt; 0: 100 ms */
+    uint64_t backoff_max_ns;     /* 0: 30 s; pauses grow × 1.6 with ± 20 % jitter */
+    uint64_t
+        heartbeat_ns; /* ping after that long without a byte received; 0: 20 s; BOW_NEVER: none */
+    uint64_t heartbeat_timeout_ns; /* 0: 10 s */
+    size_t max_message_bytes;      /* of a reply; 0: BOW_LIMIT_MESSAGE_BYTES */
+    uint32_t
+        max_queued_calls; /* while not connected or out of streams; 0: BOW_LIMIT_QUEUED_CALLS */
+};
+
+#define BOW_CLIENT_OPTIONS_INIT                                                                    \
+    {                                                                                              \
+        sizeof(struct bow_client_options), NULL, NULL, NULL, NULL, false, 0, 0, 0, 0, 0, 0, 0, 0   \
+    }
+
+/** Options of one call; NULL where they are passed means the defaults. */
+struct bow_call_options {
+    size_t size;             /* sizeof this struct, set by the INIT */
+    uint64_t timeout_ns;     /* 0: the client's default; BOW_NEVER: none */
+    struct bow_call *parent; /* the call being served: the smaller deadline counts, and its end
+                                cancels this one */
+};
+
+#define BOW_CALL_OPTIONS_INIT                                                                      \
+    {                                                                                              \
+        sizeof(struct bow_call_options), 0, NULL                                                   \
+    }
+
+/**
+ * Make a client. Nothing is resolved or connected yet; the target's form is checked.
+ *
+ * Thread:  any
+ * Owns:    gives `*ret_client`; free with bow_client_free()
+ * Returns: 0; -ENOMEM; -EINVAL for a target that cannot be parsed, "grpc:" in a build
+ *          without HTTP/2, or both a loop and a group
+ */
+BOW_EXPORT BOW_MUST_USE int bow_client_new(const struct bow_client_options *options,
+                                           struct bow_client **ret_client);
+
+/**
+ * Close the client: its calls complete with CANCELLED, then it is freed. Off
+ * its loops this waits until all callbacks have run; on one of them it returns
+ * at once and the rest happens in later turns. Allowed in a completion callback. NULL is allowed.
+ *
+ * Thread:  any; the creating thread when confined
+ */
+BOW_EXPORT void bow_client_free(struct bow_client *client);
+
+/**
+ * Call and wait. Fills `*ret_result` (which must be empty) in every case.
+ *
+ * Thread:  any but the client's loops, where the status is FAILED_PRECONDITION
+ *          (-EDEADLK) naming the callback form; the creating thread when confined
+ * Owns:    borrows `request`; the caller finishes `*ret_result` with bow_result_fini()
+ * Returns: the reply, which lives in `*ret_result`; NULL when the status is not OK
+ */
+BOW_EXPORT const ProtobufCMessage *bow_client_call(struct bow_client *client,
+                                                   const struct bow_method *method,
+                                                   const ProtobufCMessage *request,
+                                                   const struct bow_call_options *options,
+                                                   struct bow_result *ret_result);
+
+/** Any function; cast back to its own type before it is called. */
+typedef void (*bow_any_fn)(void);
+
+/** Completion of an untyped call: `fn` and `user` are what bow_client_start() was given. */
+typedef void (*bow_client_done_fn)(struct bow_result *result, bow_any_fn fn, void *user);
+
+/**
+ * Call; `done` runs exactly once, later, on the client's loop. `request` is
+ * encoded before this returns. `*ret_id` (may be NULL) names the call for bow_client_cancel().
+ *
+ * Thread:  any; the creating thread when confined
+ * Owns:    borrows `request`; `done` borrows its result
+ * Returns: 0; -EINVAL (request not of the method's type or not encodable, wrong thread,
+ *          a streaming method); -ENOMEM; -EAGAIN when max_queued_calls wait already;
+ *          -ESHUTDOWN once the client is being freed. No callback will come then.
+ */
+BOW_EXPORT BOW_MUST_USE int
+bow_client_start(struct bow_client *client, const struct bow_method *method,
+                 const ProtobufCMessage *request, const struct bow_call_options *options,
+                 bow_client_done_fn done, bow_any_fn fn, void *user, uint64_t *ret_id);
+
+/**
+ * Cancel a call: unless it has completed, it completes with CANCELLED through its callback, later.
+ * Idempotent; ids are never reused, so an ended call's id is harmless.
+ *
+ * Thread:  any
+ */
+BOW_EXPORT void bow_client_cancel(struct bow_client *client, uint64_t id);
+
+/** Drive a confined client's loop for at most `timeout_ns`, so that callbacks run. Thread: the
+ * creating one. Returns: 0 or -EINVAL. */
+BOW_EXPORT int bow_client_poll(struct bow_client *client, uint64_t timeout_ns);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

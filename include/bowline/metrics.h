@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#ifndef BOWLINE_METRICS_H
+#define BOWLINE_METRICS_H
+
+/*
+ * Counters of a server or client. Each loop counts in memory of its own without
+ * locks or shared cache lines; a tail task of the loop publishes them at most every
+ * 10 ms, and reading adds up what was published. Counters only grow; gauges say so.
+ */
+
+#include <bowline/status.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define BOW_N_CODES 17
+
+struct bow_client;
+struct bow_server;
+
+/** What one method's calls came to. Path "*" stands for all unknown methods together. */
+struct bow_method_metrics {
+    const char *path;
+    uint64_t started;
+    uint64_t ended[BOW_N_CODES]; /* by status code */
+    uint64_t bytes_in;           /* message bytes */
+    uint64_t bytes_out;
+    uint64_t total_ns; /* sum of times from start to end */
+};
+
+struct bow_metrics {
+    size_t size; /* sizeof this struct, set by the INIT */
+    uint64_t connections_opened;
+    uint64_t connections_closed;
+    uint64_t connections_refused; /* over max_connections */
+    uint64_t bytes_received;
+    uint64_t bytes_sent;
+    uint64_t calls_started;
+    uint64_t calls_ended;
+    uint64_t calls_unanswered;    /* gauge: held by handlers though nobody waits any more */
+    uint64_t calls_expired_unrun; /* deadline passed before a handler ran */
+    uint64_t bad_prefaces;        /* first bytes of no protocol we speak */
+    uint64_t protocol_errors;     /* connections ended for breaking the protocol */
+    uint64_t undecodable_messages;
+    uint64_t unknown_methods;
+    uint64_t heartbeats_sent;
+    uint64_t heartbeats_lost; /* connections ended because no byte came in time */
+    uint64_t first_frame_timeouts;
+    uint64_t connects_failed; /* client */
+    uint64_t reconnects;      /* client */
+};
+
+#define BOW_METRICS_INIT                                                                           \
+    {                                                                                              \
+        sizeof(struct bow_metrics), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0           \
+    }
+
+/** Add up what the loops published. `metrics->size` must be set. Returns: 0, or -EINVAL. Thread:
+ * any. */
+BOW_EXPORT int bow_server_metrics(const struct bow_server *server, struct bow_metrics *metrics);
+BOW_EXPORT int bow_client_metrics(const struct bow_client *client, struct bow_metrics *metrics);
+
+typedef void (*bow_method_metrics_fn)(const struct bow_method_metrics *metrics, void *user);
+
+/** Visit every method of `server` (also those without calls). Thread: any. */
+BOW_EXPORT void bow_server_each_method(const struct bow_server *server, bow_method_metrics_fn fn,
+                                       void *user);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

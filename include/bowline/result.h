@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#ifndef BOWLINE_RESULT_H
+#define BOWLINE_RESULT_H
+
+/*
+ * What came back from a remote call: its status, its reply, and the memory both
+ * live in.
+ *
+ *     blocking call     the caller's result is filled; bow_result_fini() when done with it
+ *     callback          the result is borrowed until the callback returns;
+ *                       bow_result_move() keeps it longer
+ *
+ * Invariant: `reply` is not NULL exactly when `status.code` is BOW_OK.
+ */
+
+#include <bowline/status.h>
+#include <protobuf-c/protobuf-c.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct bow_result_memory; /* private */
+
+struct bow_result {
+    struct bow_status status;         /* public, read-only */
+    const ProtobufCMessage *reply;    /* public, read-only */
+    struct bow_result_memory *memory; /* private */
+};
+
+#define BOW_RESULT_INIT                                                                            \
+    {                                                                                              \
+        BOW_STATUS_OK_INIT, NULL, NULL                                                             \
+    }
+
+/** Free the reply and the status's texts; `result` is BOW_RESULT_INIT again. Thread: any. */
+BOW_EXPORT void bow_result_fini(struct bow_result *result);
+
+/** Move what `from` holds into `to` (which must be empty); `from` keeps nothing. Thread: any. */
+BOW_EXPORT void bow_result_move(struct bow_result *to, struct bow_result *from);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

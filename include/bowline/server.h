@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#ifndef BOWLINE_SERVER_H
+#define BOWLINE_SERVER_H
+
+/*
+ * A server: listeners, the services behind them, and the loops their connections
+ * live on. One port speaks Bowline's own protocol and gRPC; the first bytes of a
+ * connection tell which.
+ *
+ *     new ──► add services ──► run  (start, wait for SIGTERM or SIGINT, drain)  ──► free
+ *                        └──► start ──► stop, from any thread ──► join ──► free
+ */
+
+#include <bowline/service.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct bow_context;
+struct bow_group;
+struct bow_loop;
+struct bow_server;
+
+struct bow_server_options {
+    size_t size;                 /* sizeof this struct, set by the INIT */
+    struct bow_context *context; /* NULL: a default one of the server's own; shared */
+    const char *listen;    /* "HOST:PORT", "*:PORT", "[v6]:PORT", "unix:PATH", "unix-abstract:NAME";
+                              copied; several separated by commas */
+    struct bow_loop *loop; /* kept: the one loop for everything; NULL: a loop of the server's own */
+    struct bow_group *group; /* kept: workers of the user's own making */
+    uint32_t workers; /* threads for connections; 0: one loop on the thread of bow_server_run() */
+    bool plaintext;   /* allow plaintext on more than loopback and Unix sockets */
+    uint64_t
+        max_deadline_ns; /* of a call whose client sends none, and the cap of all others; 0: 60 s */
+    uint64_t lame_duck_ns; /* between stop and GOAWAY; default 0 */
+    uint64_t grace_ns;     /* between GOAWAY and close for calls in flight; 0: 10 s */
+    uint64_t
+        heartbeat_ns; /* ping after that long without a byte received; 0: 60 s; BOW_NEVER: none */
+    uint64_t heartbeat_timeout_ns;   /* 0: 20 s */
+    uint64_t first_frame_timeout_ns; /* 0: BOW_LIMIT_FIRST_FRAME_NS */
+    size_t max_message_bytes;        /* of a request; 0: BOW_LIMIT_MESSAGE_BYTES */
+    uint32_t max_calls;              /* in flight per connection; 0: BOW_LIMIT_CALLS_IN_FLIGHT */
+    uint32_t max_connections;        /* 0: BOW_LIMIT_CONNECTIONS */
+    int backlog;                     /* 0: SOMAXCONN */
+};
+
+#define BOW_SERVER_OPTIONS_INIT                                                                    \
+    {                                                                                              \
+        sizeof(struct bow_server_options), NULL, NULL, NULL, NULL, 0, false, 0, 0, 0, 0, 0, 0, 0,  \
+            0, 0, 0                                                                                \
+    }
+
+/**
+ * Make a server. Nothing is bound yet.
+ *
+ * Thread:  any
+ * Owns:    gives `*ret_server`; free with bow_server_free()
+ * Returns: 0; -ENOMEM; -EINVAL for contradicting options or an unknown size
+ */
+BOW_EXPORT BOW_MUST_USE int bow_server_new(const struct bow_server_options *options,
+                                           struct bow_server **ret_server);
+
+/**
+ * Add a service; generated code calls this from pkg__service__serve(). Before start only.
+ *
+ * Thread:  any, not concurrently
+ * Owns:    keeps `service`, `handlers` is copied, keeps `user`
+ * Returns: 0; -ENOMEM; -EBUSY after start; -EEXIST when the service is there already;
+ *          -EINVAL when size or hash do not match `service`: the header and the
+ *          source that were generated are not from the same .proto
+ */
+BOW_EXPORT BOW_MUST_USE int bow_server_add_service(struct bow_server *server,
+                                                   const struct bow_service *service,
+                                                   const void *handlers, size_t handlers_size,
+                                                   uint64_t hash, void *user);
+
+/**
+ * Bind and listen on every address, and start the loops (all but the caller's own). On failure
+ * nothing listens and bow_server_error() says what went wrong and where.
+ *
+ * Thread:  any
+ * Returns: 0, or a negative errno: -EADDRINUSE, -EACCES, -EADDRNOTAVAIL,
+ *          -EINVAL (an address that cannot be parsed, none at all), -EPERM (plaintext
+ *          beyond loopback without options.plaintext), -ENOMEM, -EBUSY (started before)
+ */
+BOW_EXPORT BOW_MUST_USE int bow_server_start(struct bow_server *server);
+
+/**
+ * Start unless started, then serve until SIGTERM, SIGINT or bow_server_stop(); drain; return.
+ * Handles a signal only where its disposition is the default, and restores it. A
+ * second signal skips the lame-duck period.
+ *
+ * Thread:  any one thread; without `workers` connections are served on it
+ * Returns: 0 after an orderly drain, or what bow_server_start() returns
+ */
+BOW_EXPORT BOW_MUST_USE int bow_server_run(struct bow_server *server);
+
+/** Begin to drain: lame duck, GOAWAY, grace, close. Idempotent. Thread: any. */
+BOW_EXPORT void bow_server_stop(struct bow_server *server);
+
+/** Wait until the server has stopped. Returns: 0, or -EDEADLK on one of its loops. Thread: any
+ * other. */
+BOW_EXPORT int bow_server_join(struct bow_server *server);
+
+/** Free a server that has stopped or was never started; stops and waits otherwise. NULL is allowed.
+ */
+BOW_EXPORT void bow_server_free(struct bow_server *server);
+
+/** Why the last function on `server` failed: stage, address, reason; "" when none did. Lives until
+ * the next call. */
+BOW_EXPORT const char *bow_server_error(const struct bow_server *server);
+
+/** The port of the first TCP listener after start (useful with port 0); 0 when there is none.
+ * Thread: any. */
+BOW_EXPORT uint16_t bow_server_port(const struct bow_server *server);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
