@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#ifndef BOWLINE_CHANNEL_H
+#define BOWLINE_CHANNEL_H
+
+/*
+ * A channel: one socket bound to one loop for life, and its pipeline of handlers.
+ *
+ *     accepted or connected ─► on_channel (adds handlers) ─► active ─► … ─► inactive ─► gone
+ *
+ * The channel is freed by its loop after its last callback; nobody else frees it. Pointers
+ * to it are valid until on_inactive returns; a reference (bow_channel_ref) keeps
+ * the memory longer, for writers on other threads: their writes then fail.
+ */
+
+#include <bowline/handler.h>
+#include <bowline/loop.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct bow_channel;
+struct bow_group;
+
+BOW_EXPORT struct bow_channel *bow_channel_ref(struct bow_channel *channel);
+BOW_EXPORT struct bow_channel *bow_channel_unref(struct bow_channel *channel);
+BOW_EXPORT struct bow_loop *bow_channel_loop(const struct bow_channel *channel);
+
+/** The memory that came with the channel (options.data_bytes), zeroed at birth, aligned to 16. */
+BOW_EXPORT void *bow_channel_data(struct bow_channel *channel);
+
+/** "127.0.0.1:40312", "[::1]:40312", "unix:/run/x", "unix:". Lives as long as the channel. Thread:
+ * any. */
+BOW_EXPORT const char *bow_channel_peer(const struct bow_channel *channel);
+BOW_EXPORT bool bow_channel_is_active(const struct bow_channel *channel);
+
+/** Add a handler nearest to the tail, or before or after another. Thread: loop. Owns: keeps
+ * `handler` until on_removed. */
+BOW_EXPORT void bow_channel_add_last(struct bow_channel *channel, struct bow_handler *handler);
+BOW_EXPORT void bow_channel_add_first(struct bow_channel *channel, struct bow_handler *handler);
+BOW_EXPORT void bow_channel_add_after(struct bow_handler *handler, struct bow_handler *added);
+/** Remove a handler; its unread bytes go to its successor. on_removed runs after the running
+ * callback. Thread: loop. */
+BOW_EXPORT void bow_channel_remove(struct bow_handler *handler);
+
+/**
+ * Queue bytes from the tail of the pipeline. A borrowed buf is copied. `done` (may be NULL) runs
+ * once, on the loop, never inside this call: with 0 when the kernel took them, else with a negative
+ * errno.
+ *
+ * Thread:  any; on the loop at once, elsewhere through a task, in order
+ * Returns: 0; -ENOMEM; -EPIPE when the channel is closed
+ */
+BOW_EXPORT BOW_MUST_USE int bow_channel_write(struct bow_channel *channel,
+                                              const struct bow_buf *buf, bow_write_fn done,
+                                              void *user);
+
+/** Send what is queued; in a read batch, once at its end. Thread: any. */
+BOW_EXPORT void bow_channel_flush(struct bow_channel *channel);
+BOW_EXPORT BOW_MUST_USE int bow_channel_write_and_flush(struct bow_channel *channel,
+                                                        const struct bow_buf *buf,
+                                                        bow_write_fn done, void *user);
+
+/** Whether less than the high water mark is queued. Thread: loop. */
+BOW_EXPORT bool bow_channel_is_writable(const struct bow_channel *channel);
+/** Over `high` queued bytes the channel is not writable, under `low` it is again. Defaults 64 KiB,
+ * 32 KiB. Thread: loop. */
+BOW_EXPORT void bow_channel_set_water_marks(struct bow_channel *channel, size_t low, size_t high);
+
+/** Stop delivery at once, also in the middle of a batch; unread bytes are kept. Idempotent. Thread:
+ * loop. */
+BOW_EXPORT void bow_channel_pause_read(struct bow_channel *channel);
+/** Go on in a later turn, first with the bytes that were kept. Idempotent. Thread: loop. */
+BOW_EXPORT void bow_channel_resume_read(struct bow_channel *channel);
+
+/** Shut our side down after what is queued was sent; the peer's bytes still arrive. Thread: any. */
+BOW_EXPORT void bow_channel_shutdown_write(struct bow_channel *channel);
+
+/** Close at once; queued writes fail with `error` or -ECANCELED. `error` 0 for an orderly end.
+ * Idempotent. Thread: any. */
+BOW_EXPORT void bow_channel_close(struct bow_channel *channel, int error);
+
+/** Close once everything queued, pushed and pulled, was sent, or after `timeout_ns`. Thread: loop.
+ */
+BOW_EXPORT void bow_channel_close_after_flush(struct bow_channel *channel, uint64_t timeout_ns);
+
+/** Sets the pipeline of a new channel up, on its loop; a negative errno closes it. */
+typedef int (*bow_channel_init_fn)(struct bow_channel *channel, void *user);
+
+struct bow_channel_options {
+    size_t size;       /* sizeof this struct, set by the INIT */
+    size_t data_bytes; /* memory that comes with each channel */
+    bow_channel_init_fn on_channel;
+    void *user;
+    uint32_t max_reads_per_turn; /* 0: 16 */
+    size_t max_bytes_per_turn;   /* 0: 256 KiB */
+};
+
+#define BOW_CHANNEL_OPTIONS_INIT                                                                   \
+    {                                                                                              \
+        sizeof(struct bow_channel_options), 0, NULL, NULL, 0, 0                                    \
+    }
+
+/* Listening */
+
+struct bow_acceptor;
+
+struct bow_acceptor_options {
+    size_t size;         /* sizeof this struct, set by the INIT */
+    const char *address; /* HOST:PORT (a number or a name that resolves at once), *:PORT, [v6]:PORT,
+                            unix:PATH, unix-abstract:NAME */
+    struct bow_loop *loop;     /* accepts here; kept */
+    struct bow_group *workers; /* connections go to bow_group_next(); NULL: to `loop` */
+    struct bow_channel_options channel;
+    int backlog;                   /* 0: SOMAXCONN */
+    uint32_t max_accepts_per_turn; /* 0: 64 */
+    uint32_t max_channels;         /* more are accepted and closed at once, counted; 0: no limit */
+};
+
+/** Why an operation of the transport failed: where, with whom, what, and a sentence for people. */
+struct bow_transport_error {
+    const char *stage; /* "parsing", "resolving", "binding", "listening", "connecting" */
+    int error;         /* negative errno */
+    char text[512];    /* stage, address, errno and what to try */
+};
+
+/** Bind and listen at once. Returns: 0, or a negative errno with `*ret_error` (may be NULL) filled.
+ * Thread: any. Accepting begins with bow_acceptor_start(). */
+BOW_EXPORT BOW_MUST_USE int bow_acceptor_new(struct bow_context *context,
+                                             const struct bow_acceptor_options *options,
+                                             struct bow_acceptor **ret_acceptor,
+                                             struct bow_transport_error *ret_error);
+BOW_EXPORT BOW_MUST_USE int bow_acceptor_start(struct bow_acceptor *acceptor);
+/** The bound port; 0 for Unix sockets. Thread: any. */
+BOW_EXPORT uint16_t bow_acceptor_port(const struct bow_acceptor *acceptor);
+/** Stop accepting and free; accepted channels live on. `closed` (may be NULL) is the last callback,
+ * on the acceptor's loop. Thread: any. */
+BOW_EXPORT void bow_acceptor_close(struct bow_acceptor *acceptor, void (*closed)(void *user),
+                                   void *user);
+
+/* Connecting */
+
+struct bow_connect; /* one attempt */
+
+/** `channel` (its pipeline is set up, on_active has run) or NULL with `error`. Exactly once, on the
+ * loop, never from inside the starter. */
+typedef void (*bow_connect_fn)(struct bow_channel *channel, const struct bow_transport_error *error,
+                               void *user);
+
+/**
+ * Connect to `target` (forms as of the acceptor; names are resolved on the context's resolver
+ * thread; addresses are tried as RFC 8305 says, 250 ms apart).
+ *
+ * Thread:  loop
+ * Owns:    copies `target` and `options`; `*ret_connect` is valid until `done` has run
+ * Returns: 0; -EINVAL (the target cannot be parsed, `*ret_error` says why); -ENOMEM
+ */
+BOW_EXPORT BOW_MUST_USE int bow_connect_start(struct bow_loop *loop, const char *target,
+                                              const struct bow_channel_options *options,
+                                              uint64_t timeout_ns, bow_connect_fn done, void *user,
+                                              struct bow_connect **ret_connect,
+                                              struct bow_transport_error *ret_error);
+/** Give up; `done` runs with -ECANCELED, later. Thread: loop. */
+BOW_EXPORT void bow_connect_cancel(struct bow_connect *connect);
+
+/** Whether everything `address` can name is loopback or a Unix socket, without resolving
+ * ("localhost" is). -EINVAL when it cannot be parsed. Thread: any. */
+BOW_EXPORT int bow_address_is_local(const char *address);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#ifndef BOWLINE_FRAME_CODEC_H
+#define BOWLINE_FRAME_CODEC_H
+
+/*
+ * Length-field framing: cuts inbound bytes into frames, each delivered whole to
+ * the next handler's on_read, which must consume it all.
+ *
+ *     | … length_offset … | length field | … |←─ length + adjustment bytes after the field ─→|
+ */
+
+#include <bowline/handler.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct bow_frame_codec_options {
+    size_t max_frame_bytes; /* of the whole frame; over it: on_error(-EMSGSIZE), and the channel
+                               closes */
+    size_t length_offset;
+    uint32_t length_bytes; /* 1, 2, 3, 4 or 8 */
+    int64_t adjustment;    /* added to the length field's value */
+    size_t strip_bytes;    /* left out at the front of what is delivered */
+    bool little_endian;
+};
+
+struct bow_frame_codec {
+    struct bow_handler handler;             /* public: add this */
+    struct bow_frame_codec_options options; /* read-only */
+};
+
+/** Set up; 0 or -EINVAL (length_bytes, an offset beyond the maximum). Memory is the caller's until
+ * on_removed. */
+BOW_EXPORT BOW_MUST_USE int bow_frame_codec_init(struct bow_frame_codec *codec,
+                                                 const struct bow_frame_codec_options *options);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#ifndef BOWLINE_LOOP_H
+#define BOWLINE_LOOP_H
+
+/*
+ * An event loop: one thread, one poller, its queues. It belongs to a thread of
+ * its own (started lazily, by the first work given from outside) or to its
+ * owner, who runs it (bow_loop_run) or drives it turn by turn from another loop
+ * (bow_loop_fd, bow_loop_run_once).
+ *
+ *     NOT_STARTED ──► STARTED ──► SHUTTING_DOWN ──► SHUTDOWN ──► TERMINATED
+ *
+ * One turn: wait for I/O → ready channels → tasks → tail tasks → shutdown check.
+ *
+ * Invariants: callbacks of a loop run on its thread only; none runs inside the
+ * function that asked for it; every accepted task runs once or is handed to
+ * the rejection handler.
+ */
+
+#include <bowline/context.h>
+#include <bowline/system.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct bow_loop;
+
+enum bow_loop_state {
+    BOW_LOOP_NOT_STARTED = 0,
+    BOW_LOOP_STARTED = 1,
+    BOW_LOOP_SHUTTING_DOWN = 2,
+    BOW_LOOP_SHUTDOWN = 3,   /* no new task is accepted */
+    BOW_LOOP_TERMINATED = 4, /* nothing runs any more */
+};
+
+/** A task: 0, or a negative errno, which is logged with the task's name and hurts no other task. */
+typedef int (*bow_task_fn)(void *user);
+
+/**
+ * An intrusive task: posting it never allocates. The memory is the caller's and
+ * is free again when `fn` starts. Set with bow_task_init().
+ */
+struct bow_task {
+    bow_task_fn fn;        /* public, read-only while posted */
+    void *user;            /* public, read-only while posted */
+    const char *name;      /* public, for logs */
+    struct bow_task *next; /* private */
+    uintptr_t flags;       /* private */
+};
+
+static inline void bow_task_init(struct bow_task *task, const char *name, bow_task_fn fn,
+                                 void *user)
+{
+    task->fn = fn;
+    task->user = user;
+    task->name = name;
+    task->next = (struct bow_task *)0;
+    task->flags = 0;
+}
+
+/** Receives what was accepted and can't run any more, or was refused. Thread: the poster's or the
+ * loop's. */
+typedef void (*bow_loop_rejected_fn)(struct bow_loop *loop, const char *name, bow_task_fn fn,
+                                     void *task_user, void *user);
+
+enum bow_loop_thread {
+    BOW_LOOP_OWN_THREAD = 0, /* a thread of its own, started lazily */
+    BOW_LOOP_OWNER = 1,      /* the thread that calls bow_loop_run() or bow_loop_run_once() */
+};
+
+/** What one turn does first (L11). */
+enum bow_loop_select {
+    BOW_LOOP_SELECT = 0,    /* block in the poller until I/O, a wake-up or the next timer */
+    BOW_LOOP_CONTINUE = 1,  /* go round without polling */
+    BOW_LOOP_BUSY_WAIT = 2, /* poll without blocking */
+};
+
+/** Replaces the strategy; asked once a turn, with tasks pending or not. Thread: loop. */
+typedef enum bow_loop_select (*bow_loop_select_fn)(struct bow_loop *loop, bool tasks_pending,
+                                                   void *user);
+
+struct bow_loop_options {
+    size_t size; /* sizeof this struct, set by the INIT */
+    enum bow_loop_thread thread;
+    const char *name;           /* thread name; copied, cut to 15 bytes; NULL: "bow-loop" */
+    size_t stack_bytes;         /* 0: the system's default */
+    int cpu;                    /* -1: anywhere */
+    uint32_t io_ratio;          /* 1–100; 0: 50 */
+    uint32_t max_pending_tasks; /* of bow_loop_execute(); 0: 65536 */
+    uint32_t max_tail_tasks;    /* 0: 4096 */
+    uint64_t spin_ns;           /* poll without blocking that long before sleeping; 0: never */
+    bow_loop_select_fn select;  /* NULL: SELECT, without blocking while tasks are pending */
+    void *select_user;
+    bow_loop_rejected_fn rejected; /* NULL: rejections are only counted and returned */
+    void *rejected_user;
+};
+
+#define BOW_LOOP_OPTIONS_INIT                                                                      \
+    {                                                                                              \
+        sizeof(struct bow_loop_options), BOW_LOOP_OWN_THREAD, NULL, 0, -1, 0, 0, 0, 0, NULL, NULL, \
+            NULL, NULL                                                                             \
+    }
+
+/**
+ * Make a loop in state NOT_STARTED, with one reference.
+ *
+ * Thread:  any
+ * Owns:    shares `context`; gives `*ret_loop`, drop it with bow_loop_unref()
+ * Returns: 0; -ENOMEM; -EMFILE, -ENFILE (poller or wake-up descriptor); -EINVAL (options)
+ */
+BOW_EXPORT BOW_MUST_USE int bow_loop_new(struct bow_context *context,
+                                         const struct bow_loop_options *options,
+                                         struct bow_loop **ret_loop);
+
+BOW_EXPORT struct bow_loop *bow_loop_ref(struct bow_loop *loop);
+
+/**
+ * Drop a reference. The last one shuts a started loop down and frees it once it has
+ * terminated; called on the loop's own thread that happens later. NULL is allowed. Returns: NULL.
+ */
+BOW_EXPORT struct bow_loop *bow_loop_unref(struct bow_loop *loop);
+
+/** Whether the calling thread is the loop's. Thread: any, signal-safe. */
+BOW_EXPORT bool bow_loop_in_loop(const struct bow_loop *loop);
+BOW_EXPORT enum bow_loop_state bow_loop_get_state(const struct bow_loop *loop);
+BOW_EXPORT struct bow_context *bow_loop_context(const struct bow_loop *loop);
+
+/** Monotonic nanoseconds, read once a turn and after every 64 tasks; on other threads the clock
+ * itself. Thread: any. */
+BOW_EXPORT uint64_t bow_loop_now(const struct bow_loop *loop);
+
+/**
+ * Post an intrusive task; it runs in this or the next turn, in the order of posting
+ * per thread. Wakes the loop when it sleeps; starts its thread.
+ *
+ * Thread:  any
+ * Owns:    keeps `task` until its `fn` starts or it is handed to the rejection handler
+ * Returns: 0; -ESHUTDOWN from SHUTDOWN on (the rejection handler has run); what starting the thread
+ * failed with
+ */
+BOW_EXPORT BOW_MUST_USE int bow_loop_post(struct bow_loop *loop, struct bow_task *task);
+
+/** The same without waking a sleeping loop: it runs when the loop next wakes. */
+BOW_EXPORT BOW_MUST_USE int bow_loop_post_lazy(struct bow_loop *loop, struct bow_task *task);
+
+/** Run after the ordinary tasks of this turn (metrics flushing and the like). Thread: loop.
+ * Returns: 0, -ESHUTDOWN, or -EAGAIN over max_tail_tasks. */
+BOW_EXPORT BOW_MUST_USE int bow_loop_post_tail(struct bow_loop *loop, struct bow_task *task);
+
+/**
+ * Run `fn(user)` on the loop; allocates a task. Returns: 0; -EAGAIN when max_pending_tasks wait
+ * (the rejection handler has run); -ESHUTDOWN; -ENOMEM. `name` must live for ever. Thread: any.
+ */
+BOW_EXPORT BOW_MUST_USE int bow_loop_execute(struct bow_loop *loop, const char *name,
+                                             bow_task_fn fn, void *user);
+
+/** A scheduled task made from any thread; counted: the caller's reference and the loop's. */
+struct bow_scheduled;
+
+enum bow_schedule_kind {
+    BOW_SCHEDULE_ONCE = 0,
+    BOW_SCHEDULE_FIXED_RATE = 1,  /* next = previous deadline + period */
+    BOW_SCHEDULE_FIXED_DELAY = 2, /* next = end of the run + period */
+};
+
+enum bow_schedule_end {
+    BOW_SCHEDULE_DONE = 0,      /* ran (ONCE) */
+    BOW_SCHEDULE_CANCELLED = 1, /* cancelled, or the loop shut down */
+};
+
+/**
+ * Run `fn(user)` after `delay_ns`, and then every `period_ns`. Periodic tasks
+ * end by cancel or by returning an error. Saturates when delay + now overflows.
+ *
+ * Thread:  any
+ * Owns:    gives `*ret_scheduled` when it is not NULL; drop it with bow_scheduled_unref()
+ * Returns: 0; -ENOMEM; -ESHUTDOWN; -EINVAL (a periodic one with period 0); what starting the thread
+ * failed with
+ */
+BOW_EXPORT BOW_MUST_USE int bow_loop_schedule(struct bow_loop *loop, enum bow_schedule_kind kind,
+                                              uint64_t delay_ns, uint64_t period_ns,
+                                              const char *name, bow_task_fn fn, void *user,
+                                              struct bow_scheduled **ret_scheduled);
+
+/**
+ * Cancel: it will not start any more. Idempotent.
+ *
+ * Thread:  any
+ * Returns: 0; -EBUSY when it is running now on another thread; -EALREADY when it has ended
+ */
+BOW_EXPORT int bow_scheduled_cancel(struct bow_scheduled *scheduled);
+BOW_EXPORT bool bow_scheduled_is_cancelled(const struct bow_scheduled *scheduled);
+BOW_EXPORT struct bow_scheduled *bow_scheduled_unref(struct bow_scheduled *scheduled);
+
+/**
+ * Run the loop on this thread until it has terminated. Only for BOW_LOOP_OWNER.
+ *
+ * Returns: 0; -EBUSY when another thread runs it; -EINVAL for a loop with a thread of its own
+ */
+BOW_EXPORT BOW_MUST_USE int bow_loop_run(struct bow_loop *loop);
+
+/** One turn, waiting at most `timeout_ns` for work. Returns as bow_loop_run(). The thread that
+ * calls it is the loop's from then on. */
+BOW_EXPORT BOW_MUST_USE int bow_loop_run_once(struct bow_loop *loop, uint64_t timeout_ns);
+
+/** One descriptor that is readable when bow_loop_run_once() has I/O, a wake-up or a due timer to
+ * serve; -ENOTSUP when the poller has none. */
+BOW_EXPORT int bow_loop_fd(struct bow_loop *loop);
+
+/** Nanoseconds until the next timer; 0 when tasks are pending; BOW_NEVER. Thread: loop. */
+BOW_EXPORT uint64_t bow_loop_next_timeout(const struct bow_loop *loop);
+
+/**
+ * Shut down: when no task came for `quiet_ns`, or after `timeout_ns` at the latest, all
+ * channels are closed, timers cancelled, hooks run, and the loop terminates.
+ * Idempotent: later calls may only shorten. Work that is already queued is run.
+ *
+ * Thread:  any
+ * Returns: 0, or what starting the thread failed with
+ */
+BOW_EXPORT int bow_loop_shutdown(struct bow_loop *loop, uint64_t quiet_ns, uint64_t timeout_ns);
+
+/**
+ * Wait until the loop has terminated.
+ *
+ * Thread:  any but the loop's
+ * Returns: 0; -ETIMEDOUT; -EDEADLK on the loop's own thread
+ */
+BOW_EXPORT BOW_MUST_USE int bow_loop_join(struct bow_loop *loop, uint64_t timeout_ns);
+
+/** Runs on the loop at shutdown, after the channels were closed, newest first; embedded by its
+ * owner. */
+struct bow_loop_hook {
+    void (*fn)(struct bow_loop_hook *hook); /* public */
+    struct bow_loop_hook *next;             /* private */
+    struct bow_loop_hook *prev;             /* private */
+};
+
+/** Add a shutdown hook; remove it before its memory goes. Thread: loop. Returns: 0 or -ESHUTDOWN.
+ */
+BOW_EXPORT BOW_MUST_USE int bow_loop_add_hook(struct bow_loop *loop, struct bow_loop_hook *hook);
+BOW_EXPORT void bow_loop_remove_hook(struct bow_loop *loop, struct bow_loop_hook *hook);
+
+struct bow_loop_stats {
+    size_t size; /* sizeof this struct */
+    uint64_t turns;
+    uint64_t polls;
+    uint64_t events;
+    uint64_t tasks_run;
+    uint64_t tasks_failed;
+    uint64_t tasks_rejected;
+    uint64_t timers_fired;
+    uint64_t wakeups_sent;
+    uint64_t wakeups_skipped;
+    uint64_t pending_tasks;  /* gauge */
+    uint64_t pending_timers; /* gauge */
+    uint64_t channels;       /* gauge */
+};
+
+/** Thread: any; numbers of other threads' loops may be a turn old. Returns: 0 or -EINVAL. */
+BOW_EXPORT int bow_loop_get_stats(const struct bow_loop *loop, struct bow_loop_stats *stats);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
