@@ -9,17 +9,21 @@
 
 #include <bowline/slice.h>
 #include <bowline/visibility.h>
+#include <stdarg.h>
+#include <stdbool.h>
 
 #define BOW__TEXT_BYTES 512
 
 struct bow__text {
     size_t len; /* without the NUL */
+    bool full;  /* it was cut: what is appended further is dropped */
     char bytes[BOW__TEXT_BYTES];
 };
 
 void bow__text_clear(struct bow__text *text);
 void bow__text_printf(struct bow__text *text, const char *format, ...)
     BOW_PRINTF(2, 3); /* appends */
+void bow__text_vprintf(struct bow__text *text, const char *format, va_list args) BOW_PRINTF(2, 0);
 /** Append at most `max` of a peer's bytes: printable ASCII as it is, the rest as \\xNN. */
 void bow__text_escape(struct bow__text *text, struct bow_slice bytes, size_t max);
 /** Append the name and the description of errno `err` (positive or negative): "ECONNREFUSED

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * The life of a context: from options to the last reference. Knows the default
+ * allocator; of the system table only that it exists.
+ */
+
+#include "base/context.h"
+#include "base/alloc.h"
+#include "base/log.h"
+#include "base/options.h"
+
+#include <bowline/system.h>
+#include <errno.h>
+#include <stdlib.h>
+
+static void *malloc_alloc(void *user, size_t size)
+{
+    (void)user;
+    return malloc(size);
+}
+
+static void *malloc_resize(void *user, void *memory, size_t old_size, size_t new_size)
+{
+    (void)user;
+    (void)old_size;
+    return realloc(memory, new_size);
+}
+
+static void malloc_free(void *user, void *memory, size_t size)
+{
+    (void)user;
+    (void)size;
+    free(memory);
+}
+
+static const struct bow_allocator malloc_allocator = {
+    .alloc = malloc_alloc,
+    .resize = malloc_resize,
+    .free = malloc_free,
+    .user = NULL,
+};
+
+static bool allocator_is_whole(const struct bow_allocator *allocator)
+{
+    return allocator->alloc != NULL && allocator->resize != NULL && allocator->free != NULL;
+}
+
+int bow_context_new(const struct bow_context_options *given, struct bow_context **ret_context)
+{
+    struct bow_context_options options = BOW_CONTEXT_OPTIONS_INIT;
+    int rc = bow__options_read(&options, sizeof(options), given);
+    if (rc < 0) {
+        return rc;
+    }
+    const struct bow_allocator *allocator =
+        options.allocator != NULL ? options.allocator : &malloc_allocator;
+    const struct bow_system *system =
+        options.system != NULL ? options.system : bow_system_default();
+    if (!allocator_is_whole(allocator) || system->size != sizeof(*system)) {
+        return -EINVAL;
+    }
+
+    struct bow_context *context = allocator->alloc(allocator->user, sizeof(*context));
+    if (context == NULL) {
+        return -ENOMEM;
+    }
+    *context = (struct bow_context){
+        .max_bytes = options.max_bytes,
+        .allocator = *allocator,
+        .system = system,
+        .log = options.log,
+        .log_user = options.log_user,
+        .log_level = options.log_level,
+    };
+    atomic_init(&context->refs, 1);
+    atomic_init(&context->n_bytes, 0);
+    *ret_context = context;
+    return 0;
+}
+
+struct bow_context *bow_context_ref(struct bow_context *context)
+{
+    /* relaxed: who takes a reference already holds one */
+    atomic_fetch_add_explicit(&context->refs, 1, memory_order_relaxed);
+    return context;
+}
+
+struct bow_context *bow_context_unref(struct bow_context *context)
+{
+    if (context == NULL) {
+        return NULL;
+    }
+    /* acq_rel, its own partner: the last holder sees what the others did before they let go */
+    if (atomic_fetch_sub_explicit(&context->refs, 1, memory_order_acq_rel) != 1) {
+        return NULL;
+    }
+    size_t n_left = bow_context_bytes(context);
+    if (n_left != 0) {
+        bow__log(context, BOW_LOG_ERROR, "context: last reference dropped, %zu bytes still in use",
+                 n_left);
+    }
+    struct bow_allocator allocator = context->allocator;
+    allocator.free(allocator.user, context, sizeof(*context));
+    return NULL;
+}
+
+size_t bow_context_bytes(const struct bow_context *context)
+{
+    return atomic_load_explicit(&context->n_bytes, memory_order_relaxed);
+}
+
+size_t bow_context_max_bytes(const struct bow_context *context)
+{
+    return context->max_bytes;
+}
+
+const struct bow_system *bow__context_system(const struct bow_context *context)
+{
+    return context->system;
+}

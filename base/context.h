@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#ifndef BOWLINE_BASE_CONTEXT_H
+#define BOWLINE_BASE_CONTEXT_H
+
+/*
+ * What a context holds, for the files that make up the context: context.c (its
+ * life), alloc.c (its memory), log.c (its sink). All others go through their
+ * functions. Everything but the two counters is constant after bow_context_new().
+ */
+
+#include <bowline/context.h>
+#include <stdatomic.h>
+
+struct bow_context {
+    atomic_uint refs;
+    atomic_size_t n_bytes; /* allocated now; a statistic that publishes nothing, so relaxed */
+    size_t max_bytes;      /* 0: none */
+    struct bow_allocator allocator;
+    const struct bow_system *system;
+    bow_log_fn log;
+    void *log_user;
+    enum bow_log_level log_level;
+};
+
+#endif
