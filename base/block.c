@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * Counted blocks: one allocation each, header and bytes together. Knows nothing
+ * of who shares them.
+ */
+
+#include "base/block.h"
+#include "base/alloc.h"
+
+#include <assert.h>
+#include <errno.h>
+
+static bool block_bytes(size_t cap, size_t *ret_bytes)
+{
+    return !__builtin_add_overflow(sizeof(struct bow__block), cap, ret_bytes);
+}
+
+struct bow__block *bow__block_new(struct bow_context *context, size_t cap)
+{
+    size_t n_bytes = 0;
+
+    if (!block_bytes(cap, &n_bytes)) {
+        return NULL;
+    }
+    struct bow__block *block = bow__alloc(context, n_bytes);
+    if (block == NULL) {
+        return NULL;
+    }
+    block->context = context;
+    atomic_init(&block->refs, 1);
+    block->cap = cap;
+    block->next = NULL;
+    return block;
+}
+
+struct bow__block *bow__block_ref(struct bow__block *block)
+{
+    /* relaxed: who takes a reference already holds one */
+    atomic_fetch_add_explicit(&block->refs, 1, memory_order_relaxed);
+    return block;
+}
+
+struct bow__block *bow__block_unref(struct bow__block *block)
+{
+    if (block == NULL) {
+        return NULL;
+    }
+    /* release: our reads and writes of the bytes come before the free of the last holder ... */
+    if (atomic_fetch_sub_explicit(&block->refs, 1, memory_order_release) != 1) {
+        return NULL;
+    }
+    /* ... which pairs with it by this load (not a fence: ThreadSanitizer does not see fences) */
+    (void)atomic_load_explicit(&block->refs, memory_order_acquire);
+    bow__free(block->context, block, sizeof(*block) + block->cap);
+    return NULL;
+}
+
+int bow__block_grow(struct bow__block **block, size_t cap)
+{
+    struct bow__block *old = *block;
+    size_t n_bytes = 0;
+
+    assert(atomic_load_explicit(&old->refs, memory_order_relaxed) == 1);
+    if (cap <= old->cap) {
+        return 0;
+    }
+    if (!block_bytes(cap, &n_bytes)) {
+        return -ENOMEM;
+    }
+    struct bow__block *grown = bow__resize(old->context, old, sizeof(*old) + old->cap, n_bytes);
+    if (grown == NULL) {
+        return -ENOMEM;
+    }
+    grown->cap = cap;
+    *block = grown;
+    return 0;
+}
