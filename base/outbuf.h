@@ -12,7 +12,8 @@
  *     drain(iov) → sendmsg → sent(n)  front to back
  *
  * Invariant: bytes returned by drain() stay in place until sent() passed them;
- * reserve/commit may follow a drain before its sent().
+ * reserve/commit may follow a drain before its sent(). A reservation is committed
+ * (or dropped, or made anew) before anything else is appended or sent.
  * An empty outbuf holds no chunk.
  */
 
@@ -25,6 +26,8 @@ struct bow__outbuf {
     struct bow__pool *pool;
     struct bow__outbuf_segment *head;
     struct bow__outbuf_segment *tail;
+    struct bow__block *chunk; /* written to now, or NULL */
+    size_t chunk_used;
     size_t n_bytes;    /* committed and not yet sent */
     size_t n_reserved; /* contiguous bytes promised by the last reserve */
 };
