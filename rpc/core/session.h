@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#ifndef BOWLINE_RPC_CORE_SESSION_H
+#define BOWLINE_RPC_CORE_SESSION_H
+
+/*
+ * The session table: one connection's protocol as a machine without I/O. It is
+ * fed with bytes and emits events; it is told what to send and yields bytes. The
+ * host (rpc/) owns the socket, the deadlines, the calls and their codec. Adding
+ * a protocol is one folder that fills this table in.
+ *
+ *              events                       feed(bytes)
+ *     host ◄───────────────  session  ◄──────────────────  socket
+ *          ───────────────►           ──────────────────►
+ *           open, send, finish          drain(pieces), sent(n)
+ *
+ * Re-entry. Events may call any operation but feed, on_time, drain, sent, fail
+ * and free. What an operation produces waits in the session until the host
+ * drains it; memory that an operation ends is freed after the feed (on_time, fail)
+ * that emitted the event has returned. Streams are named by a key, an opaque u64
+ * of the session's, never 0 and never reused; an operation on an ended key does
+ * nothing and says -ENOENT.
+ *
+ * Life of a stream, client: open ─► message(s) out ─► [on_headers] ─► on_message* ─► on_status
+ * (last). Life of a stream, server: on_open ─► on_message* ─► message out, finish (no event
+ * follows), or on_reset (last).
+ */
+
+#include "base/block.h"
+#include "base/pool.h"
+#include "base/text.h"
+#include <bowline/status.h>
+#include <bowline/system.h>
+#include <sys/uio.h>
+
+struct bow__session;
+
+/** Messages up to this size may be encoded in place; larger ones come in a block of their own. */
+#define BOW__IN_PLACE_BYTES ((size_t)16 << 10)
+
+/** What opens a call. Slices are borrowed for the call or event. Metadata and encodings are added
+ * here when they come. */
+struct bow__request_head {
+    struct bow_slice path; /* "/package.Service/Method" */
+    uint64_t time_left_ns; /* BOW_NEVER: no deadline; 0: expired */
+    /**
+     * Client: identifies the path for the connection's life (the address of its
+     * struct bow_method), so that the session may send a number instead; 0: don't.
+     */
+    uint64_t path_key;
+    /**
+     * Server: a word of the connection's, the same for each call with the same
+     * number, NULL at first, where the host keeps what it looked up; or NULL.
+     */
+    void **path_cache;
+};
+
+/** A whole message. Borrowed until the event returns, unless the event takes `block` (sets it
+ * NULL). */
+struct bow__message {
+    struct bow_slice bytes;   /* inside `block` when that is set */
+    struct bow__block *block; /* NULL: the bytes lie in what was fed */
+    bool compressed;
+};
+
+struct bow__session_events {
+    /**
+     * Server: a call arrived. Returns what its later events bring as `stream`. To
+     * refuse, finish(key, status) in here and return NULL: no further event comes.
+     */
+    void *(*on_open)(void *owner, uint64_t key, const struct bow__request_head *head);
+    /** A whole message. `end`: the last one from that side (for a client, on_status follows). */
+    void (*on_message)(void *owner, uint64_t key, void *stream, struct bow__message *message,
+                       bool end);
+    /** Server: the client ended its side without (a further) message. */
+    void (*on_half_close)(void *owner, uint64_t key, void *stream);
+    /** Client: the call's end; the last event of the stream. `status` is borrowed. */
+    void (*on_status)(void *owner, uint64_t key, void *stream, const struct bow_status *status);
+    /**
+     * Server: the call ended without the handler (cancelled by the peer, broken,
+     * too large, connection lost); the last event. The peer has been told if it can be.
+     */
+    void (*on_reset)(void *owner, uint64_t key, void *stream, const struct bow_status *why);
+    /** The peer's settings arrived or a stream slot got free: open() may succeed again. */
+    void (*on_ready)(void *owner);
+    /** The peer takes no new calls on this connection; those it did not process have ended with
+     * not_processed. */
+    void (*on_goaway)(void *owner, const struct bow_status *reason);
+};
+
+enum bow__send_flags {
+    /** Last message from this side. Server: the call ends with OK. */
+    BOW__SEND_END = 1,
+    BOW__SEND_COMPRESSED = 2,
+};
+
+struct bow__session_ops {
+    const char *name; /* "native", "http2" */
+
+    /* Bytes in and time. */
+
+    /**
+     * Take bytes in. Returns how many were used (the rest comes again, with more
+     * behind it), or a negative errno: the connection is broken, session->failure says
+     * why, what the peer has to be told is ready to drain, no further feed.
+     */
+    ssize_t (*feed)(struct bow__session *session, const uint8_t *bytes, size_t n, uint64_t now_ns);
+    /** When on_time wants to be called; BOW_NEVER. Changes by any operation. */
+    uint64_t (*next_time)(const struct bow__session *session);
+    /** Heartbeats and their time-outs. Returns 0, or as feed. */
+    int (*on_time)(struct bow__session *session, uint64_t now_ns);
+    /** The host stopped or resumed reading: the heartbeat's count stands still meanwhile. */
+    void (*set_reading)(struct bow__session *session, bool reading, uint64_t now_ns);
+
+    /* Calls. */
+
+    /** Client: whether open() would succeed now. */
+    bool (*can_open)(const struct bow__session *session);
+    /**
+     * Client: begin a call. Directly after it, before any other operation, comes
+     * reserve and commit, or send, or abandon. `head` is borrowed. Returns 0;
+     * -EAGAIN (no stream slot, or not ready); -EPIPE (going away); -ENOMEM;
+     * -EMSGSIZE (the header exceeds BOW_LIMIT_HEADER_BYTES).
+     */
+    int (*open)(struct bow__session *session, const struct bow__request_head *head, void *stream,
+                uint64_t *ret_key);
+    /** Client: undo the open() just done; nothing was sent, no event comes. */
+    void (*abandon)(struct bow__session *session, uint64_t key);
+    /**
+     * Room to encode the stream's next message in place, with `flags` as they will be
+     * at commit. Returns NULL when it must be sent as a block: no credit, earlier
+     * bytes still queued, no memory. `*ret_cap` <= BOW__IN_PLACE_BYTES. A reserve not
+     * followed by commit is forgotten.
+     */
+    uint8_t *(*reserve)(struct bow__session *session, uint64_t key, uint32_t flags,
+                        size_t *ret_cap);
+    /** The message is the first `len` bytes of the room. Returns 0, -ENOENT, or -ENOMEM. */
+    int (*commit)(struct bow__session *session, uint64_t key, uint32_t flags, size_t len);
+    /**
+     * Send `len` bytes of `block` from `offset` as one message, under the peer's credit. Takes the
+     * caller's reference on success. Returns 0, -ENOENT, -ENOMEM.
+     */
+    int (*send)(struct bow__session *session, uint64_t key, uint32_t flags,
+                struct bow__block *block, size_t offset, size_t len);
+    /** Server: end the call with `status` (borrowed), after the messages sent so far. Returns 0,
+     * -ENOENT, -ENOMEM. */
+    int (*finish)(struct bow__session *session, uint64_t key, const struct bow_status *status);
+    /** The host has done with `n` message bytes of the stream: credit may be returned. */
+    void (*consumed)(struct bow__session *session, uint64_t key, size_t n);
+    /** Client: give the call up; the peer is told; no event follows. */
+    void (*cancel)(struct bow__session *session, uint64_t key, enum bow_code code);
+
+    /* The connection. */
+
+    /** Take no further calls and tell the peer so; calls in flight go on. Idempotent. */
+    void (*goaway)(struct bow__session *session, const struct bow_status *reason);
+    /** Whether the connection may be closed: goaway was said by either side, no call is open,
+     * nothing is left to drain. */
+    bool (*is_done)(const struct bow__session *session);
+    /** Whether so much is queued for a peer that does not read that the host should stop reading
+     * from it. */
+    bool (*is_clogged)(const struct bow__session *session);
+    /** At most `max` pieces of what is to be sent now; in place until sent() passed them. */
+    int (*drain)(struct bow__session *session, struct iovec *pieces, int max);
+    void (*sent)(struct bow__session *session, size_t n);
+    /** The connection is lost: every open stream gets its last event with `status`. Then only free.
+     */
+    void (*fail)(struct bow__session *session, const struct bow_status *status);
+    void (*free)(struct bow__session *session);
+};
+
+/** What both protocols keep; the first member of theirs. */
+struct bow__session {
+    const struct bow__session_ops *ops;
+    const struct bow__session_events *events;
+    void *owner;
+    struct bow_context *context;
+    bool server;
+    uint32_t n_streams; /* open now */
+    uint64_t heartbeats_sent;
+    uint64_t heartbeats_lost;
+    enum bow_code failure_code; /* after feed or on_time failed */
+    struct bow__text failure;   /* what was wrong, the peer's bytes escaped */
+};
+
+struct bow__session_options {
+    struct bow_context *context;
+    struct bow__pool *pool; /* output chunks; the loop's */
+    const struct bow__session_events *events;
+    void *owner;
+    bool server;
+    bool unattended;          /* client: nobody reads between calls, so don't ping us then */
+    size_t max_message_bytes; /* that we accept */
+    uint32_t max_calls;       /* that we accept in flight (server) */
+    uint64_t heartbeat_ns;    /* BOW_NEVER: none */
+    uint64_t heartbeat_timeout_ns;
+    struct bow_slice authority; /* HTTP/2 client; borrowed for new */
+    uint64_t now_ns;
+    uint64_t first_key; /* tests: where stream ids begin; 0: at the protocol's first */
+};
+
+/** Returns 0 or -ENOMEM. The preface and settings are ready to drain. */
+int bow__native_session_new(const struct bow__session_options *options,
+                            struct bow__session **ret_session);
+int bow__http2_session_new(const struct bow__session_options *options,
+                           struct bow__session **ret_session);
+
+#endif
