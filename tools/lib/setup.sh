@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+# Sourced by the scripts of this folder: finds the tree, installs what is missing, builds.
+# Knows nothing of what is tested, shown or measured.
+
+top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+builds=${BOWLINE_BUILDS:-$top/build-tools}
+
+say() { printf '== %s\n' "$*"; }
+die() { printf '%s: %s\n' "$(basename "$0")" "$*" >&2; exit 1; }
+
+# Install the packages of tools/apt-packages that are missing. Needs root or sudo only then.
+install_packages() {
+    local wanted missing=() package as_root=()
+    mapfile -t wanted < <(grep -vE '^[[:space:]]*(#|$)' "$top/tools/apt-packages")
+    for package in "${wanted[@]}"; do
+        dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' ||
+            missing+=("$package")
+    done
+    [ ${#missing[@]} -eq 0 ] && return 0
+    if [ "$(id -u)" -ne 0 ]; then
+        command -v sudo >/dev/null ||
+            die "these packages are missing and there is no sudo: ${missing[*]}"
+        as_root=(sudo)
+    fi
+    say "installing ${missing[*]}"
+    local log
+    log=$(mktemp)
+    { "${as_root[@]}" apt-get update &&
+        "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+            apt-get install -y --no-install-recommends "${missing[@]}"; } >"$log" 2>&1 ||
+        { tail -n 20 "$log" >&2; rm -f "$log"; die "apt-get failed (above)"; }
+    rm -f "$log"
+}
+
+# build NAME [meson options]: configure once, then compile $builds/NAME; quiet unless it fails.
+build() {
+    local name=$1 dir=$builds/$1 log
+    shift
+    mkdir -p "$builds"
+    log=$builds/$name.log
+    if [ ! -f "$dir/build.ninja" ]; then
+        meson setup "$dir" "$top" "$@" >"$log" 2>&1 ||
+            { tail -n 30 "$log" >&2; die "meson setup of $dir failed (above)"; }
+    fi
+    ninja -C "$dir" >"$log" 2>&1 || { grep -vE '^\[[0-9]+/' "$log" | head -n 60 >&2
+        die "the build in $dir failed (above; whole: $log)"; }
+}
