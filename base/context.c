@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/options.h"
+#include "base/slot.h"
 
 #include <bowline/system.h>
 #include <errno.h>
@@ -94,6 +95,7 @@ struct bow_context *bow_context_unref(struct bow_context *context)
     if (atomic_fetch_sub_explicit(&context->refs, 1, memory_order_acq_rel) != 1) {
         return NULL;
     }
+    bow__context_end_slots(context);
     size_t n_left = bow_context_bytes(context);
     if (n_left != 0) {
         bow__log(context, BOW_LOG_ERROR, "context: last reference dropped, %zu bytes still in use",

@@ -4,9 +4,12 @@
 
 /*
  * What a context holds, for the files that make up the context: context.c (its
- * life), alloc.c (its memory), log.c (its sink). All others go through their
- * functions. Everything but the two counters is constant after bow_context_new().
+ * life), alloc.c (its memory), log.c (its sink),
+ * slot.c (what upper layers keep in it). All others go through their
+ * functions. Everything but the two counters and the slots is constant after bow_context_new().
  */
+
+#include "base/slot.h"
 
 #include <bowline/context.h>
 #include <stdatomic.h>
@@ -20,6 +23,7 @@ struct bow_context {
     bow_log_fn log;
     void *log_user;
     enum bow_log_level log_level;
+    _Atomic(void *) slots[BOW__N_SLOTS]; /* slot.c */
 };
 
 #endif

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * The objects that upper layers keep in a context. Two threads may ask for the
+ * same one at once: both make it, one is put in, the other is ended again.
+ */
+
+#include "base/slot.h"
+#include "base/context.h"
+
+#include <string.h>
+
+struct entry {
+    const struct bow__slot_ops *ops;
+    _Alignas(max_align_t) unsigned char object[];
+};
+
+static void free_entry(struct bow_context *context, struct entry *entry)
+{
+    size_t size = sizeof(*entry) + entry->ops->size;
+
+    entry->ops->fini(entry->object);
+    context->allocator.free(context->allocator.user, entry, size);
+}
+
+static struct entry *new_entry(struct bow_context *context, const struct bow__slot_ops *ops)
+{
+    size_t size = sizeof(struct entry) + ops->size;
+    struct entry *entry = context->allocator.alloc(context->allocator.user, size);
+
+    if (entry == NULL) {
+        return NULL;
+    }
+    memset(entry, 0, size);
+    entry->ops = ops;
+    ops->init(entry->object, context);
+    return entry;
+}
+
+void *bow__context_slot(struct bow_context *context, enum bow__slot slot,
+                        const struct bow__slot_ops *ops)
+{
+    /* acquire pairs with the release of the exchange below: who finds it sees it whole */
+    struct entry *found = atomic_load_explicit(&context->slots[slot], memory_order_acquire);
+
+    if (found != NULL) {
+        return found->object;
+    }
+    struct entry *made = new_entry(context, ops);
+    if (made == NULL) {
+        return NULL;
+    }
+    void *expected = NULL;
+    if (!atomic_compare_exchange_strong_explicit(&context->slots[slot], &expected, made,
+                                                 memory_order_acq_rel, memory_order_acquire)) {
+        free_entry(context, made);
+        found = expected;
+        return found->object;
+    }
+    return made->object;
+}
+
+void bow__context_end_slots(struct bow_context *context)
+{
+    for (int i = 0; i < BOW__N_SLOTS; i++) {
+        /* relaxed: the last reference is ours, and dropping the others has ordered it */
+        struct entry *entry = atomic_load_explicit(&context->slots[i], memory_order_relaxed);
+        if (entry != NULL) {
+            free_entry(context, entry);
+        }
+    }
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include "base/slot.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+struct thing {
+    struct bow_context *context;
+    int value;
+};
+
+static int n_ended;
+
+static void thing_init(void *object, struct bow_context *context)
+{
+    struct thing *thing = object;
+    assert_int_equal(thing->value, 0);
+    thing->context = context;
+    thing->value = 7;
+}
+
+static void thing_fini(void *object)
+{
+    struct thing *thing = object;
+    /* the context still answers */
+    assert_int_equal(bow_context_max_bytes(thing->context), 0);
+    n_ended++;
+}
+
+static const struct bow__slot_ops thing_ops = {sizeof(struct thing), thing_init, thing_fini};
+
+static void test_slot_asked_twice_gives_one_object(void **state)
+{
+    struct bow_context_options options = BOW_CONTEXT_OPTIONS_INIT;
+    struct bow_context *context = NULL;
+    (void)state;
+    n_ended = 0;
+
+    assert_int_equal(bow_context_new(&options, &context), 0);
+    struct thing *first = bow__context_slot(context, BOW__SLOT_RESOLVER, &thing_ops);
+    assert_non_null(first);
+    assert_int_equal(first->value, 7);
+    assert_ptr_equal(bow__context_slot(context, BOW__SLOT_RESOLVER, &thing_ops), first);
+    assert_int_equal(bow_context_bytes(context), 0);
+    assert_int_equal(n_ended, 0);
+    bow_context_unref(context);
+    assert_int_equal(n_ended, 1);
+}
+
+static void test_slot_never_asked_ends_nothing(void **state)
+{
+    struct bow_context_options options = BOW_CONTEXT_OPTIONS_INIT;
+    struct bow_context *context = NULL;
+    (void)state;
+    n_ended = 0;
+
+    assert_int_equal(bow_context_new(&options, &context), 0);
+    bow_context_unref(context);
+    assert_int_equal(n_ended, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_slot_asked_twice_gives_one_object),
+        cmocka_unit_test(test_slot_never_asked_ends_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
