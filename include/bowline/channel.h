@@ -22,7 +22,10 @@ extern "C" {
 struct bow_channel;
 struct bow_group;
 
+/** Take a reference, on the channel's memory and on its loop. Thread: loop, or any that holds one.
+ * Returns: `channel`. */
 BOW_EXPORT struct bow_channel *bow_channel_ref(struct bow_channel *channel);
+/** Drop a reference; NULL is allowed. Thread: any. Returns: NULL. */
 BOW_EXPORT struct bow_channel *bow_channel_unref(struct bow_channel *channel);
 BOW_EXPORT struct bow_loop *bow_channel_loop(const struct bow_channel *channel);
 
@@ -116,6 +119,11 @@ struct bow_acceptor_options {
     uint32_t max_accepts_per_turn; /* 0: 64 */
     uint32_t max_channels;         /* more are accepted and closed at once, counted; 0: no limit */
 };
+
+#define BOW_ACCEPTOR_OPTIONS_INIT                                                                  \
+    {                                                                                              \
+        sizeof(struct bow_acceptor_options), NULL, NULL, NULL, BOW_CHANNEL_OPTIONS_INIT, 0, 0, 0   \
+    }
 
 /** Why an operation of the transport failed: where, with whom, what, and a sentence for people. */
 struct bow_transport_error {

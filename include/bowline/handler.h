@@ -21,6 +21,7 @@
  */
 
 #include <bowline/buf.h>
+#include <stdbool.h>
 #include <sys/uio.h>
 
 #ifdef __cplusplus
@@ -29,6 +30,7 @@ extern "C" {
 
 struct bow_channel;
 struct bow_handler;
+struct bow__kept;
 
 /** Completion of one write: 0 when the bytes were handed to the kernel, else a negative errno. */
 typedef void (*bow_write_fn)(struct bow_channel *channel, int error, void *user);
@@ -72,12 +74,22 @@ struct bow_handler {
     struct bow_channel *channel;       /* read-only */
     struct bow_handler *next;          /* private */
     struct bow_handler *prev;          /* private */
-    struct bow__block *kept;           /* private: bytes it has not consumed */
+    struct bow__kept *kept;            /* private: bytes it has not consumed */
     uint32_t flags;                    /* private */
 };
 
 /** Pass an inbound event to the next handler. Thread: loop. */
 BOW_EXPORT void bow_handler_fire_active(struct bow_handler *handler);
+/**
+ * Deliver `bytes` to the next handler that has on_read. What it does not consume
+ * is kept for it and delivered again with more behind it, so a handler that only
+ * looks returns this function's result.
+ *
+ * Thread:  loop
+ * Returns: how many bytes were taken: all, or 0 when delivery has stopped (the channel is
+ * paused or closed, or no handler follows that reads); between the two only when the last
+ * handler that read was removed in the middle. What was not taken is still the caller's.
+ */
 BOW_EXPORT size_t bow_handler_fire_read(struct bow_handler *handler, const struct bow_buf *bytes);
 BOW_EXPORT void bow_handler_fire_read_complete(struct bow_handler *handler);
 BOW_EXPORT void bow_handler_fire_eof(struct bow_handler *handler);

@@ -51,6 +51,10 @@
  * asks and never reads. */
 #define BOW_LIMIT_CONTROL_BYTES ((size_t)64 << 10)
 
+/** Bytes of one channel that its handlers have not consumed yet. Answers a message without end.
+ * They are held in memory that grows with what has arrived, not with what was announced. */
+#define BOW_LIMIT_UNREAD_BYTES ((size_t)64 << 20)
+
 /** Connections of one server. Option: max_connections. */
 #define BOW_LIMIT_CONNECTIONS 10000u
 
