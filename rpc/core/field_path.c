@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * Writing a path into a text: long ones keep their beginning and their end. Knows
+ * nothing of why it is told.
+ */
+
 #include "rpc/core/field_path.h"
 
 #define SHOWN_STEPS 4 /* at the beginning of a path, and at its end */

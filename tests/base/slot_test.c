@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * Slots of the context: one object for all who ask, ended with the context.
+ */
+
 #include "base/slot.h"
 
 #include <setjmp.h>

@@ -25,7 +25,7 @@ static void test_code_name_of_every_code_is_known_and_of_others_not(void **state
         assert_string_not_equal(bow_code_name((enum bow_code)code), "UNKNOWN_CODE");
     }
     assert_string_equal(bow_code_name((enum bow_code)17), "UNKNOWN_CODE");
-    assert_string_equal(bow_code_name((enum bow_code)-1), "UNKNOWN_CODE");
+    assert_string_equal(bow_code_name((enum bow_code) - 1), "UNKNOWN_CODE");
 }
 
 int main(void)

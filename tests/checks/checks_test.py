@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""Each check finds what it is there for: a small clean tree, one thing made wrong at a time.
+
+    checks_test.py CHECKS_FOLDER
+"""
+
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+CHECKS = pathlib.Path(sys.argv.pop(1)) if len(sys.argv) > 1 else None
+SPDX = "/* SPDX-License-Identifier: Apache-2.0 OR MIT */\n"
+
+
+def block_of(includes):
+    return "".join(f"#include {name}\n" for name in includes) + "\n" * bool(includes)
+
+
+def source(*includes, code="int bow__x;\n"):
+    """The includes begin in line 6."""
+    return f"{SPDX}/*\n * A concept.\n */\n\n{block_of(includes)}{code}"
+
+
+def header(guard, *includes):
+    """The includes begin in line 7."""
+    begin = f"{SPDX}#ifndef {guard}\n#define {guard}\n\n/* A concept. */\n\n"
+    return f"{begin}{block_of(includes)}#endif\n"
+
+
+CLEAN = {
+    "include/bowline/context.h": header("BOWLINE_CONTEXT_H", "<stddef.h>"),
+    "include/bowline/loop.h": header("BOWLINE_LOOP_H", "<bowline/context.h>"),
+    "include/bowline/call.h": header("BOWLINE_CALL_H", "<bowline/context.h>"),
+    "base/map.h": header("BOWLINE_BASE_MAP_H", "<bowline/context.h>"),
+    "base/map.c": source('"base/map.h"'),
+    "transport/loop.h": header("BOWLINE_TRANSPORT_LOOP_H"),
+    "transport/loop.c": source('"base/map.h"', '"transport/loop.h"', "<sys/epoll.h>"),
+    "rpc/core/call.h": header("BOWLINE_RPC_CORE_CALL_H"),
+    "rpc/core/call.c": source('"rpc/core/call.h"', "<protobuf-c/protobuf-c.h>"),
+    "rpc/native/native.h": header("BOWLINE_RPC_NATIVE_NATIVE_H"),
+    "rpc/native/native.c": source('"base/map.h"', '"rpc/core/call.h"'),
+    "rpc/http2/http2.c": source('"rpc/core/call.h"', "<nghttp2/nghttp2.h>"),
+    "rpc/server.c": source('"rpc/native/native.h"', '"transport/loop.h"', "<bowline/loop.h>"),
+    "examples/greeter/server.c": source('"greeter.bow.h"', "<bowline/call.h>"),
+}
+
+
+class TreeTest(unittest.TestCase):
+    def setUp(self):
+        self.root = pathlib.Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, self.root)
+        for name, text in CLEAN.items():
+            self.write(name, text)
+
+    def write(self, name, text):
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+    def run_check(self, name, *arguments):
+        run = subprocess.run(
+            [sys.executable, str(CHECKS / f"{name}.py"), str(self.root), *arguments],
+            capture_output=True, text=True, check=False)
+        self.assertEqual(run.stderr, "")
+        return run.returncode, run.stdout
+
+    def assert_clean(self, name, *arguments):
+        code, out = self.run_check(name, *arguments)
+        self.assertEqual((code, out.split(":")[0]), (0, "clean"), out)
+
+    def assert_finds(self, name, *expected, arguments=()):
+        """One finding, and it begins with the place and says the rest."""
+        code, out = self.run_check(name, *arguments)
+        self.assertEqual(code, 1, out)
+        findings = out.splitlines()[:-1]
+        self.assertEqual(len(findings), 1, out)
+        self.assertTrue(findings[0].startswith(expected[0]), out)
+        for part in expected[1:]:
+            self.assertIn(part, findings[0])
+
+
+class IncludesTest(TreeTest):
+    def test_includes_of_the_clean_tree_are_clean(self):
+        self.assert_clean("includes")
+
+    def test_includes_against_the_direction_are_found(self):
+        for where, name, why in (
+            ("base/map.c", '"transport/loop.h"', "base must not include"),
+            ("base/map.c", '"rpc/core/call.h"', "base must not include"),
+            ("base/map.c", "<bowline/loop.h>", "transport's"),
+            ("base/map.c", "<protobuf-c/protobuf-c.h>", "must not include"),
+            ("base/map.c", "<pthread.h>", "must not include"),
+            ("transport/loop.c", '"rpc/core/call.h"', "transport must not include"),
+            ("transport/loop.c", "<bowline/call.h>", "rpc's"),
+            ("rpc/core/call.c", '"transport/loop.h"', "rpc/core must not include"),
+            ("rpc/core/call.c", '"rpc/native/native.h"', "rpc/core must not include"),
+            ("rpc/core/call.c", "<bowline/loop.h>", "transport's"),
+            ("rpc/core/call.c", "<sys/socket.h>", "must not include"),
+            ("rpc/native/native.c", '"transport/loop.h"', "rpc/native must not include"),
+            ("rpc/http2/http2.c", '"rpc/native/native.h"', "rpc/http2 must not include"),
+            ("rpc/native/native.c", "<nghttp2/nghttp2.h>", "must not include"),
+            ("rpc/server.c", "<openssl/ssl.h>", "must not include"),
+            ("examples/greeter/server.c", '"base/map.h"', "examples must not include"),
+            ("codegen/main.c", '"transport/loop.h"', "codegen must not include"),
+        ):
+            with self.subTest(where=where, name=name):
+                self.write(where, source(name))
+                self.assert_finds("includes", f"{where}:6: ", why)
+                (self.root / where).unlink()
+                if where in CLEAN:
+                    self.write(where, CLEAN[where])
+
+    def test_includes_of_public_headers_are_held_to_their_level(self):
+        for name, why in (
+            ('"base/map.h"', "a public header"),
+            ("<bowline/call.h>", "rpc's"),
+            ("<bowline/gone.h>", "does not exist"),
+        ):
+            with self.subTest(name=name):
+                self.write("include/bowline/loop.h", header("BOWLINE_LOOP_H", name))
+                self.assert_finds("includes", "include/bowline/loop.h:7: ", why)
+
+    def test_includes_without_their_folder_are_found(self):
+        self.write("base/map.c", source('"map.h"'))
+        self.assert_finds("includes", "base/map.c:6: ", "path from the root")
+
+    def test_includes_in_a_folder_without_rule_are_found(self):
+        self.write("docs/code.c", source())
+        self.assert_finds("includes", "docs/code.c:1: ", "no rule")
+
+
+class HygieneTest(TreeTest):
+    def test_hygiene_of_the_clean_tree_is_clean(self):
+        self.assert_clean("hygiene")
+
+    def test_hygiene_finds_what_is_wrong(self):
+        for where, text, place, why in (
+            ("base/a.c", "\n/* A concept. */\n", 1, "no licence"),
+            ("base/a.c", SPDX + "int bow__x;\n", 2, "no opening comment"),
+            ("base/a.c", source(code="\tint bow__x;\n"), 6, "a tab"),
+            ("base/a.c", source(code="int bow__x; \n"), 6, "white space"),
+            ("base/a.c", source(code="/* TO" + "DO: more */\n"), 6, "unfinished"),
+            ("base/a.c", source(code="int bow__x;"), 6, "line feed"),
+            ("base/a.c", source(code="int bow__x;\n\n"), 8, "line feed"),
+            ("base/a.c", source(code="int bow__x;\n" * 600), 605, "at most 600"),
+            ("base/a.h", header("BOWLINE_BASE_B_H"), 2, "BOWLINE_BASE_A_H"),
+            ("include/bowline/buf.h", header("BOWLINE_BASE_BUF_H"), 2, "BOWLINE_BUF_H"),
+            ("base/a.h", header("BOWLINE_BASE_A_H", *["<a.h>"] * 300), 308, "at most 300"),
+            ("tools/x.py", "print()\n", 1, "no licence"),
+            ("tools/x", "#!/bin/sh\n", 1, "no licence"),
+            ("base/meson.build", "x = 1\n", 1, "no licence"),
+        ):
+            with self.subTest(where=where, why=why):
+                self.write(where, text)
+                self.assert_finds("hygiene", f"{where}:{place}: ", why)
+                (self.root / where).unlink()
+
+    def test_hygiene_leaves_data_and_build_folders_alone(self):
+        self.write("tests/fuzz/corpus/x.c", "\t")
+        self.write("tests/build/x.c", "\t")
+        self.write("tests/data/x.txt", "\t")
+        self.assert_clean("hygiene")
+
+
+class FormatTest(TreeTest):
+    def test_format_finds_what_would_change(self):
+        code, out = self.run_check("format")
+        if code == 77:
+            self.skipTest(out)
+        self.write(".clang-format", "BasedOnStyle: LLVM\nSortIncludes: Never\n")
+        self.assert_clean("format")
+        self.write("base/map.c", source(code="int   bow__x;\n"))
+        self.assert_finds("format", "base/map.c:", "clang-format -i base/map.c")
+
+
+MAP = "BOWLINE_0 {\n    global:\n        bow_a;\n        bow_b;\n    local:\n        *;\n};\n"
+DECLARED = "BOW_EXPORT int bow_a(void);\nBOW_EXPORT\nint bow_b(int x,\n          int y);\n"
+DEFINED = "const int bow__c[2] = {1, 2};\nint bow_a(void) { return bow__c[0]; }\n"
+DEFINED_B = "int bow_b(int x, int y) { return x + y; }\n"
+
+
+@unittest.skipUnless(shutil.which("cc") and shutil.which("ar"), "no C compiler")
+class SymbolsTest(TreeTest):
+    def build(self, code, version_map=MAP):
+        self.write("bowline.map", version_map)
+        self.write("x.c", code)
+        for command in (
+            ["cc", "-fPIC", "-c", "x.c", "-o", "x.o"],
+            ["ar", "rcs", "x.a", "x.o"],
+            ["cc", "-shared", "x.o", "-o", "x.so", "-Wl,--version-script=bowline.map"],
+        ):
+            subprocess.run(command, cwd=self.root, check=True)
+        return [str(self.root / name) for name in ("x.so", "x.a", "bowline.map")]
+
+    def setUp(self):
+        super().setUp()
+        self.write("include/bowline/context.h", header("BOWLINE_CONTEXT_H") + DECLARED)
+
+    def test_symbols_of_a_clean_library_are_clean(self):
+        pointers = "static const char *const names[] = {\"a\"};\nconst char *const *bow__n = names;\n"
+        pointers = pointers.replace("*bow__n", "*const bow__n")
+        self.assert_clean("symbols", *self.build(DEFINED + DEFINED_B + pointers))
+
+    def test_symbols_listed_and_not_defined_are_found(self):
+        self.assert_finds("symbols", "bowline.map:4: ", "bow_b is not defined",
+                          arguments=self.build(DEFINED))
+
+    def test_symbols_declared_and_not_listed_are_found(self):
+        arguments = self.build(DEFINED + DEFINED_B, MAP.replace("        bow_b;\n", ""))
+        self.assert_finds("symbols", "include/bowline/context.h:10: ", "bow_b", "add it",
+                          arguments=arguments)
+
+    def test_symbols_listed_and_not_declared_are_found(self):
+        code = DEFINED + DEFINED_B + "int bow_c(void) { return 1; }\n"
+        arguments = self.build(code, MAP.replace("bow_b;\n", "bow_b;\n        bow_c;\n"))
+        self.assert_finds("symbols", "bowline.map:5: ", "bow_c has no BOW_EXPORT",
+                          arguments=arguments)
+
+    def test_symbols_out_of_order_are_found(self):
+        version_map = MAP.replace("bow_a", "bow_x").replace("bow_b", "bow_a").replace("bow_x", "bow_b")
+        self.assert_finds("symbols", "bowline.map:3: ", "sort",
+                          arguments=self.build(DEFINED + DEFINED_B, version_map))
+
+    def test_symbols_exported_by_a_wildcard_are_found(self):
+        code = DEFINED + DEFINED_B + "int bow_c(void) { return 1; }\n"
+        arguments = self.build(code, MAP.replace("bow_b;\n", "bow_b;\n        bow_c*;\n"))
+        self.assert_finds("symbols", "bowline.map:1: ", "bow_c is exported and not listed",
+                          arguments=arguments)
+
+    def test_symbols_outside_the_namespace_are_found(self):
+        code = DEFINED + DEFINED_B + "int helper(void) { return 1; }\n"
+        self.assert_finds("symbols", "x.o:1: ", "global symbol helper", arguments=self.build(code))
+
+    def test_symbols_that_can_change_are_found(self):
+        for data in (
+            "static int bow__x;",
+            "static int bow__x = 1;",
+            "int bow__x;",
+            "int bow__x = 1;",
+            "static _Thread_local int bow__x;",
+            "__attribute__((section(\".data.special\"))) int bow__x = 1;",
+        ):
+            with self.subTest(data=data):
+                arguments = self.build(f"{DEFINED}{DEFINED_B}{data}\nint bow__next(void) {{ return ++bow__x; }}\n")
+                self.assert_finds("symbols", "x.o:1: bow__x in ", "can change", arguments=arguments)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,162 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""Check that includes run one way: base <- transport <- rpc, base <- rpc/core <- sessions <- rpc.
+
+    includes.py ROOT
+
+The rules are the three tables below; a folder that is in none of them is a finding.
+"""
+
+import pathlib
+import re
+import sys
+
+import tree
+
+# What a folder's files may include of the tree: first the public headers by their level (below),
+# then the folders. The longest matching name counts. A folder may always include itself.
+RULES = {
+    "base": ({"base"}, set()),
+    "transport": ({"base", "transport"}, {"base"}),
+    "rpc/core": ({"base", "rpc"}, {"base"}),
+    "rpc/native": ({"base", "rpc"}, {"base", "rpc/core"}),
+    "rpc/http2": ({"base", "rpc"}, {"base", "rpc/core"}),
+    "rpc/http1": ({"base", "rpc"}, {"base", "rpc/core"}),
+    "rpc": (
+        {"base", "transport", "rpc"},
+        {"base", "transport", "rpc/core", "rpc/native", "rpc/http2", "rpc/http1"},
+    ),
+    "tls": ({"base", "transport", "tls"}, {"base", "transport"}),
+    "codegen": ({"base", "rpc"}, {"base"}),
+    "examples": ({"base", "transport", "rpc", "tls"}, set()),
+    "bench": ({"base", "transport", "rpc", "tls"}, set()),
+    "tools": ({"base", "transport", "rpc", "tls"}, set()),
+}
+
+PROGRAMS = {"codegen", "examples", "bench", "tools"}
+
+# The level of each public header. One that is not listed is a finding: placing it is a decision.
+PUBLIC_LEVELS = {
+    "base": {"buf", "context", "limits", "slice", "system", "version", "visibility"},
+    "transport": {
+        "channel", "executor", "frame_codec", "future", "group", "handler", "loop", "task", "timer",
+    },
+    "rpc": {"call", "client", "metadata", "metrics", "result", "server", "service", "status",
+            "stream"},
+    "tls": {"tls"},
+}
+# What a public header of a level may include of the others.
+PUBLIC_RULES = {
+    "base": {"base"},
+    "transport": {"base", "transport"},
+    "rpc": {"base", "rpc"},  # for rpc/core reads them
+    "tls": {"base", "transport", "tls"},
+}
+
+# Headers of other libraries, and of the system where it does I/O or threads: the folders that may
+# include them, and those inside them that may not. The longest name that a file lies in decides.
+ALL_ABOVE = {"examples", "bench", "tests"}
+WITHOUT_IO = {"rpc/core", "rpc/native", "rpc/http2", "rpc/http1"}
+OUTSIDE = (
+    (r"protobuf-c/.*", {"include", "rpc", "codegen"} | ALL_ABOVE, set()),
+    (r"nghttp2/.*", {"rpc/http2"} | ALL_ABOVE, set()),
+    (r"openssl/.*", {"tls"} | ALL_ABOVE, set()),
+    (r"(zstd|zlib)\.h", {"rpc/core"} | ALL_ABOVE, set()),
+    (r"(sys/(epoll|eventfd|timerfd|signalfd|socket|un|wait)|netinet/.*|arpa/.*|netdb|poll|pthread"
+     r"|threads|signal|unistd|fcntl)\.h",
+     {"include", "transport", "rpc", "tls", "codegen", "tools"} | ALL_ABOVE, WITHOUT_IO),
+)
+
+INCLUDE = re.compile(r'\s*#\s*include\s*([<"])([^>"]+)[>"]')
+
+
+def owner_of(path, names):
+    """The longest of `names` that `path` lies in, or None."""
+    parts = path.split("/")
+    for n_parts in range(len(parts), 0, -1):
+        name = "/".join(parts[:n_parts])
+        if name in names:
+            return name
+    return None
+
+
+def level_of(header):
+    name = header.removesuffix(".h").split("/")[0]
+    return next((level for level, names in PUBLIC_LEVELS.items() if name in names), None)
+
+
+def check_public(folder, levels, header):
+    level = level_of(header)
+    if level is None:
+        return f"<bowline/{header}> has no level; add it to PUBLIC_LEVELS in tools/checks/includes.py"
+    if level not in levels:
+        return (f"{folder} must not know <bowline/{header}>, which is {level}'s; move what is needed "
+                f"down, or pass it in from above")
+    return None
+
+
+def check_outside(where, header):
+    for pattern, allowed, denied in OUTSIDE:
+        if re.fullmatch(pattern, header) and owner_of(where, allowed | denied) not in allowed:
+            return (f"{where} must not include <{header}>; only {', '.join(sorted(allowed))} may, "
+                    f"so pass in what it is needed for")
+    return None
+
+
+def check_quoted(root, where, owner, header):
+    """A header of the tree, by its path from the root; programs may also name one beside them."""
+    if not (root / header).is_file():
+        if owner in PROGRAMS:
+            return None  # beside it, or generated into the build folder
+        return f'"{header}" is no file; write includes with their path from the root'
+    target = owner_of(str(pathlib.PurePosixPath(header).parent), set(RULES))
+    if target == owner or target in RULES[owner][1]:
+        return None
+    allowed = ", ".join(sorted(RULES[owner][1] | {owner}))
+    return f'{owner} must not include "{header}" (it may: {allowed}); turn the dependency around'
+
+
+def check_include(root, path, kind, header):
+    where = str(path.parent.relative_to(root))
+    if kind == "<" and header.startswith("bowline/"):
+        name = header.removeprefix("bowline/")
+        if not (root / "include" / header).is_file():
+            return f"<{header}> does not exist"
+        if where.startswith("include"):
+            level = level_of(path.name)
+            return check_public(f"<bowline/{path.name}>", PUBLIC_RULES.get(level, set()), name)
+        owner = owner_of(where, set(RULES))
+        return check_public(owner, RULES[owner][0], name) if owner else None
+    if kind == "<":
+        return check_outside(where, header)
+    if where.startswith("include"):
+        return f'a public header must not include "{header}"; only <bowline/...>, libc, protobuf-c'
+    if where.split("/")[0] == "tests":
+        return None  # tests look inside everything
+    return check_quoted(root, where, owner_of(where, set(RULES)), header)
+
+
+def main():
+    root = pathlib.Path(sys.argv[1]).resolve()
+    findings = tree.Findings(root)
+    n_includes = 0
+    paths = tree.c_files(root)
+
+    for path in paths:
+        where = str(path.parent.relative_to(root))
+        if owner_of(where, set(RULES) | {"include", "tests"}) is None:
+            findings.add(path, 1, "this folder has no rule; add it to RULES in tools/checks/includes.py")
+            continue
+        for number, text in enumerate(tree.lines(path), 1):
+            match = INCLUDE.match(text)
+            if not match:
+                continue
+            n_includes += 1
+            what = check_include(root, path, *match.groups())
+            if what:
+                findings.add(path, number, what)
+    return findings.end(f"{n_includes} includes in {len(paths)} files")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
