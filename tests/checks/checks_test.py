@@ -101,6 +101,7 @@ class IncludesTest(TreeTest):
             ("rpc/core/call.c", "<sys/socket.h>", "must not include"),
             ("rpc/native/native.c", '"transport/loop.h"', "rpc/native must not include"),
             ("rpc/http2/http2.c", '"rpc/native/native.h"', "rpc/http2 must not include"),
+            ("rpc/native/native.c", "<pthread.h>", "must not include"),
             ("rpc/native/native.c", "<nghttp2/nghttp2.h>", "must not include"),
             ("rpc/server.c", "<openssl/ssl.h>", "must not include"),
             ("examples/greeter/server.c", '"base/map.h"', "examples must not include"),
