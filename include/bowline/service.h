@@ -49,15 +49,6 @@ struct bow_method {
     uint32_t flags;              /* BOW_METHOD_ bits */
 };
 
-/** One .proto file's FileDescriptorProto without source info, and the files it imports. */
-struct bow_file {
-    const char *name; /* as given to protoc: "dir/name.proto" */
-    const uint8_t *bytes;
-    size_t n_bytes;
-    const struct bow_file *const *imports; /* those with a symbol; NULL when there are none */
-    size_t n_imports;
-};
-
 /** What a protobuf-c descriptor does not say of a field; sorted by number, as there. */
 struct bow_field_info {
     uint32_t number;
@@ -76,6 +67,17 @@ struct bow_message_info {
     const ProtobufCMessageDescriptor *descriptor;
     const struct bow_field_info *fields;
     size_t n_fields;
+};
+
+/** One .proto file: its FileDescriptorProto without source info, its imports, its messages. */
+struct bow_file {
+    const char *name; /* as given to protoc: "dir/name.proto" */
+    const uint8_t *bytes;
+    size_t n_bytes;
+    const struct bow_file *const *imports; /* an element is NULL when that file is not linked */
+    size_t n_imports;
+    const struct bow_message_info *messages; /* all, nested and map entries too, by full_name */
+    size_t n_messages;
 };
 
 struct bow_service {
