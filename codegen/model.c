@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * From the request to the model: first everything that is declared, then the types
+ * that fields and methods name. Services are in model_service.c.
+ */
+
+#include "codegen/model.h"
+#include "codegen/model_service.h"
+#include "codegen/names.h"
+
+#include <string.h>
+
+/* Field numbers of descriptor.proto, for places. */
+enum {
+    FILE_MESSAGES = 4,
+    FILE_ENUMS = 5,
+    FILE_SERVICES = 6,
+    MESSAGE_FIELDS = 2,
+    MESSAGE_MESSAGES = 3,
+    MESSAGE_ENUMS = 4,
+};
+
+struct build {
+    struct model *model;
+    struct errors *errors;
+};
+
+static struct bow_slice key_of(const char *text)
+{
+    return (struct bow_slice){.data = (const uint8_t *)text, .len = strlen(text)};
+}
+
+bool model_check_name(struct errors *errors, struct place place, const char *name)
+{
+    if (name == NULL || !names_is_identifier(name)) {
+        errors_add(errors, place, "'%s' is not a name", name != NULL ? name : "");
+        return false;
+    }
+    return true;
+}
+
+static void put_once(struct build *build, struct bow__bytes_map *map, struct place place,
+                     const char *name, void *value)
+{
+    if (bow__bytes_map_get(map, key_of(name)) != NULL) {
+        errors_add(build->errors, place, "'%s' is declared twice", name);
+        return;
+    }
+    memory_check(bow__bytes_map_put(map, key_of(name), value));
+}
+
+const char *model_effective_name(struct memory *memory, const struct model_file *file,
+                                 const char *full_name)
+{
+    const char *c_package = file->options.c_package;
+
+    if (c_package == NULL) {
+        return full_name;
+    }
+    return memory_printf(memory, "%s%s%s", c_package, *file->package == '\0' ? "." : "",
+                         full_name + strlen(file->package));
+}
+
+static const char *full_name_in(struct memory *memory, const char *scope, const char *name)
+{
+    return memory_printf(memory, "%s%s%s", scope, *scope != '\0' ? "." : "", name);
+}
+
+static size_t count_messages(Google__Protobuf__DescriptorProto *const *messages, size_t n_messages)
+{
+    size_t n = n_messages;
+
+    for (size_t i = 0; i < n_messages; i++) {
+        n += count_messages(messages[i]->nested_type, messages[i]->n_nested_type);
+    }
+    return n;
+}
+
+static size_t count_enums(Google__Protobuf__DescriptorProto *const *messages, size_t n_messages)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < n_messages; i++) {
+        n += messages[i]->n_enum_type;
+        n += count_enums(messages[i]->nested_type, messages[i]->n_nested_type);
+    }
+    return n;
+}
+
+static void add_enum(struct build *build, struct model_file *file, const char *scope,
+                     struct place place, const Google__Protobuf__EnumDescriptorProto *proto)
+{
+    struct memory *memory = build->model->memory;
+
+    if (!model_check_name(build->errors, place, proto->name)) {
+        return;
+    }
+    for (size_t i = 0; i < proto->n_value; i++) {
+        model_check_name(build->errors, place, proto->value[i]->name);
+    }
+    struct model_enum *added = &file->enums[file->n_enums++];
+    const char *full_name = full_name_in(memory, scope, proto->name);
+    const char *c = model_effective_name(memory, file, full_name);
+    *added = (struct model_enum){
+        .proto = proto,
+        .file = file,
+        .place = place,
+        .full_name = full_name,
+        .c_name = names_full_camel(memory, c),
+        .lower = names_full_lower(memory, c),
+        .upper = names_full_upper(memory, c),
+    };
+    put_once(build, &build->model->enums_by_name, place, full_name, added);
+}
+
+static void add_message(struct build *build, struct model_file *file, const char *scope,
+                        struct place place, const Google__Protobuf__DescriptorProto *proto)
+{
+    struct memory *memory = build->model->memory;
+
+    if (!model_check_name(build->errors, place, proto->name)) {
+        return;
+    }
+    struct model_message *added = &file->messages[file->n_messages++];
+    const char *full_name = full_name_in(memory, scope, proto->name);
+    const char *c = model_effective_name(memory, file, full_name);
+    *added = (struct model_message){
+        .proto = proto,
+        .file = file,
+        .place = place,
+        .full_name = full_name,
+        .c_name = names_full_camel(memory, c),
+        .lower = names_full_lower(memory, c),
+        .upper = names_full_upper(memory, c),
+    };
+    put_once(build, &build->model->messages_by_name, place, full_name, added);
+
+    for (size_t i = 0; i < proto->n_enum_type; i++) {
+        add_enum(build, file, full_name, place_within(memory, place, MESSAGE_ENUMS, i),
+                 proto->enum_type[i]);
+    }
+    for (size_t i = 0; i < proto->n_nested_type; i++) {
+        add_message(build, file, full_name, place_within(memory, place, MESSAGE_MESSAGES, i),
+                    proto->nested_type[i]);
+    }
+}
+
+static void add_types(struct build *build, struct model_file *file)
+{
+    struct memory *memory = build->model->memory;
+    const Google__Protobuf__FileDescriptorProto *proto = file->proto;
+    size_t n_messages = count_messages(proto->message_type, proto->n_message_type);
+    size_t n_enums = proto->n_enum_type + count_enums(proto->message_type, proto->n_message_type);
+
+    file->messages = memory_array(memory, n_messages, sizeof(*file->messages));
+    file->enums = memory_array(memory, n_enums, sizeof(*file->enums));
+    for (size_t i = 0; i < proto->n_enum_type; i++) {
+        add_enum(build, file, file->package, place_within(memory, file->place, FILE_ENUMS, i),
+                 proto->enum_type[i]);
+    }
+    for (size_t i = 0; i < proto->n_message_type; i++) {
+        add_message(build, file, file->package, place_within(memory, file->place, FILE_MESSAGES, i),
+                    proto->message_type[i]);
+    }
+}
+
+static bool check_package(struct build *build, const struct model_file *file, const char *package)
+{
+    struct memory *memory = build->model->memory;
+
+    while (*package != '\0') {
+        size_t len = strcspn(package, ".");
+        if (!model_check_name(build->errors, file->place, memory_dup(memory, package, len))) {
+            return false;
+        }
+        package += len + (package[len] == '.');
+    }
+    return true;
+}
+
+static bool is_named(const Bowline__Codegen__Request *request, const char *name)
+{
+    for (size_t i = 0; i < request->n_file_to_generate; i++) {
+        if (strcmp(request->file_to_generate[i], name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static const char *file_symbol(struct memory *memory, const struct model_file *file)
+{
+    const char *package = names_full_lower(
+        memory, file->options.c_package != NULL ? file->options.c_package : file->package);
+
+    return memory_printf(memory, "%s%sfile__%s", package, *package != '\0' ? "__" : "", file->id);
+}
+
+static void add_file(struct build *build, struct model_file *file,
+                     const Google__Protobuf__FileDescriptorProto *proto)
+{
+    struct memory *memory = build->model->memory;
+
+    *file = (struct model_file){
+        .proto = proto,
+        .place = {.file = proto},
+        .name = proto->name,
+        .package = proto->package != NULL ? proto->package : "",
+    };
+    options_of_file(memory, proto->options, &file->options);
+    if (file->name == NULL || *file->name == '\0' || strpbrk(file->name, "\n\r\"\\") != NULL) {
+        errors_add(build->errors, (struct place){0}, "a file of the request has no usable name");
+        file->name = "";
+        return;
+    }
+    file->stem = names_file_stem(memory, file->name);
+    file->id = names_file_id(memory, file->name);
+    put_once(build, &build->model->files_by_name, file->place, file->name, file);
+    const char *c_package = file->options.c_package;
+    if (!check_package(build, file, file->package) ||
+        (c_package != NULL && !check_package(build, file, c_package))) {
+        return;
+    }
+    file->symbol = file_symbol(memory, file);
+    add_types(build, file);
+}
+
+static void resolve_imports(struct build *build, struct model_file *file)
+{
+    const Google__Protobuf__FileDescriptorProto *proto = file->proto;
+
+    file->imports = memory_array(build->model->memory, proto->n_dependency, sizeof(*file->imports));
+    for (size_t i = 0; i < proto->n_dependency; i++) {
+        struct model_file *import =
+            bow__bytes_map_get(&build->model->files_by_name, key_of(proto->dependency[i]));
+        if (import == NULL) {
+            errors_add(build->errors, file->place, "imports '%s', which the request lacks",
+                       proto->dependency[i]);
+            continue;
+        }
+        file->imports[file->n_imports++] = import;
+    }
+}
+
+const struct model_message *model_find_message(const struct model *model, const char *type_name)
+{
+    if (type_name == NULL || type_name[0] != '.') {
+        return NULL;
+    }
+    return bow__bytes_map_get(&model->messages_by_name, key_of(type_name + 1));
+}
+
+static const struct model_enum *find_enum(const struct model *model, const char *type_name)
+{
+    if (type_name == NULL || type_name[0] != '.') {
+        return NULL;
+    }
+    return bow__bytes_map_get(&model->enums_by_name, key_of(type_name + 1));
+}
+
+const struct model_file *model_find_type_file(const struct model *model, const char *type_name)
+{
+    const struct model_message *message = model_find_message(model, type_name);
+    if (message != NULL) {
+        return message->file;
+    }
+    const struct model_enum *found = find_enum(model, type_name);
+    return found != NULL ? found->file : NULL;
+}
+
+static bool is_map_entry(const struct model_message *message)
+{
+    const Google__Protobuf__MessageOptions *options = message->proto->options;
+
+    return options != NULL && options->map_entry;
+}
+
+static bool is_message_type(Google__Protobuf__FieldDescriptorProto__Type type)
+{
+    return type == GOOGLE__PROTOBUF__FIELD_DESCRIPTOR_PROTO__TYPE__TYPE_MESSAGE ||
+           type == GOOGLE__PROTOBUF__FIELD_DESCRIPTOR_PROTO__TYPE__TYPE_GROUP;
+}
+
+static void resolve_type(struct build *build, struct model_field *field)
+{
+    const Google__Protobuf__FieldDescriptorProto *proto = field->proto;
+
+    if (is_message_type(proto->type)) {
+        field->message = model_find_message(build->model, proto->type_name);
+        field->type_file = field->message != NULL ? field->message->file : NULL;
+    } else if (proto->type == GOOGLE__PROTOBUF__FIELD_DESCRIPTOR_PROTO__TYPE__TYPE_ENUM) {
+        const struct model_enum *found = find_enum(build->model, proto->type_name);
+        field->type_file = found != NULL ? found->file : NULL;
+    } else {
+        return;
+    }
+    if (field->type_file == NULL) {
+        errors_add(build->errors, field->place, "type '%s' is not declared in the request",
+                   proto->type_name != NULL ? proto->type_name : "");
+    }
+}
+
+static void resolve_field(struct build *build, const struct model_message *message,
+                          struct model_field *field,
+                          const Google__Protobuf__FieldDescriptorProto *proto)
+{
+    field->proto = proto;
+    field->oneof_index = -1;
+    if (!model_check_name(build->errors, field->place, proto->name)) {
+        return;
+    }
+    field->member = names_field(build->model->memory, proto->name);
+    field->is_repeated =
+        proto->label == GOOGLE__PROTOBUF__FIELD_DESCRIPTOR_PROTO__LABEL__LABEL_REPEATED;
+    field->is_proto3_optional = proto->proto3_optional;
+    resolve_type(build, field);
+    field->is_map = field->is_repeated && field->message != NULL && is_map_entry(field->message);
+    if (!proto->has_oneof_index) {
+        return;
+    }
+    if (proto->oneof_index < 0 || (size_t)proto->oneof_index >= message->proto->n_oneof_decl) {
+        errors_add(build->errors, field->place, "names a oneof that is not there");
+        return;
+    }
+    field->oneof_index = field->is_proto3_optional ? -1 : proto->oneof_index;
+}
+
+static void resolve_message(struct build *build, struct model_message *message)
+{
+    struct memory *memory = build->model->memory;
+    const Google__Protobuf__DescriptorProto *proto = message->proto;
+
+    for (size_t i = 0; i < proto->n_oneof_decl; i++) {
+        model_check_name(build->errors, message->place, proto->oneof_decl[i]->name);
+    }
+    message->fields = memory_array(memory, proto->n_field, sizeof(*message->fields));
+    message->n_fields = proto->n_field;
+    for (size_t i = 0; i < proto->n_field; i++) {
+        message->fields[i].place = place_within(memory, message->place, MESSAGE_FIELDS, i);
+        resolve_field(build, message, &message->fields[i], proto->field[i]);
+    }
+}
+
+static void resolve_file(struct build *build, struct model_file *file)
+{
+    struct memory *memory = build->model->memory;
+    const Google__Protobuf__FileDescriptorProto *proto = file->proto;
+
+    resolve_imports(build, file);
+    for (size_t i = 0; i < file->n_messages; i++) {
+        resolve_message(build, &file->messages[i]);
+    }
+    file->services = memory_array(memory, proto->n_service, sizeof(*file->services));
+    for (size_t i = 0; i < proto->n_service; i++) {
+        struct model_service *service = &file->services[file->n_services];
+        struct place place = place_within(memory, file->place, FILE_SERVICES, i);
+        if (model_add_service(build->model, build->errors, file, place, proto->service[i],
+                              service)) {
+            file->n_services++;
+        }
+    }
+}
+
+static void check_named_files(struct build *build, const Bowline__Codegen__Request *request)
+{
+    for (size_t i = 0; i < request->n_file_to_generate; i++) {
+        const char *name = request->file_to_generate[i];
+        if (bow__bytes_map_get(&build->model->files_by_name, key_of(name)) == NULL) {
+            errors_add(build->errors, (struct place){0}, "the request lacks the file '%s'", name);
+        }
+    }
+}
+
+void model_build(struct model *model, struct memory *memory,
+                 const Bowline__Codegen__Request *request, struct errors *errors)
+{
+    struct build build = {.model = model, .errors = errors};
+
+    *model = (struct model){.memory = memory};
+    bow__bytes_map_init(&model->files_by_name, memory->context, 0);
+    bow__bytes_map_init(&model->messages_by_name, memory->context, 0);
+    bow__bytes_map_init(&model->enums_by_name, memory->context, 0);
+    model->files = memory_array(memory, request->n_proto_file, sizeof(*model->files));
+    model->n_files = request->n_proto_file;
+    for (size_t i = 0; i < model->n_files; i++) {
+        add_file(&build, &model->files[i], request->proto_file[i]);
+        model->files[i].is_named = is_named(request, model->files[i].name);
+    }
+    check_named_files(&build, request);
+    if (errors->n_errors > 0) {
+        return;
+    }
+    for (size_t i = 0; i < model->n_files; i++) {
+        resolve_file(&build, &model->files[i]);
+    }
+}
+
+void model_fini(struct model *model)
+{
+    bow__bytes_map_fini(&model->files_by_name);
+    bow__bytes_map_fini(&model->messages_by_name);
+    bow__bytes_map_fini(&model->enums_by_name);
+}
+
+bool model_is_generated(const struct model_file *file)
+{
+    return file->is_named && !file->options.no_generate;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#ifndef BOWLINE_CODEGEN_OPTIONS_H
+#define BOWLINE_CODEGEN_OPTIONS_H
+
+/*
+ * Options that descriptor.proto does not know and that arrive as unknown fields:
+ * protobuf-c's (protobuf-c/protobuf-c.proto) and ours (bowline/options.proto).
+ */
+
+#include "codegen/memory.h"
+
+#include "descriptor.pb-c.h"
+
+struct file_options {
+    bool no_generate;
+    bool use_oneof_field_name;
+    const char *c_package; /* NULL: none */
+};
+
+/** `options` may be NULL, here and below. */
+void options_of_file(struct memory *memory, const Google__Protobuf__FileOptions *options,
+                     struct file_options *ret_options);
+
+/** The name of the member that every message struct begins with: "base" unless it says another. */
+const char *options_base_field(struct memory *memory,
+                               const Google__Protobuf__MessageOptions *options);
+
+/** (bowline.c_name) and (bowline.c_service_name), or NULL. */
+const char *options_method_c_name(struct memory *memory,
+                                  const Google__Protobuf__MethodOptions *options);
+const char *options_service_c_name(struct memory *memory,
+                                   const Google__Protobuf__ServiceOptions *options);
+
+#endif
