@@ -76,13 +76,13 @@ static size_t segment_offset(size_t used)
     return (used + SEGMENT_ALIGNMENT - 1) & ~(SEGMENT_ALIGNMENT - 1);
 }
 
-/* True when bytes written next in the chunk continue the last segment. */
+/* True when bytes written next in the chunk continue the last segment: only one of this chunk's
+ * can end where its free part begins. */
 static bool continues_tail(const struct bow__outbuf *out)
 {
     const struct bow__outbuf_segment *tail = out->tail;
 
-    return tail != NULL && tail->block == NULL && tail->chunk == out->chunk &&
-           tail->data + tail->len == out->chunk->data + out->chunk_used;
+    return tail != NULL && tail->data + tail->len == out->chunk->data + out->chunk_used;
 }
 
 /* Where in the chunk `len` bytes would go, behind a segment of their own if need be; beyond

@@ -259,6 +259,24 @@ static void test_outbuf_reserve_of_the_most_always_fits(void **state)
     assert_int_equal(f->out.n_bytes, 5 * (BOW__CHUNK_BYTES / 2));
 }
 
+/* Whatever is left of the chunk, a segment before the bytes must fit too. */
+static void test_outbuf_reserve_near_the_end_of_a_chunk_fits(void **state)
+{
+    struct fixture *f = *state;
+    size_t cap = 0;
+
+    for (size_t n_left = 0; n_left < 300; n_left++) {
+        assert_non_null(bow__outbuf_reserve(&f->out, 1, &cap));
+        bow__outbuf_commit(&f->out, cap - n_left);
+        append_text_block(f, "<1>");
+        const uint8_t *place = bow__outbuf_reserve(&f->out, 64, &cap);
+        assert_true(cap >= 64);
+        assert_ptr_equal(place + cap, f->out.chunk->data + BOW__CHUNK_BYTES);
+        bow__outbuf_commit(&f->out, 0);
+        bow__outbuf_sent(&f->out, f->out.n_bytes);
+    }
+}
+
 static void test_outbuf_append_longer_than_a_chunk_is_whole(void **state)
 {
     struct fixture *f = *state;
@@ -462,6 +480,7 @@ int main(void)
         UNIT(test_outbuf_sent_in_parts_goes_front_to_back),
         UNIT(test_outbuf_append_after_drain_leaves_what_was_drained),
         UNIT(test_outbuf_reserve_of_the_most_always_fits),
+        UNIT(test_outbuf_reserve_near_the_end_of_a_chunk_fits),
         UNIT(test_outbuf_append_longer_than_a_chunk_is_whole),
         UNIT(test_outbuf_without_memory_appends_nothing),
         UNIT(test_outbuf_full_chunk_without_memory_keeps_its_bytes),

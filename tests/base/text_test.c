@@ -114,6 +114,19 @@ static void test_text_cut_never_splits_a_character(void **state)
     }
 }
 
+static void test_text_cut_short_takes_no_more(void **state)
+{
+    struct bow__text text;
+
+    (void)state;
+    fill(&text, 507);
+    bow__text_printf(&text, "\xF0\x9F\xAA\xA2\xF0\x9F\xAA\xA2");
+    assert_string_equal(last(&text, 4), "-...");
+    assert_true(text.len < MAX_LEN); /* there is room, but it would stand behind the dots */
+    bow__text_printf(&text, "x");
+    assert_string_equal(last(&text, 4), "-...");
+}
+
 static void test_text_escape_shows_what_is_not_printable(void **state)
 {
     struct bow__text text;
@@ -192,6 +205,7 @@ int main(void)
         cmocka_unit_test(test_text_that_fits_exactly_is_not_cut),
         cmocka_unit_test(test_text_too_long_ends_in_dots),
         cmocka_unit_test(test_text_cut_never_splits_a_character),
+        cmocka_unit_test(test_text_cut_short_takes_no_more),
         cmocka_unit_test(test_text_escape_shows_what_is_not_printable),
         cmocka_unit_test(test_text_escape_beyond_max_ends_in_dots),
         cmocka_unit_test(test_text_escape_cut_never_splits_an_escape),
