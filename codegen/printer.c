@@ -79,7 +79,7 @@ static const char *value_of(const struct printer_var *vars, const char *name, si
             return vars->value;
         }
     }
-    assert(!"a template names a variable that is not given");
+    assert(false && "a template names a variable that is not given");
     return "";
 }
 
