@@ -177,6 +177,32 @@ class FormatTest(TreeTest):
         self.assert_finds("format", "base/map.c:", "clang-format -i base/map.c")
 
 
+@unittest.skipUnless(shutil.which("cc") and (shutil.which("g++") or shutil.which("clang++")),
+                     "no C and C++ compiler")
+class HeadersTest(TreeTest):
+    def test_headers_of_the_clean_tree_are_clean(self):
+        self.assert_clean("headers", "cc")
+
+    def test_headers_that_need_another_before_them_are_found(self):
+        text = header("BOWLINE_CALL_H").replace("#endif", "size_t bow_size(void);\n#endif")
+        self.write("include/bowline/call.h", text)
+        code, out = self.run_check("headers", "cc")
+        self.assertEqual(code, 1)
+        self.assertIn("include/bowline/call.h:7: as C11 alone: ", out)
+        self.assertIn("include/bowline/call.h:7: as C++17 alone: ", out)
+
+    def test_headers_that_are_no_cxx_are_found(self):
+        text = header("BOWLINE_CALL_H").replace("#endif", "int bow_new(int class);\n#endif")
+        self.write("include/bowline/call.h", text)
+        self.assert_finds("headers", "include/bowline/call.h:7: as C++17 alone: ", arguments=["cc"])
+
+    def test_headers_without_a_guard_are_found(self):
+        self.write("include/bowline/call.h", "enum bow_twice { BOW_TWICE };\n")
+        code, out = self.run_check("headers", "cc")
+        self.assertEqual(code, 1)
+        self.assertIn("include/bowline/call.h:1: as C11 alone: ", out)
+
+
 MAP = "BOWLINE_0 {\n    global:\n        bow_a;\n        bow_b;\n    local:\n        *;\n};\n"
 DECLARED = "BOW_EXPORT int bow_a(void);\nBOW_EXPORT\nint bow_b(int x,\n          int y);\n"
 DEFINED = "const int bow__c[2] = {1, 2};\nint bow_a(void) { return bow__c[0]; }\n"
