@@ -74,7 +74,8 @@ struct bow_context_options {
  *
  * Thread:  any
  * Owns:    gives `*ret_context`; drop it with bow_context_unref()
- * Returns: 0, or -ENOMEM, or -EINVAL when `options->size` is not a known one
+ * Returns: 0, or -ENOMEM, or -EINVAL when `options` is NULL, its size or its system's is not
+ *          a known one, or its allocator lacks a function
  */
 BOW_EXPORT BOW_MUST_USE int bow_context_new(const struct bow_context_options *options,
                                             struct bow_context **ret_context);
