@@ -70,8 +70,10 @@ size_t bow__decode_required_size(struct bow__decoder *d, const ProtobufCMessageD
 struct bow__decode_required *bow__decode_required(struct bow__decoder *d,
                                                   ProtobufCMessage *message);
 
-/** The message of the top frame, which has required fields, ends at `at`. */
-void bow__decode_note_required(struct bow__decoder *d, const uint8_t *at);
+/** A piece of `message` (NULL is allowed) ends at `at`: note whether required fields are missing.
+ */
+void bow__decode_note_required(struct bow__decoder *d, ProtobufCMessage *message,
+                               const uint8_t *at);
 
 /** After the whole: refuse if a required field is missing anywhere. Returns 0 or -EBADMSG. */
 int bow__decode_check_required(struct bow__decoder *d);

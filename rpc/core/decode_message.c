@@ -93,12 +93,12 @@ static bool is_null(ProtobufCMessage *message, const ProtobufCFieldDescriptor *f
 
 /* Give `field` of an entry the empty value that the specification gives it. */
 static bool fill(struct bow__decoder *d, ProtobufCMessage *entry,
-                 const ProtobufCFieldDescriptor *field)
+                 const ProtobufCFieldDescriptor *field, const uint8_t *at)
 {
     void *value;
     if (field->type == PROTOBUF_C_TYPE_MESSAGE) {
         value = bow__decode_new(d, field->descriptor);
-        d->incomplete |= bow__decode_required_size(d, field->descriptor) > 0;
+        bow__decode_note_required(d, value, at);
     } else {
         value = bow__arena_dup(d->arena, "", 0);
     }
@@ -106,7 +106,8 @@ static bool fill(struct bow__decoder *d, ProtobufCMessage *entry,
     return value != NULL;
 }
 
-static bool complete_entry(struct bow__decoder *d, const struct bow__decode_frame *frame)
+static bool complete_entry(struct bow__decoder *d, const struct bow__decode_frame *frame,
+                           const uint8_t *at)
 {
     ProtobufCMessage *entry = frame->message;
     const ProtobufCMessageDescriptor *type = entry->descriptor;
@@ -116,7 +117,7 @@ static bool complete_entry(struct bow__decoder *d, const struct bow__decode_fram
         return true;
     }
     for (unsigned i = 0; i < 2; i++) {
-        if (is_null(entry, &type->fields[i]) && !fill(d, entry, &type->fields[i])) {
+        if (is_null(entry, &type->fields[i]) && !fill(d, entry, &type->fields[i], at)) {
             return false;
         }
     }
@@ -127,7 +128,7 @@ const uint8_t *bow__decode_complete(struct bow__decoder *d, const uint8_t *at)
 {
     const struct bow__decode_frame *frame = d->top;
     if (frame->required != NULL) {
-        bow__decode_note_required(d, at);
+        bow__decode_note_required(d, frame->message, at);
     }
-    return complete_entry(d, frame) ? at : bow__decode_no_memory(d, NULL, at);
+    return complete_entry(d, frame, at) ? at : bow__decode_no_memory(d, NULL, at);
 }

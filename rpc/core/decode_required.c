@@ -46,11 +46,11 @@ struct bow__decode_required *bow__decode_required(struct bow__decoder *d, Protob
     return (struct bow__decode_required *)(void *)((char *)message - size);
 }
 
-static const ProtobufCFieldDescriptor *first_missing(const struct bow__decode_frame *frame)
+static const ProtobufCFieldDescriptor *first_missing(const ProtobufCMessageDescriptor *type,
+                                                     const struct bow__decode_required *required)
 {
-    const ProtobufCMessageDescriptor *type = frame->message->descriptor;
     for (unsigned i = 0; i < type->n_fields; i++) {
-        bool is_seen = (frame->required->seen[i / 8] & 1u << i % 8) != 0;
+        bool is_seen = (required->seen[i / 8] & 1u << i % 8) != 0;
         if (type->fields[i].label == PROTOBUF_C_LABEL_REQUIRED && !is_seen) {
             return &type->fields[i];
         }
@@ -58,10 +58,14 @@ static const ProtobufCFieldDescriptor *first_missing(const struct bow__decode_fr
     return NULL;
 }
 
-void bow__decode_note_required(struct bow__decoder *d, const uint8_t *at)
+void bow__decode_note_required(struct bow__decoder *d, ProtobufCMessage *message, const uint8_t *at)
 {
-    d->top->required->end = (uint32_t)(at - d->begin);
-    d->incomplete |= first_missing(d->top) != NULL;
+    struct bow__decode_required *required =
+        message != NULL ? bow__decode_required(d, message) : NULL;
+    if (required != NULL) {
+        required->end = (uint32_t)(at - d->begin);
+        d->incomplete |= first_missing(message->descriptor, required) != NULL;
+    }
 }
 
 static void *member(const struct bow__decode_frame *frame, unsigned offset)
@@ -122,11 +126,11 @@ int bow__decode_check_required(struct bow__decoder *d)
 {
     visit(d, d->frames->message);
     do {
+        const struct bow__decode_required *required = d->top->required;
         const ProtobufCFieldDescriptor *missing =
-            d->top->required != NULL ? first_missing(d->top) : NULL;
+            required != NULL ? first_missing(d->top->message->descriptor, required) : NULL;
         if (missing != NULL) {
-            bow__decode_refuse(d, missing, d->begin + d->top->required->end,
-                               "required, and missing");
+            bow__decode_refuse(d, missing, d->begin + required->end, "required, and missing");
             return d->error;
         }
     } while (visit_next(d));

@@ -17,7 +17,10 @@ static const uint8_t *skip_value(struct bow__decoder *d, uint32_t number, unsign
     switch (wire_type) {
     case BOW__WIRE_VARINT:
         next = bow__wire_read_varint(at, end, &value);
-        return next != NULL ? next : bow__decode_refuse_number(d, number, at, "bad varint");
+        return next != NULL ? next
+                            : bow__decode_refuse_number(
+                                  d, number, at,
+                                  bow__wire_is_cut(at, end) ? "cut off" : "a varint above 64 bits");
     case BOW__WIRE_FIXED64:
         return left >= 8 ? at + 8 : bow__decode_refuse_number(d, number, at, "cut off");
     case BOW__WIRE_FIXED32:
