@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#ifndef BOWLINE_TRANSPORT_LOOP_H
+#define BOWLINE_TRANSPORT_LOOP_H
+
+/*
+ * What the layers of this library see of a loop beyond its public header: its
+ * receive buffer, its chunk pool, and the registration of descriptors. All on the
+ * loop's thread unless it says otherwise.
+ */
+
+#include "base/list.h"
+#include "base/pool.h"
+#include <bowline/loop.h>
+
+#define BOW__LOOP_RECV_BYTES ((size_t)256 << 10)
+
+/** A registered descriptor; embedded in channels, acceptors and connect attempts. */
+struct bow__watch {
+    void (*on_events)(struct bow__watch *watch, uint32_t events); /* BOW_POLL_ bits */
+    int fd;
+    uint32_t events;                               /* registered interest */
+    struct bow__link link;                         /* in the loop's list, for shutdown */
+    void (*on_shutdown)(struct bow__watch *watch); /* the loop closes: close yourself now */
+};
+
+/** Register, change interest, take out. After remove no event of this watch is delivered, also none
+ * of the current batch (L17). Registering with a loop that closes is -ESHUTDOWN; unwatch() comes
+ * before the descriptor is closed, and is idempotent. */
+int bow__loop_watch(struct bow_loop *loop, struct bow__watch *watch, int fd, uint32_t events);
+int bow__loop_rewatch(struct bow_loop *loop, struct bow__watch *watch, uint32_t events);
+void bow__loop_unwatch(struct bow_loop *loop, struct bow__watch *watch);
+
+/** The receive buffer all channels of the loop read into; allocated by the first use. */
+uint8_t *bow__loop_recv_buffer(struct bow_loop *loop, size_t *ret_size);
+struct bow__pool *bow__loop_pool(struct bow_loop *loop);
+
+/** Call `fn` at the end of the current turn's ready-channel phase or, outside of it, of the next:
+ * flushes, frees. Link is the caller's, set up with bow__list_init(); adding twice is one. */
+struct bow__deferred {
+    struct bow__link link;
+    void (*fn)(struct bow__deferred *deferred);
+};
+void bow__loop_defer_flush(
+    struct bow_loop *loop,
+    struct bow__deferred *deferred); /* after the channels, and again after the tasks */
+void bow__loop_defer_free(struct bow_loop *loop,
+                          struct bow__deferred *deferred); /* last phase of the turn */
+
+/**
+ * Keep the loop from terminating while something of its owner's is open (a channel count). After
+ * on_shutdown the loop turns until the count is 0, without a time-out. Thread: any.
+ */
+void bow__loop_count_channel(struct bow_loop *loop, int delta);
+uint64_t bow__loop_n_channels(const struct bow_loop *loop); /* any thread */
+
+/** Keep the memory of the loop, not its life: posting to it then says -ESHUTDOWN instead of
+ * reading freed memory. Thread: any. */
+void bow__loop_hold(struct bow_loop *loop);
+void bow__loop_release(struct bow_loop *loop);
+
+/** For assertions of `Thread: loop`: on the loop's thread, or on nobody's yet (an owner's loop that
+ * has not run). */
+bool bow__loop_may_touch(const struct bow_loop *loop);
+
+/**
+ * Post a task of the library that is due at `due_ns` (0: wake the loop at once, BOW_NEVER: never
+ * wake it). The rejection handler is not asked. Returns 0, -ESHUTDOWN, or what starting the thread
+ * failed with. Thread: any.
+ */
+int bow__loop_post_internal(struct bow_loop *loop, struct bow_task *task, uint64_t due_ns);
+
+#endif
