@@ -5,22 +5,11 @@
 /*
  * An intrusive pairing heap ordered by (key, seq): inserting never allocates and
  * is O(1), removing any node is O(log n) amortised. Nodes belong to their owner.
- * A node that is in no heap has `prev` NULL.
  */
 
-#include <bowline/visibility.h>
+#include <bowline/heap_node.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
-
-struct bow__heap_node {
-    struct bow__heap_node *child;
-    struct bow__heap_node *next; /* younger sibling */
-    struct bow__heap_node
-        *prev; /* older sibling, or the parent of a first child; self at the root */
-    uint64_t key;
-    uint64_t seq; /* equal keys leave in the order of insertion */
-};
 
 struct bow__heap {
     struct bow__heap_node *root;

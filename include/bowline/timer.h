@@ -9,6 +9,7 @@
  *                └────► stop       at once, also from inside fn
  */
 
+#include <bowline/heap_node.h>
 #include <bowline/loop.h>
 
 #ifdef __cplusplus
@@ -19,11 +20,10 @@ struct bow_timer;
 typedef void (*bow_timer_fn)(struct bow_timer *timer, void *user);
 
 struct bow_timer {
-    bow_timer_fn fn;       /* public */
-    void *user;            /* public */
-    struct bow_loop *loop; /* read-only */
-    void *links[3];        /* private */
-    uint64_t keys[2];      /* private */
+    bow_timer_fn fn;            /* public */
+    void *user;                 /* public */
+    struct bow_loop *loop;      /* read-only */
+    struct bow__heap_node node; /* private */
 };
 
 /** Set up a disarmed timer of `loop`. Thread: any. */
