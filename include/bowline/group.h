@@ -26,7 +26,8 @@ struct bow_group_options {
     const char *prefix; /* NULL: "bow" */
     const char *name;   /* NULL: "loop" */
     enum bow_group_choice choice;
-    const struct bow_loop_options *loops; /* for each loop (its name is not used); NULL: defaults */
+    /* For each loop; NULL: defaults. Its name is not used; from its cpu on, one CPU a loop. */
+    const struct bow_loop_options *loops;
 };
 
 #define BOW_GROUP_OPTIONS_INIT                                                                     \

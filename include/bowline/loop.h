@@ -116,8 +116,10 @@ BOW_EXPORT BOW_MUST_USE int bow_loop_new(struct bow_context *context,
 BOW_EXPORT struct bow_loop *bow_loop_ref(struct bow_loop *loop);
 
 /**
- * Drop a reference. The last one shuts a started loop down and frees it once it has
- * terminated; called on the loop's own thread that happens later. NULL is allowed. Returns: NULL.
+ * Drop a reference. The last one shuts the loop down and frees it once it has
+ * terminated: it waits for that, and runs an owner's loop to its end; called inside the
+ * loop that happens later. Whoever calls a function of the loop holds a reference
+ * meanwhile. NULL is allowed. Returns: NULL.
  */
 BOW_EXPORT struct bow_loop *bow_loop_unref(struct bow_loop *loop);
 
@@ -126,8 +128,8 @@ BOW_EXPORT bool bow_loop_in_loop(const struct bow_loop *loop);
 BOW_EXPORT enum bow_loop_state bow_loop_get_state(const struct bow_loop *loop);
 BOW_EXPORT struct bow_context *bow_loop_context(const struct bow_loop *loop);
 
-/** Monotonic nanoseconds, read once a turn and after every 64 tasks; on other threads the clock
- * itself. Thread: any. */
+/** Monotonic nanoseconds, read once a turn and after every 64 tasks; on other threads and between
+ * two turns the clock itself. Thread: any. */
 BOW_EXPORT uint64_t bow_loop_now(const struct bow_loop *loop);
 
 /**
@@ -144,8 +146,11 @@ BOW_EXPORT BOW_MUST_USE int bow_loop_post(struct bow_loop *loop, struct bow_task
 /** The same without waking a sleeping loop: it runs when the loop next wakes. */
 BOW_EXPORT BOW_MUST_USE int bow_loop_post_lazy(struct bow_loop *loop, struct bow_task *task);
 
-/** Run after the ordinary tasks of this turn (metrics flushing and the like). Thread: loop.
- * Returns: 0, -ESHUTDOWN, or -EAGAIN over max_tail_tasks. */
+/**
+ * Run after the ordinary tasks of this turn (metrics flushing and the like). A tail
+ * task does not keep the loop from sleeping: posted by a tail task, it runs in the next turn,
+ * whenever that comes. Thread: loop. Returns: 0, -ESHUTDOWN, or -EAGAIN over max_tail_tasks.
+ */
 BOW_EXPORT BOW_MUST_USE int bow_loop_post_tail(struct bow_loop *loop, struct bow_task *task);
 
 /**
@@ -200,24 +205,28 @@ BOW_EXPORT struct bow_scheduled *bow_scheduled_unref(struct bow_scheduled *sched
  */
 BOW_EXPORT BOW_MUST_USE int bow_loop_run(struct bow_loop *loop);
 
-/** One turn, waiting at most `timeout_ns` for work. Returns as bow_loop_run(). The thread that
- * calls it is the loop's from then on. */
+/** One turn, waiting at most `timeout_ns` for work. Returns as bow_loop_run(); -EBUSY also inside a
+ * callback of the loop, 0 at once when it has terminated. The thread that calls it is the loop's
+ * from then on; before the first call, timers and hooks may be set up by one thread. */
 BOW_EXPORT BOW_MUST_USE int bow_loop_run_once(struct bow_loop *loop, uint64_t timeout_ns);
 
 /** One descriptor that is readable when bow_loop_run_once() has I/O, a wake-up or a due timer to
- * serve; -ENOTSUP when the poller has none. */
+ * serve; -ENOTSUP when the poller has none. It is for polling only, and the loop's. Thread: loop.
+ */
 BOW_EXPORT int bow_loop_fd(struct bow_loop *loop);
 
 /** Nanoseconds until the next timer; 0 when tasks are pending; BOW_NEVER. Thread: loop. */
-BOW_EXPORT uint64_t bow_loop_next_timeout(const struct bow_loop *loop);
+BOW_EXPORT uint64_t bow_loop_next_timeout(struct bow_loop *loop);
 
 /**
  * Shut down: when no task came for `quiet_ns`, or after `timeout_ns` at the latest, all
  * channels are closed, timers cancelled, hooks run, and the loop terminates.
  * Idempotent: later calls may only shorten. Work that is already queued is run.
  *
+ * A loop of its own thread that never started has terminated when this returns.
+ *
  * Thread:  any
- * Returns: 0, or what starting the thread failed with
+ * Returns: 0
  */
 BOW_EXPORT int bow_loop_shutdown(struct bow_loop *loop, uint64_t quiet_ns, uint64_t timeout_ns);
 

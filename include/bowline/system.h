@@ -56,6 +56,9 @@ struct bow_poller_ops {
                 uint64_t timeout_ns);
     /** One descriptor that is readable when wait(0) would return events, or -ENOTSUP. */
     int (*fd)(struct bow_poller *poller);
+    /** Make fd() readable by itself `timeout_ns` from now (0: now, BOW_NEVER: not any more). The
+     * last call counts; a wait() takes notice of it and returns no event for it. */
+    int (*arm)(struct bow_poller *poller, uint64_t timeout_ns);
 };
 
 /** A socket address with its length. */
@@ -111,6 +114,10 @@ struct bow_system {
                         struct bow_thread **ret_thread);
     /** Wait for the end of `thread` and free it. */
     void (*thread_join)(void *user, struct bow_thread *thread);
+    /** Instead of a join, called by `thread` itself as its last act: free it when it ends. */
+    void (*thread_detach)(void *user, struct bow_thread *thread);
+    /** CPUs this process may keep busy: by affinity and by quota; at least 1. */
+    uint32_t (*cpus)(void *user);
 
     /**
      * Resolve a name, blocking: fills at most `max` addresses in order of
