@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#ifndef BOWLINE_TRANSPORT_LOOP_CORE_H
+#define BOWLINE_TRANSPORT_LOOP_CORE_H
+
+/*
+ * The loop from inside, for the files that make it up and nobody else:
+ *
+ *     loop.c           birth, references, what can be asked
+ *     loop_life.c      start, run, shut down, join: the states
+ *     loop_turn.c      one turn, phase by phase
+ *     loop_poll.c      how long to wait, and the wait
+ *     loop_tasks.c     posting and running tasks
+ *     loop_watch.c     descriptors, deferred work
+ *     timer.c, scheduled.c    on the heap
+ *     inbox.c          what comes from other threads
+ *
+ * Design
+ *
+ * Fields belong to the loop's thread unless they say otherwise. Others read and
+ * write only: the inbox (see there), `state`, `owner`, the reference counts, the
+ * counters, and what `mutex` guards.
+ *
+ *     atomic         order                                    partner
+ *     state          changed by compare-and-swap: release     loads: acquire
+ *     owner          relaxed: a thread looks for itself only  none
+ *     running        acquire when taken, release when left    each other
+ *     refs           relaxed up, acq_rel down                 each other
+ *     memory_refs    relaxed up, acq_rel down                 each other
+ *     n_executes     relaxed: a bound, not a publication      none
+ *     n_channels     relaxed: a gauge; at shutdown the one    none
+ *                    who takes it to 0 signals
+ *     n_rejected, n_lazy_posts    relaxed, statistics         none
+ *     counters       relaxed, one writer                      none
+ *
+ * `refs` are those of users: the last one shuts down. `memory_refs` keep the
+ * memory and the descriptors, so that one who still holds a scheduled task or a
+ * channel may post to a loop that has terminated, and is refused. All `refs`
+ * together hold one of them.
+ */
+
+#include "base/heap.h"
+#include "transport/inbox.h"
+#include "transport/loop.h"
+#include <pthread.h>
+
+#define BOW__LOOP_NAME_BYTES BOW_THREAD_NAME_BYTES
+
+/* How far an orderly shutdown has come, between SHUTTING_DOWN and SHUTDOWN. */
+enum bow__loop_stage {
+    BOW__LOOP_OPEN = 0,
+    BOW__LOOP_QUIET = 1,   /* waiting for the quiet period or the time-out */
+    BOW__LOOP_CLOSING = 2, /* watches were told; waiting for the channels to be gone */
+};
+
+enum bow__task_flags {
+    BOW__TASK_POSTED = 1,
+    BOW__TASK_EXECUTE = 2, /* made by bow_loop_execute(): owned by the loop */
+    BOW__TASK_TIMED = 4,   /* came due: no new work, so it does not prolong a shutdown */
+};
+
+/* Written by the loop's thread only, read by any. */
+struct bow__loop_counters {
+    _Atomic(uint64_t) turns;
+    _Atomic(uint64_t) polls;
+    _Atomic(uint64_t) events;
+    _Atomic(uint64_t) tasks_run;
+    _Atomic(uint64_t) tasks_failed;
+    _Atomic(uint64_t) posts_taken; /* from other threads: each was lazy, signalled, or skipped it */
+    _Atomic(uint64_t) timers_fired;
+    _Atomic(uint64_t) pending_tasks;
+    _Atomic(uint64_t) pending_timers;
+};
+
+struct bow_loop {
+    struct bow__inbox inbox; /* first: written by all producers */
+    char apart[64 - sizeof(struct bow__inbox) % 64];
+
+    struct bow_context *context;
+    const struct bow_system *system;
+    struct bow_loop_options options;
+    char name[BOW__LOOP_NAME_BYTES];
+
+    atomic_int state;
+    atomic_uintptr_t owner; /* pthread_self() of the loop's thread; 0: none */
+    atomic_bool running;    /* a thread is in bow_loop_run() or bow_loop_run_once() */
+    atomic_uint refs;
+    atomic_uint memory_refs;
+    _Atomic(uint64_t) n_executes;
+    _Atomic(uint64_t) n_channels;
+    _Atomic(uint64_t) n_rejected;
+    _Atomic(uint64_t) n_lazy_posts;
+    struct bow__loop_counters counters;
+
+    struct bow_poller *poller;
+    struct bow_poll_event *events; /* the batch; doubled when it was full */
+    int events_cap;
+    int n_events; /* of the batch that is being handled; 0 outside of that */
+    int event_at;
+    struct bow__watch wake_watch;
+    uint64_t now_ns;
+    uint64_t armed_at_ns; /* when the poller's descriptor becomes readable by itself */
+    bool in_turn;
+    bool has_fd;       /* bow_loop_fd() was asked for */
+    bool is_abandoned; /* the last reference went on the loop's own thread */
+    uint64_t n_failed_polls;
+    uint64_t last_events_ns; /* for giving idle chunks back */
+
+    struct bow__task_chain tasks;
+    struct bow__task_chain tails;
+    struct bow__heap timers;
+    struct bow__link scheduled;
+    struct bow__link watches;
+    struct bow__link flushes;
+    struct bow__link frees;
+    struct bow_loop_hook *hooks; /* newest first */
+    struct bow__pool pool;
+    uint8_t *recv_buffer;
+
+    enum bow__loop_stage stage;
+    uint64_t last_work_ns; /* when a posted task last ran, for the quiet period */
+
+    pthread_mutex_t mutex; /* guards starting, and the three below */
+    pthread_cond_t terminated;
+    struct bow_thread *thread;
+    uint64_t quiet_ns;
+    uint64_t shutdown_at_ns; /* when the time-out is over */
+};
+
+static inline void bow__count(_Atomic(uint64_t) *counter, uint64_t n)
+{
+    uint64_t before = atomic_load_explicit(counter, memory_order_relaxed);
+    atomic_store_explicit(counter, before + n, memory_order_relaxed);
+}
+
+static inline enum bow_loop_state bow__loop_state(const struct bow_loop *loop)
+{
+    return (enum bow_loop_state)atomic_load_explicit(&loop->state, memory_order_acquire);
+}
+
+static inline uint64_t bow__loop_clock(const struct bow_loop *loop)
+{
+    return loop->system->now_ns(loop->system->user);
+}
+
+/** Read the clock and make it the loop's time. Thread: loop. */
+static inline uint64_t bow__loop_update_now(struct bow_loop *loop)
+{
+    loop->now_ns = bow__loop_clock(loop);
+    return loop->now_ns;
+}
+
+/* loop_life.c */
+
+/** Start the loop's thread if it has none yet. Returns 0 or what that failed with. Thread: any. */
+int bow__loop_start(struct bow_loop *loop);
+/** The last reference is gone: shut down, wait, let go of the memory. */
+void bow__loop_abandon(struct bow_loop *loop);
+/** The shutdown check at the end of a turn. True when the loop has terminated. */
+bool bow__loop_check_shutdown(struct bow_loop *loop);
+/** When the shutdown check wants to be asked again; BOW_NEVER while nobody has shut down. */
+uint64_t bow__loop_shutdown_due(struct bow_loop *loop);
+
+/* loop_turn.c */
+
+/** One turn that waits at most `max_wait_ns`. True when the loop has terminated. */
+bool bow__loop_turn(struct bow_loop *loop, uint64_t max_wait_ns);
+
+/* loop_poll.c */
+
+/** Wait for events as the strategy says; fills the batch. */
+void bow__loop_poll(struct bow_loop *loop, uint64_t max_wait_ns);
+/** Outside of a turn: make the loop's descriptor say what the next turn has to do. */
+void bow__loop_rearm(struct bow_loop *loop);
+bool bow__loop_has_work(const struct bow_loop *loop);
+/** How long the next turn would sleep. */
+uint64_t bow__loop_timeout(struct bow_loop *loop);
+
+/* loop_tasks.c */
+
+/** Queue a task whose time has come. Thread: loop. */
+void bow__loop_push_timed(struct bow_loop *loop, struct bow_task *task);
+/** Move what other threads posted into the queue. */
+void bow__loop_take_inbox(struct bow_loop *loop);
+/** Run queued tasks for `budget_ns`, or only those present now when it is BOW_NEVER. */
+void bow__loop_run_tasks(struct bow_loop *loop, uint64_t budget_ns);
+void bow__loop_run_tails(struct bow_loop *loop);
+/** Refuse new tasks and run what was accepted. */
+void bow__loop_close_tasks(struct bow_loop *loop);
+/** Take, or give back, one of the places that max_pending_tasks bounds. */
+bool bow__loop_take_place(struct bow_loop *loop);
+void bow__loop_leave_place(struct bow_loop *loop);
+/** Log that `name` failed with `error`, and count it. */
+void bow__loop_task_failed(struct bow_loop *loop, const char *name, int error);
+
+/* loop_watch.c */
+
+void bow__loop_run_flushes(struct bow_loop *loop);
+void bow__loop_run_frees(struct bow_loop *loop);
+/** Register the wake-up descriptor. Returns 0 or a negative errno (nothing is open then). */
+int bow__loop_open_wake(struct bow_loop *loop);
+/** Hand the batch to its watches. Returns how many events it had. */
+int bow__loop_handle_events(struct bow_loop *loop);
+/** Tell all watches that the loop closes. */
+void bow__loop_close_watches(struct bow_loop *loop);
+
+/* timer.c, scheduled.c */
+
+void bow__loop_fire_timers(struct bow_loop *loop);
+void bow__loop_drop_timers(struct bow_loop *loop);
+uint64_t bow__loop_next_timer(const struct bow_loop *loop);
+void bow__loop_cancel_scheduled(struct bow_loop *loop);
+
+#endif

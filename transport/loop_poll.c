@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * How long a turn waits, and the wait: the strategy, the spin before a sleep, the
+ * nearest deadline, the batch of events. Knows nothing of what the events mean.
+ */
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "transport/loop_core.h"
+
+#include <errno.h>
+
+/* A batch this large takes longer to handle than another poll costs. */
+#define MAX_EVENTS 8192
+
+/* A loop without events for that long gives half of its idle chunks back, and again. */
+#define IDLE_NS UINT64_C(1000000000)
+
+bool bow__loop_has_work(const struct bow_loop *loop)
+{
+    return loop->tasks.first != NULL || !bow__list_is_empty(&loop->flushes) ||
+           !bow__list_is_empty(&loop->frees) || !bow__inbox_is_empty(&loop->inbox);
+}
+
+static uint64_t next_due(struct bow_loop *loop)
+{
+    return bow__time_min(bow__loop_next_timer(loop), bow__loop_shutdown_due(loop));
+}
+
+uint64_t bow__loop_timeout(struct bow_loop *loop)
+{
+    return bow__loop_has_work(loop) ? 0 : bow__time_left(next_due(loop), bow__loop_clock(loop));
+}
+
+static enum bow_loop_select choose(struct bow_loop *loop, bool pending)
+{
+    if (loop->options.select == NULL) {
+        return pending ? BOW_LOOP_BUSY_WAIT : BOW_LOOP_SELECT;
+    }
+    enum bow_loop_select choice = loop->options.select(loop, pending, loop->options.select_user);
+    return choice == BOW_LOOP_SELECT && pending ? BOW_LOOP_BUSY_WAIT : choice;
+}
+
+static void grow_batch(struct bow_loop *loop)
+{
+    size_t old_size = (size_t)loop->events_cap * sizeof(*loop->events);
+
+    if (loop->events_cap >= MAX_EVENTS) {
+        return;
+    }
+    struct bow_poll_event *events =
+        bow__resize(loop->context, loop->events, old_size, 2 * old_size);
+    if (events != NULL) {
+        loop->events = events;
+        loop->events_cap *= 2;
+    }
+}
+
+/* Said at the 1st, 2nd, 4th, 8th … failure, so that a broken poller does not fill the log. */
+static void log_failed_poll(struct bow_loop *loop, int error)
+{
+    struct bow__text text;
+
+    loop->n_failed_polls++;
+    if ((loop->n_failed_polls & (loop->n_failed_polls - 1)) != 0) {
+        return;
+    }
+    bow__text_clear(&text);
+    bow__text_errno(&text, error);
+    bow__log(loop->context, BOW_LOG_ERROR, "loop %s: polling failed: %s", loop->name, text.bytes);
+}
+
+static void poll_for(struct bow_loop *loop, uint64_t timeout_ns)
+{
+    int n = loop->system->poller->wait(loop->poller, loop->events, loop->events_cap, timeout_ns);
+
+    bow__loop_update_now(loop);
+    bow__count(&loop->counters.polls, 1);
+    if (n < 0) {
+        /* A signal only ends the wait; the next one is computed from the clock. */
+        if (n != -EINTR) {
+            log_failed_poll(loop, n);
+        }
+        n = 0;
+    }
+    loop->n_events = n;
+    if (n > 0) {
+        loop->last_events_ns = loop->now_ns;
+        bow__count(&loop->counters.events, (uint64_t)n);
+    }
+    if (n == loop->events_cap) {
+        grow_batch(loop);
+    }
+}
+
+/* Polls without blocking until `end_ns`; true when there is something to do. */
+static bool spin_until(struct bow_loop *loop, uint64_t end_ns)
+{
+    do {
+        poll_for(loop, 0);
+        if (loop->n_events > 0 || !bow__inbox_is_empty(&loop->inbox)) {
+            return true;
+        }
+    } while (loop->now_ns < end_ns);
+    return false;
+}
+
+/* Returns when it wants to be asked again. */
+static uint64_t trim_pool(struct bow_loop *loop)
+{
+    if (loop->pool.n_idle == 0) {
+        return BOW_NEVER;
+    }
+    if (bow__time_left(bow__time_add(loop->last_events_ns, IDLE_NS), loop->now_ns) == 0) {
+        bow__pool_trim(&loop->pool);
+        loop->last_events_ns = loop->now_ns;
+    }
+    return bow__time_add(loop->last_events_ns, IDLE_NS);
+}
+
+static void sleep_for(struct bow_loop *loop, uint64_t max_wait_ns)
+{
+    uint64_t now = bow__loop_update_now(loop);
+    uint64_t until = bow__time_min(next_due(loop), bow__time_add(now, max_wait_ns));
+
+    if (until > now && loop->options.spin_ns > 0) {
+        uint64_t end = bow__time_min(until, bow__time_add(now, loop->options.spin_ns));
+        if (spin_until(loop, end)) {
+            return;
+        }
+        now = loop->now_ns;
+    }
+    until = bow__time_min(until, trim_pool(loop));
+    if (until <= now || !bow__inbox_sleep(&loop->inbox, until)) {
+        poll_for(loop, 0);
+        return;
+    }
+    poll_for(loop, bow__time_left(until, now));
+    bow__inbox_awake(&loop->inbox);
+}
+
+void bow__loop_poll(struct bow_loop *loop, uint64_t max_wait_ns)
+{
+    switch (choose(loop, bow__loop_has_work(loop))) {
+    case BOW_LOOP_CONTINUE:
+        bow__loop_update_now(loop);
+        return;
+    case BOW_LOOP_BUSY_WAIT:
+        poll_for(loop, 0);
+        return;
+    case BOW_LOOP_SELECT:
+        break;
+    }
+    sleep_for(loop, max_wait_ns);
+}
+
+void bow__loop_rearm(struct bow_loop *loop)
+{
+    uint64_t at = 0;
+
+    if (!loop->has_fd || loop->in_turn) {
+        return;
+    }
+    uint64_t now = bow__loop_clock(loop);
+    if (!bow__loop_has_work(loop)) {
+        at = next_due(loop);
+        if (at <= now || !bow__inbox_sleep(&loop->inbox, at)) {
+            at = 0;
+        }
+    }
+    /* One that is due has fired or is about to; only a pending one need not be set again. */
+    if (at == loop->armed_at_ns && at > now) {
+        return;
+    }
+    int rc = loop->system->poller->arm(loop->poller, bow__time_left(at, now));
+    loop->armed_at_ns = rc == 0 ? at : 0;
+    if (rc < 0) {
+        log_failed_poll(loop, rc);
+    }
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * One turn of the loop: the order of its phases, and how its time is shared
+ * between I/O and tasks. Knows nothing of how any phase does its work.
+ */
+
+#include "transport/loop_core.h"
+
+/* Time for tasks: io_time × (100 − r)/r. At 100 all present tasks run, whatever it takes. */
+static uint64_t task_budget(const struct bow_loop *loop, uint64_t io_ns)
+{
+    uint64_t ratio = loop->options.io_ratio;
+    return ratio == 100 ? BOW_NEVER : io_ns * (100 - ratio) / ratio;
+}
+
+static void publish_gauges(struct bow_loop *loop)
+{
+    bow__count(&loop->counters.turns, 1);
+    atomic_store_explicit(&loop->counters.pending_tasks, loop->tasks.n_tasks, memory_order_relaxed);
+    atomic_store_explicit(&loop->counters.pending_timers, loop->timers.n_nodes,
+                          memory_order_relaxed);
+}
+
+bool bow__loop_turn(struct bow_loop *loop, uint64_t max_wait_ns)
+{
+    uint64_t io_ns = 0;
+
+    loop->in_turn = true;
+    bow__inbox_awake(&loop->inbox);
+    bow__loop_poll(loop, max_wait_ns);
+
+    uint64_t io_started_ns = loop->now_ns;
+    int n_events = bow__loop_handle_events(loop);
+    bow__loop_run_flushes(loop);
+
+    bow__loop_take_inbox(loop);
+    if (n_events > 0 && loop->tasks.first != NULL) {
+        io_ns = bow__loop_update_now(loop) - io_started_ns;
+    }
+    bow__loop_fire_timers(loop);
+    bow__loop_run_tasks(loop, task_budget(loop, io_ns));
+    bow__loop_run_flushes(loop);
+    bow__loop_run_tails(loop);
+    bow__loop_run_frees(loop);
+
+    bool has_terminated = bow__loop_check_shutdown(loop);
+    publish_gauges(loop);
+    loop->in_turn = false;
+    if (!has_terminated) {
+        bow__loop_rearm(loop);
+    }
+    return has_terminated;
+}

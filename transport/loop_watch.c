@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * Registered descriptors and deferred work. An event leads to its watch without a
+ * look-up: the poller carries the pointer. Knows nothing of what a watch guards.
+ *
+ * Invariant: an event of the batch whose watch was taken out is blanked, so neither
+ * a new watch in the same memory nor a new descriptor of the same number gets it.
+ */
+
+#include "transport/loop_core.h"
+
+#include <assert.h>
+#include <errno.h>
+
+static void on_wake(struct bow__watch *watch, uint32_t events)
+{
+    struct bow_loop *loop = BOW__CONTAINER(watch, struct bow_loop, wake_watch);
+
+    (void)events;
+    loop->system->wake_drain(loop->system->user, watch->fd);
+}
+
+int bow__loop_open_wake(struct bow_loop *loop)
+{
+    const struct bow_system *system = loop->system;
+
+    int fd = system->wake_open(system->user);
+    if (fd < 0) {
+        return fd;
+    }
+    loop->wake_watch.on_events = on_wake;
+    loop->wake_watch.fd = fd;
+    int rc = system->poller->add(loop->poller, fd, BOW_POLL_IN, &loop->wake_watch);
+    if (rc < 0) {
+        system->close(system->user, fd);
+    }
+    return rc;
+}
+
+int bow__loop_watch(struct bow_loop *loop, struct bow__watch *watch, int fd, uint32_t events)
+{
+    assert(bow__loop_may_touch(loop));
+    if (loop->stage >= BOW__LOOP_CLOSING) {
+        return -ESHUTDOWN;
+    }
+    int rc = loop->system->poller->add(loop->poller, fd, events, watch);
+    if (rc < 0) {
+        return rc;
+    }
+    watch->fd = fd;
+    watch->events = events;
+    bow__list_push_back(&loop->watches, &watch->link);
+    return 0;
+}
+
+int bow__loop_rewatch(struct bow_loop *loop, struct bow__watch *watch, uint32_t events)
+{
+    assert(bow__loop_may_touch(loop));
+    if (events == watch->events) {
+        return 0;
+    }
+    int rc = loop->system->poller->modify(loop->poller, watch->fd, events, watch);
+    if (rc == 0) {
+        watch->events = events;
+    }
+    return rc;
+}
+
+void bow__loop_unwatch(struct bow_loop *loop, struct bow__watch *watch)
+{
+    assert(bow__loop_may_touch(loop));
+    /* Zeroed memory is a watch that was never registered. */
+    if (watch->link.next == NULL || bow__list_is_empty(&watch->link)) {
+        return;
+    }
+    loop->system->poller->remove(loop->poller, watch->fd);
+    bow__list_remove(&watch->link);
+    watch->events = 0;
+    for (int i = loop->event_at + 1; i < loop->n_events; i++) {
+        if (loop->events[i].data == watch) {
+            loop->events[i].data = NULL;
+        }
+    }
+}
+
+int bow__loop_handle_events(struct bow_loop *loop)
+{
+    int n = loop->n_events;
+
+    for (loop->event_at = 0; loop->event_at < n; loop->event_at++) {
+        struct bow_poll_event *event = &loop->events[loop->event_at];
+        struct bow__watch *watch = event->data;
+        if (watch != NULL) {
+            watch->on_events(watch, event->events);
+        }
+    }
+    loop->n_events = 0;
+    return n;
+}
+
+static void move_all(struct bow__link *to, struct bow__link *from)
+{
+    struct bow__link *link;
+
+    while ((link = bow__list_pop_front(from)) != NULL) {
+        bow__list_push_back(to, link);
+    }
+}
+
+void bow__loop_close_watches(struct bow_loop *loop)
+{
+    struct bow__link told;
+    struct bow__link *link;
+
+    bow__list_init(&told);
+    while ((link = bow__list_pop_front(&loop->watches)) != NULL) {
+        struct bow__watch *watch = BOW__CONTAINER(link, struct bow__watch, link);
+        bow__list_push_back(&told, link);
+        if (watch->on_shutdown != NULL) {
+            watch->on_shutdown(watch);
+        }
+    }
+    move_all(&loop->watches, &told);
+}
+
+static void defer(struct bow_loop *loop, struct bow__link *list, struct bow__deferred *deferred)
+{
+    assert(bow__loop_may_touch(loop));
+    if (bow__list_is_empty(&deferred->link)) {
+        bow__list_push_back(list, &deferred->link);
+        bow__loop_rearm(loop);
+    }
+}
+
+void bow__loop_defer_flush(struct bow_loop *loop, struct bow__deferred *deferred)
+{
+    defer(loop, &loop->flushes, deferred);
+}
+
+void bow__loop_defer_free(struct bow_loop *loop, struct bow__deferred *deferred)
+{
+    defer(loop, &loop->frees, deferred);
+}
+
+/* Runs what is there now: a flush that defers itself again waits for the next phase. */
+void bow__loop_run_flushes(struct bow_loop *loop)
+{
+    struct bow__link taken;
+    struct bow__link *link;
+
+    bow__list_init(&taken);
+    move_all(&taken, &loop->flushes);
+    while ((link = bow__list_pop_front(&taken)) != NULL) {
+        struct bow__deferred *deferred = BOW__CONTAINER(link, struct bow__deferred, link);
+        deferred->fn(deferred);
+    }
+}
+
+/* Runs until none is left: freeing one thing may let go of the next. */
+void bow__loop_run_frees(struct bow_loop *loop)
+{
+    struct bow__link *link;
+
+    while ((link = bow__list_pop_front(&loop->frees)) != NULL) {
+        struct bow__deferred *deferred = BOW__CONTAINER(link, struct bow__deferred, link);
+        deferred->fn(deferred);
+    }
+}
