@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* What tests of loops have in common; see the header. */
+
+#include "tests/support/loops.h"
+
+#include <dirent.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void remember(enum bow_log_level level, const char *line, void *user)
+{
+    struct loops *t = user;
+
+    (void)level;
+    int n = snprintf(t->log + t->log_len, sizeof(t->log) - t->log_len, "%s\n", line);
+    if (n > 0 && (size_t)n < sizeof(t->log) - t->log_len) {
+        t->log_len += (size_t)n;
+    }
+}
+
+int loops_count_fds(void)
+{
+    int n = 0;
+
+    DIR *dir = opendir("/proc/self/fd");
+    assert_non_null(dir);
+    while (readdir(dir) != NULL) {
+        n++;
+    }
+    closedir(dir);
+    return n;
+}
+
+static void begin(struct loops *t, const struct bow_system *system)
+{
+    struct bow_context_options options = BOW_CONTEXT_OPTIONS_INIT;
+
+    t->n_fds = loops_count_fds();
+    t->log_len = 0;
+    t->log[0] = '\0';
+    test_alloc_init(&t->alloc);
+    options.allocator = &t->alloc.allocator;
+    options.system = system;
+    options.log = remember;
+    options.log_user = t;
+    assert_int_equal(bow_context_new(&options, &t->context), 0);
+}
+
+void loops_begin(struct loops *t)
+{
+    fake_system_init(&t->fake);
+    begin(t, &t->fake.system);
+}
+
+void loops_begin_real(struct loops *t)
+{
+    begin(t, bow_system_default());
+}
+
+void loops_end(struct loops *t)
+{
+    test_context_end(t->context, &t->alloc);
+    assert_int_equal(loops_count_fds(), t->n_fds);
+}
+
+struct bow_loop *loops_new(struct loops *t, const struct bow_loop_options *options)
+{
+    struct bow_loop *loop = NULL;
+
+    assert_int_equal(bow_loop_new(t->context, options, &loop), 0);
+    return loop;
+}
+
+struct bow_loop *loops_new_owner(struct loops *t)
+{
+    struct bow_loop_options options = BOW_LOOP_OPTIONS_INIT;
+
+    options.thread = BOW_LOOP_OWNER;
+    return loops_new(t, &options);
+}
+
+struct bow_loop *loops_new_threaded(struct loops *t)
+{
+    return loops_new(t, NULL);
+}
