@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: 0BSD
 """Greets each NAME over gRPC, with Debian's python3-grpcio. Usage: client.py ADDRESS NAME...
 
