@@ -21,7 +21,7 @@ static void use_file(struct cut *cut, const struct model_file *file)
     }
 }
 
-/* Type names of extensions are resolved here, for the model does not hold extensions. */
+/* Of extensions inside messages, which are not cut; the model does not hold them. */
 static void use_type(struct cut *cut, const char *type_name)
 {
     use_file(cut, model_find_type_file(cut->model, type_name));
@@ -49,7 +49,6 @@ static void use_service(struct cut *cut, const struct model_service *service)
 static void find_used_files(struct cut *cut, const struct model_file *file)
 {
     memset(cut->is_used, 0, cut->model->n_files * sizeof(*cut->is_used));
-    use_extensions(cut, file->proto->extension, file->proto->n_extension);
     for (size_t i = 0; i < file->n_services; i++) {
         use_service(cut, &file->services[i]);
     }
@@ -139,6 +138,7 @@ Bowline__Codegen__Request *child_request(const struct model *model,
         Google__Protobuf__FileDescriptorProto *file = memory_alloc(memory, sizeof(*file));
         *file = *request->proto_file[i];
         file->n_service = 0;
+        file->n_extension = 0;
         find_used_files(&cut, &model->files[i]);
         cut_imports(&cut, &model->files[i], file);
         copy->proto_file[i] = file;

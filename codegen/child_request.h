@@ -4,8 +4,9 @@
 
 /*
  * The request as protoc-gen-c is to see it: without the services, of which it would
- * make C that does not compile, and without imports that bring no type, so that
- * a file imported for its options only need not exist in C.
+ * make C that does not compile; without extensions, of which it makes nothing; and
+ * without imports that then bring no type, so that a file imported for its options
+ * only need not exist in C.
  */
 
 #include "codegen/model.h"

@@ -92,3 +92,11 @@ void errors_add(struct errors *errors, struct place place, const char *format, .
     printer_vprintf(&errors->text, format, args);
     va_end(args);
 }
+
+const char *errors_finish(struct errors *errors)
+{
+    if (errors->n_errors > MAX_ERRORS) {
+        printer_printf(&errors->text, "\nand %zu more errors", errors->n_errors - MAX_ERRORS);
+    }
+    return printer_finish(&errors->text);
+}

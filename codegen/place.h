@@ -36,4 +36,7 @@ void errors_init(struct errors *errors, struct memory *memory);
 void errors_add(struct errors *errors, struct place place, const char *format, ...)
     BOW_PRINTF(3, 4);
 
+/** All of it, the first ones in full and the others counted. */
+const char *errors_finish(struct errors *errors);
+
 #endif

@@ -92,7 +92,7 @@ static void check_and_generate(struct run *run, struct errors *errors)
         symbols_check(&run->model, errors);
     }
     if (errors->n_errors > 0) {
-        fail(run, printer_finish(&errors->text));
+        fail(run, errors_finish(errors));
         return;
     }
     generate(run);
