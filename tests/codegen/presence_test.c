@@ -4,6 +4,7 @@
  * the tables that a program links.
  */
 
+#include "protos/inner.bow.h"
 #include "protos/presence.bow.h"
 
 #include <setjmp.h>
@@ -28,7 +29,7 @@ static Test__Presence__Presence *round_trip(const Test__Presence__Presence *mess
     return decoded;
 }
 
-static void test_optional_unset_stays_unset(void **state)
+static void test_generated_optional_unset_stays_unset(void **state)
 {
     (void)state;
     Test__Presence__Presence message = TEST__PRESENCE__PRESENCE__INIT;
@@ -46,7 +47,7 @@ static void test_optional_unset_stays_unset(void **state)
     test__presence__presence__free_unpacked(decoded, NULL);
 }
 
-static void test_optional_set_to_zero_is_sent(void **state)
+static void test_generated_optional_set_to_zero_is_sent(void **state)
 {
     (void)state;
     Test__Presence__Presence message = TEST__PRESENCE__PRESENCE__INIT;
@@ -72,7 +73,7 @@ static void test_optional_set_to_zero_is_sent(void **state)
     test__presence__presence__free_unpacked(decoded, NULL);
 }
 
-static void test_service_table_names_both_methods(void **state)
+static void test_generated_service_table_names_each_method(void **state)
 {
     (void)state;
     const struct bow_service *service = &test__presence__keeper__service;
@@ -81,13 +82,13 @@ static void test_service_table_names_both_methods(void **state)
 
     assert_int_equal(service->abi, BOW_SERVICE_ABI);
     assert_string_equal(service->name, "test.presence.Keeper");
-    assert_int_equal(service->n_methods, 2);
+    assert_int_equal(service->n_methods, 3);
     assert_int_equal(service->handlers_size, sizeof(struct test__presence__keeper__handlers));
     assert_string_equal(keep->path, "/test.presence.Keeper/Keep");
     assert_string_equal(keep->name, "Keep");
     assert_ptr_equal(keep->input, &test__presence__presence__descriptor);
-    assert_ptr_equal(keep->output, &test__presence__inner__descriptor);
-    assert_int_equal(keep->flags, 0);
+    assert_ptr_equal(keep->output, &test__inner__inner__descriptor);
+    assert_int_equal(keep->flags, BOW_METHOD_IDEMPOTENT);
     assert_int_equal(follow->flags, BOW_METHOD_SERVER_STREAMING);
     assert_null(follow->invoke);
 }
@@ -102,7 +103,7 @@ static void see_keep(struct bow_call *call, const Test__Presence__Presence *requ
     *(struct seen *)user = (struct seen){.call = call, .request = request};
 }
 
-static void test_invoke_calls_the_member_of_the_handlers(void **state)
+static void test_generated_invoke_calls_the_member_of_the_handlers(void **state)
 {
     (void)state;
     const struct bow_method *keep = test__presence__keeper__keep__method();
@@ -116,13 +117,37 @@ static void test_invoke_calls_the_member_of_the_handlers(void **state)
     assert_ptr_equal(seen.request, &request);
 }
 
-static void test_invoke_without_a_handler_leaves_the_call(void **state)
+static void test_generated_invoke_without_a_handler_leaves_the_call(void **state)
 {
     (void)state;
     const struct bow_method *keep = test__presence__keeper__keep__method();
     const struct test__presence__keeper__handlers handlers = {0};
 
     assert_false(keep->invoke(NULL, NULL, &handlers, NULL));
+}
+
+static void test_generated_c_name_renames_in_c_only(void **state)
+{
+    (void)state;
+    const struct bow_method *method = test__presence__keeper__throw_away__method();
+    const struct test__presence__keeper__handlers handlers = {.throw_away = see_keep};
+    struct seen seen = {0};
+
+    assert_string_equal(method->path, "/test.presence.Keeper/Throw");
+    assert_string_equal(method->name, "Throw");
+    assert_true(method->invoke(NULL, NULL, &handlers, &seen));
+}
+
+static void test_generated_imports_hold_what_is_linked(void **state)
+{
+    (void)state;
+    const struct bow_file *file = &test__presence__file__protos_2fpresence_2eproto;
+
+    /* bowline/options.proto is imported for an option and never generated */
+    assert_int_equal(file->n_imports, 2);
+    assert_null(file->imports[0]);
+    assert_ptr_equal(file->imports[1], &test__inner__file__protos_2finner_2eproto);
+    assert_int_equal(file->imports[1]->n_imports, 0);
 }
 
 static const struct bow_message_info *find_info(const struct bow_file *file, const char *name)
@@ -135,14 +160,14 @@ static const struct bow_message_info *find_info(const struct bow_file *file, con
     return NULL;
 }
 
-static void test_message_info_matches_the_descriptor(void **state)
+static void test_generated_message_info_matches_the_descriptor(void **state)
 {
     (void)state;
     const struct bow_file *file = test__presence__keeper__service.file;
 
     assert_ptr_equal(file, &test__presence__file__protos_2fpresence_2eproto);
     assert_string_equal(file->name, "protos/presence.proto");
-    assert_int_equal(file->n_messages, 3);
+    assert_int_equal(file->n_messages, 2);
     for (size_t i = 0; i < file->n_messages; i++) {
         const struct bow_message_info *info = &file->messages[i];
         assert_string_equal(info->full_name, info->descriptor->name);
@@ -154,7 +179,7 @@ static void test_message_info_matches_the_descriptor(void **state)
     }
 }
 
-static void test_field_info_tells_optional_map_and_oneof(void **state)
+static void test_generated_field_info_tells_optional_map_and_oneof(void **state)
 {
     (void)state;
     const struct bow_file *file = test__presence__keeper__service.file;
@@ -174,13 +199,15 @@ static void test_field_info_tells_optional_map_and_oneof(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_optional_unset_stays_unset),
-        cmocka_unit_test(test_optional_set_to_zero_is_sent),
-        cmocka_unit_test(test_service_table_names_both_methods),
-        cmocka_unit_test(test_invoke_calls_the_member_of_the_handlers),
-        cmocka_unit_test(test_invoke_without_a_handler_leaves_the_call),
-        cmocka_unit_test(test_message_info_matches_the_descriptor),
-        cmocka_unit_test(test_field_info_tells_optional_map_and_oneof),
+        cmocka_unit_test(test_generated_optional_unset_stays_unset),
+        cmocka_unit_test(test_generated_optional_set_to_zero_is_sent),
+        cmocka_unit_test(test_generated_service_table_names_each_method),
+        cmocka_unit_test(test_generated_invoke_calls_the_member_of_the_handlers),
+        cmocka_unit_test(test_generated_invoke_without_a_handler_leaves_the_call),
+        cmocka_unit_test(test_generated_c_name_renames_in_c_only),
+        cmocka_unit_test(test_generated_imports_hold_what_is_linked),
+        cmocka_unit_test(test_generated_message_info_matches_the_descriptor),
+        cmocka_unit_test(test_generated_field_info_tells_optional_map_and_oneof),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""Compiling what was generated, as strict users do."""
+
+import pathlib
+import subprocess
+
+from protoc import ROOT
+
+WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
+
+
+def command_errors(command):
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    return "" if done.returncode == 0 else f"{' '.join(map(str, command))}\n{done.stderr[:4000]}"
+
+
+class Compilers:
+    """`cc` and `cxx` are command lines as lists; `cxx` may be empty."""
+
+    def __init__(self, cc, cxx):
+        self.cc = cc
+        self.cxx = cxx
+
+    def includes(self, folder):
+        return [f"-I{folder}", f"-I{ROOT / 'include'}"]
+
+    def compile_c(self, folder, objects=None, standard="c11"):
+        """Compile each .c below `folder`. Returns the complaints."""
+        errors = []
+        for number, source in enumerate(sorted(pathlib.Path(folder).rglob("*.c"))):
+            output = ["-fsyntax-only"] if objects is None else ["-c", "-o", f"{objects}/{number}.o"]
+            errors.append(command_errors([*self.cc, f"-std={standard}", *WARNINGS, *self.includes(folder),
+                                          *output, str(source)]))
+        return [error for error in errors if error]
+
+    def compile_cxx(self, folder):
+        """Compile each header below `folder` by itself as C++17. Returns the complaints."""
+        errors = []
+        for header in sorted(pathlib.Path(folder).rglob("*.h")):
+            errors.append(command_errors([*self.cxx, "-std=c++17", *WARNINGS, "-fsyntax-only",
+                                          *self.includes(folder), "-include", str(header),
+                                          "-x", "c++", "/dev/null"]))
+        return [error for error in errors if error]
