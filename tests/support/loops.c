@@ -87,3 +87,16 @@ struct bow_loop *loops_new_threaded(struct loops *t)
 {
     return loops_new(t, NULL);
 }
+
+void loops_stop(struct bow_loop *loop)
+{
+    assert_int_equal(bow_loop_shutdown(loop, 0, 0), 0);
+    assert_int_equal(bow_loop_join(loop, BOW_NEVER), 0);
+    bow_loop_unref(loop);
+}
+
+int loops_count_run(void *user)
+{
+    atomic_fetch_add((atomic_int *)user, 1);
+    return 0;
+}

@@ -43,6 +43,12 @@ struct bow_loop *loops_new_threaded(struct loops *t);
 /** One with options; fails the test when there is none. */
 struct bow_loop *loops_new(struct loops *t, const struct bow_loop_options *options);
 
+/** Shut down at once, wait for the end, drop the reference. */
+void loops_stop(struct bow_loop *loop);
+
+/** A task that adds 1 to the atomic_int it is given. */
+int loops_count_run(void *user);
+
 /** Open descriptors of this process. */
 int loops_count_fds(void);
 
