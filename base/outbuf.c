@@ -26,6 +26,9 @@ struct bow__outbuf_segment {
 
 #define SEGMENT_ALIGNMENT _Alignof(struct bow__outbuf_segment)
 
+_Static_assert(SEGMENT_ALIGNMENT + sizeof(struct bow__outbuf_segment) <= BOW__OUTBUF_PIECE_BYTES,
+               "a reservation for a piece must hold its segment");
+
 void bow__outbuf_init(struct bow__outbuf *out, struct bow__pool *pool)
 {
     *out = (struct bow__outbuf){.pool = pool};

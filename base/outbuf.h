@@ -20,6 +20,10 @@
 #include "base/pool.h"
 #include <sys/uio.h>
 
+/** What a reference to a block takes of a chunk: after a reserve of that much more than is then
+ * committed, the next append_block cannot fail. */
+#define BOW__OUTBUF_PIECE_BYTES ((size_t)64)
+
 struct bow__outbuf_segment;
 
 struct bow__outbuf {
