@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * Credit for message bytes, that the peer may send and that we may send.
+ *
+ * A stream's credit is topped up to its window less what the host has not
+ * consumed. For the one message being assembled it is topped up further, ahead
+ * of need, while no whole message lies unread: otherwise a message larger than
+ * the window could never become whole. The connection's credit comes back as soon as its
+ * bytes have been charged to a stream, so a stream that nobody reads costs its
+ * neighbours nothing; only when the connection holds too much is it withheld.
+ */
+
+#include "rpc/native/native.h"
+
+#include <bowline/limits.h>
+#include <errno.h>
+
+/* Far enough ahead that a large message does not wait for a round trip on a fast path, near enough
+ * that small messages do not queue behind it in the sockets. */
+#define AHEAD_BYTES ((size_t)256 << 10)
+
+static int break_credit(struct bow__native *session, const struct bow__frame *frame, size_t n,
+                        const char *whose, uint32_t credit)
+{
+    return bow__native_break_at(
+        session, frame, "%zu message bytes exceed the credit of the %s (%u)", n, whose, credit);
+}
+
+int bow__native_receive_credit_spend(struct bow__native *session, const struct bow__frame *frame,
+                                     struct bow__native_stream *stream, size_t n)
+{
+    if (n > session->receive_credit) {
+        return break_credit(session, frame, n, "connection", session->receive_credit);
+    }
+    if (stream != NULL) {
+        if (n > stream->receive_credit) {
+            return break_credit(session, frame, n, "stream", stream->receive_credit);
+        }
+        stream->receive_credit -= (uint32_t)n;
+    }
+    session->receive_credit -= (uint32_t)n;
+    session->n_unreturned += (uint32_t)n;
+    bow__native_return_connection_credit(session);
+    return 0;
+}
+
+static void put_window(struct bow__native *session, uint64_t stream, uint32_t credit)
+{
+    struct bow__frame frame = {.length = 4, .type = BOW__FRAME_WINDOW, .stream = stream};
+    uint8_t body[4];
+
+    bow__put_u32(body, credit);
+    (void)bow__native_put_frame(session, &frame, body);
+}
+
+void bow__native_return_connection_credit(struct bow__native *session)
+{
+    if (session->broken || session->n_unreturned < session->own.connection_window_bytes / 2 ||
+        session->n_held >= BOW_LIMIT_BYTES_IN_FLIGHT) {
+        return;
+    }
+    put_window(session, 0, session->n_unreturned);
+    session->receive_credit += session->n_unreturned;
+    session->n_unreturned = 0;
+}
+
+static size_t wanted_credit(const struct bow__native *session,
+                            const struct bow__native_stream *stream)
+{
+    size_t window = session->own.stream_window_bytes;
+
+    if (stream->n_unread > 0) {
+        return window > stream->n_unread ? window - stream->n_unread : 0;
+    }
+    if (!stream->assembling || stream->n_announced <= stream->n_arrived) {
+        return window;
+    }
+    size_t n_missing = stream->n_announced - stream->n_arrived;
+    size_t ahead = n_missing < AHEAD_BYTES ? n_missing : AHEAD_BYTES;
+    return ahead > window ? ahead : window;
+}
+
+void bow__native_return_stream_credit(struct bow__native *session,
+                                      struct bow__native_stream *stream)
+{
+    size_t wanted = wanted_credit(session, stream);
+
+    /* Bytes that still arrive of the frame under way have been charged already. */
+    if (stream->peer_ended || wanted <= stream->receive_credit) {
+        return;
+    }
+    uint32_t more = (uint32_t)wanted - stream->receive_credit;
+    if (more < session->own.stream_window_bytes / 2) {
+        return;
+    }
+    put_window(session, stream->id, more);
+    stream->receive_credit += more;
+}
+
+void bow__native_unhold(struct bow__native *session, size_t n)
+{
+    session->n_held -= n;
+    bow__native_return_connection_credit(session);
+}
+
+void bow__native_consumed(struct bow__session *base, uint64_t key, size_t n)
+{
+    struct bow__native *session = bow__native_of(base);
+    struct bow__native_stream *stream = bow__native_stream_find(session, key);
+
+    if (stream == NULL) {
+        return;
+    }
+    if (n > stream->n_unread) {
+        n = stream->n_unread;
+    }
+    stream->n_unread -= n;
+    bow__native_unhold(session, n);
+    bow__native_return_stream_credit(session, stream);
+}

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * What the frames of calls have in common: late ones, header blocks, flags, a
+ * message inside, refusals; and MESSAGE, which both sides send. After an event the
+ * stream may have ended by what the host did in it, so only `open` is looked at then.
+ */
+
+#include "rpc/core/wire.h"
+#include "rpc/native/native.h"
+
+#include <bowline/limits.h>
+#include <errno.h>
+
+/* A frame for a call that has ended: its bytes are skipped, their credit goes back. */
+ssize_t bow__native_take_late(struct bow__native *session, const struct bow__frame *frame,
+                              size_t n_message)
+{
+    if (frame->stream > session->highest_id) {
+        return bow__native_break_at(session, frame, "the stream was never opened");
+    }
+    int rc =
+        bow__native_count(session, frame, &session->late_frames, BOW_LIMIT_LATE_FRAMES_PER_SECOND,
+                          "BOW_LIMIT_LATE_FRAMES_PER_SECOND");
+    if (rc < 0) {
+        return rc;
+    }
+    rc = bow__native_receive_credit_spend(session, frame, NULL, n_message);
+    if (rc < 0) {
+        return rc;
+    }
+    session->target = NULL;
+    session->n_body_left = frame->length;
+    return 0;
+}
+
+/* Header blocks. */
+
+int bow__native_break_block(struct bow__native *session, const struct bow__frame *frame,
+                            const struct bow__header_error *error)
+{
+    return bow__native_break_at(session, frame, "header block: %s: %s", error->field, error->what);
+}
+
+/* The block at the front of a body, behind its length. Returns bytes used, -EAGAIN, or what breaks.
+ */
+ssize_t bow__native_take_block(struct bow__native *session, const struct bow__frame *frame,
+                               const uint8_t *body, size_t n, struct bow_slice *ret_block)
+{
+    uint64_t len = 0;
+
+    int n_len = bow__wire_decode_varint((struct bow_slice){body, n}, &len);
+    if (n_len == -EAGAIN && n < frame->length) {
+        return -EAGAIN;
+    }
+    if (n_len < 0) {
+        return bow__native_break_at(session, frame, "header block: its length is not a varint");
+    }
+    if (len > BOW_LIMIT_HEADER_BYTES) {
+        return bow__native_break_at(session, frame,
+                                    "header block of %llu bytes exceeds BOW_LIMIT_HEADER_BYTES "
+                                    "(%zu)",
+                                    (unsigned long long)len, BOW_LIMIT_HEADER_BYTES);
+    }
+    if ((size_t)n_len + len > frame->length) {
+        return bow__native_break_at(session, frame,
+                                    "header block of %llu bytes runs past the frame (%u bytes)",
+                                    (unsigned long long)len, frame->length);
+    }
+    if ((size_t)n_len + len > n ||
+        (frame->length <= BOW__NATIVE_WHOLE_BYTES && n < frame->length)) {
+        return -EAGAIN;
+    }
+    *ret_block = (struct bow_slice){body + n_len, (size_t)len};
+    return n_len + (ssize_t)len;
+}
+
+/* How flags go together, for a frame that holds `n` message bytes. */
+int bow__native_check_flags(struct bow__native *session, const struct bow__frame *frame, size_t n)
+{
+    uint8_t flags = frame->flags;
+
+    if ((flags & BOW__FRAME_MORE) != 0 && frame->type != BOW__FRAME_MESSAGE) {
+        return bow__native_break_at(session, frame, "flag MORE: its message must be whole");
+    }
+    if ((flags & BOW__FRAME_MORE) != 0 && (flags & BOW__FRAME_END) != 0) {
+        return bow__native_break_at(session, frame, "flags MORE and END contradict each other");
+    }
+    if ((flags & BOW__FRAME_HAS_MESSAGE) != 0) {
+        return 0;
+    }
+    if ((flags & BOW__FRAME_COMPRESSED) != 0) {
+        return bow__native_break_at(session, frame, "flag COMPRESSED without HAS_MESSAGE");
+    }
+    if (n > 0 && frame->type != BOW__FRAME_MESSAGE) {
+        return bow__native_break_at(session, frame, "%zu message bytes without HAS_MESSAGE", n);
+    }
+    return 0;
+}
+
+/* Take a message that is all in `frame`, behind what its handler took: as it lies, if it is there.
+ * Returns how many bytes of it. */
+ssize_t bow__native_take_whole_message(struct bow__native *session,
+                                       struct bow__native_stream *stream,
+                                       const struct bow__frame *frame, const uint8_t *bytes,
+                                       size_t n, size_t len)
+{
+    bool compressed = (frame->flags & BOW__FRAME_COMPRESSED) != 0;
+    bool end = (frame->flags & BOW__FRAME_END) != 0;
+
+    session->frame = *frame;
+    session->target = stream;
+    session->n_body_left = len;
+    if (len <= n && len <= session->max_message_bytes) {
+        session->target = NULL;
+        session->n_body_left = 0;
+        bow__native_message_borrowed(session, stream, (struct bow_slice){bytes, len}, compressed,
+                                     end);
+        return (ssize_t)len;
+    }
+    /* A refusal takes the stream away and leaves the bytes to be skipped. */
+    return bow__native_message_begin(session, stream, len, compressed);
+}
+
+/* Refusals. */
+
+int bow__native_refuse_id(struct bow__native *session, uint64_t id, const struct bow_status *why)
+{
+    if (bow__native_put_status(session, id, why) < 0) {
+        session->out_of_memory = true;
+        return -ENOMEM;
+    }
+    return 0;
+}
+
+static int refuse_reply(struct bow__native *session, struct bow__native_stream *stream,
+                        const struct bow_status *why)
+{
+    struct bow__frame frame = {.length = 4, .type = BOW__FRAME_CANCEL, .stream = stream->id};
+    uint8_t body[4];
+
+    bow__put_u32(body, (uint32_t)why->code);
+    int rc = bow__native_put_frame(session, &frame, body);
+    bow__native_stream_end(session, stream);
+    session->base.events->on_status(session->base.owner, stream->id, stream->user, why);
+    return rc;
+}
+
+/* After its own last message the host hears of a call no more. */
+void bow__native_end_with_reset(struct bow__native *session, struct bow__native_stream *stream,
+                                const struct bow_status *why)
+{
+    bool answered = stream->out_ended;
+
+    bow__native_stream_end(session, stream);
+    if (!answered) {
+        session->base.events->on_reset(session->base.owner, stream->id, stream->user, why);
+    }
+}
+
+int bow__native_refuse(struct bow__native *session, struct bow__native_stream *stream,
+                       const struct bow_status *why)
+{
+    if (!session->base.server) {
+        return refuse_reply(session, stream, why);
+    }
+    int rc = bow__native_refuse_id(session, stream->id, why);
+    bow__native_end_with_reset(session, stream, why);
+    return rc;
+}
+
+/* MESSAGE. */
+
+static int check_order(struct bow__native *session, const struct bow__frame *frame,
+                       const struct bow__native_stream *stream)
+{
+    bool begins = (frame->flags & BOW__FRAME_HAS_MESSAGE) != 0;
+
+    if (stream->peer_ended) {
+        return bow__native_break_at(session, frame, "came after END");
+    }
+    if (begins && stream->assembling) {
+        return bow__native_break_at(session, frame, "begins a message inside another");
+    }
+    if (begins || stream->assembling) {
+        return 0;
+    }
+    if (frame->length > 0 || (frame->flags & BOW__FRAME_END) == 0) {
+        return bow__native_break_at(session, frame, "goes on with a message that never began");
+    }
+    return 0;
+}
+
+/* The first frame of a split message, behind whose announced length bytes may follow. */
+static ssize_t begin_split(struct bow__native *session, struct bow__native_stream *stream,
+                           const struct bow__frame *frame, const uint8_t *body)
+{
+    bool compressed = (frame->flags & BOW__FRAME_COMPRESSED) != 0;
+
+    session->frame = *frame;
+    session->target = stream;
+    session->n_body_left = frame->length - 4;
+    int rc = bow__native_message_begin(session, stream, bow__get_u32(body), compressed);
+    if (rc < 0) {
+        return rc;
+    }
+    if (session->n_body_left == 0 && session->target != NULL) {
+        rc = bow__native_end_body(session);
+    }
+    return rc < 0 ? rc : 4;
+}
+
+static ssize_t take_rest(struct bow__native *session, struct bow__native_stream *stream,
+                         const struct bow__frame *frame)
+{
+    session->frame = *frame;
+    session->target = stream;
+    session->n_body_left = frame->length;
+    return frame->length == 0 ? bow__native_end_body(session) : 0;
+}
+
+/* END alone, after whole messages. */
+static int take_half_close(struct bow__native *session, struct bow__native_stream *stream)
+{
+    stream->peer_ended = true;
+    if (session->base.server && !stream->out_ended) {
+        session->base.events->on_half_close(session->base.owner, stream->id, stream->user);
+    }
+    return 0;
+}
+
+static int count_if_empty(struct bow__native *session, const struct bow__frame *frame, size_t n)
+{
+    if (n > 0 || (frame->flags & BOW__FRAME_END) != 0) {
+        return 0;
+    }
+    return bow__native_count(session, frame, &session->empty_frames,
+                             BOW_LIMIT_EMPTY_FRAMES_PER_SECOND,
+                             "BOW_LIMIT_EMPTY_FRAMES_PER_SECOND");
+}
+
+ssize_t bow__native_take_message(struct bow__native *session, const struct bow__frame *frame,
+                                 const uint8_t *body, size_t n)
+{
+    uint8_t flags = frame->flags;
+    bool begins = (flags & BOW__FRAME_HAS_MESSAGE) != 0;
+    bool split = begins && (flags & BOW__FRAME_MORE) != 0;
+    struct bow__native_stream *stream = bow__native_stream_find(session, frame->stream);
+
+    if (split && frame->length < 4) {
+        return bow__native_break_at(
+            session, frame, "length %u has no room for the announced length", frame->length);
+    }
+    bool is_small = begins && !split && frame->length <= BOW__NATIVE_WHOLE_BYTES;
+    if ((split && n < 4) || (is_small && n < frame->length)) {
+        return -EAGAIN;
+    }
+    size_t len = frame->length - (split ? 4 : 0);
+    int rc = bow__native_check_flags(session, frame, len);
+    if (rc < 0) {
+        return rc;
+    }
+    if (stream == NULL) {
+        return bow__native_take_late(session, frame, len);
+    }
+    rc = check_order(session, frame, stream);
+    if (rc == 0) {
+        rc = bow__native_receive_credit_spend(session, frame, stream, len);
+    }
+    if (rc == 0) {
+        rc = count_if_empty(session, frame, len);
+    }
+    if (rc < 0) {
+        return rc;
+    }
+    if (split) {
+        return begin_split(session, stream, frame, body);
+    }
+    if (begins) {
+        return bow__native_take_whole_message(session, stream, frame, body, n, len);
+    }
+    return stream->assembling ? take_rest(session, stream, frame)
+                              : take_half_close(session, stream);
+}
+
+int bow__native_end_body(struct bow__native *session)
+{
+    struct bow__native_stream *stream = session->target;
+    uint8_t flags = session->frame.flags;
+
+    session->target = NULL;
+    if ((flags & BOW__FRAME_MORE) != 0) {
+        bow__native_return_stream_credit(session, stream);
+        return 0;
+    }
+    bow__native_message_end(session, stream, (flags & BOW__FRAME_END) != 0);
+    if (stream->open && stream->status_block != NULL) {
+        bow__native_end_with_kept_status(session, stream);
+    }
+    return 0;
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#ifndef BOWLINE_RPC_NATIVE_HEADER_H
+#define BOWLINE_RPC_NATIVE_HEADER_H
+
+/*
+ * The header blocks of the native protocol, as wire.proto defines them, read and
+ * written by hand: into slices of the block, without allocation. Knows nothing of
+ * frames and streams.
+ */
+
+#include <bowline/slice.h>
+#include <stdbool.h>
+
+struct bow__header_settings {
+    uint32_t max_frame_bytes;
+    uint32_t stream_window_bytes;
+    uint32_t connection_window_bytes;
+    uint32_t max_calls;
+    uint32_t max_message_bytes;
+    uint32_t max_bound_methods;
+    uint64_t min_ping_interval_us;
+    uint32_t n_encodings; /* read only */
+    bool unattended;
+};
+
+/** What holds until the peer's SETTINGS arrive, and for fields absent in them. */
+#define BOW__HEADER_SETTINGS_INIT                                                                  \
+    {                                                                                              \
+        .max_frame_bytes = 64u << 10, .stream_window_bytes = 64u << 10,                            \
+        .connection_window_bytes = 1u << 20, .max_calls = 100, .max_message_bytes = 4u << 20,      \
+        .max_bound_methods = 64,                                                                   \
+    }
+
+struct bow__header_request {
+    uint32_t method;
+    struct bow_slice path;
+    bool has_time_left;
+    uint64_t time_left_us;
+    uint32_t n_metadata; /* read only */
+    struct bow_slice encoding;
+};
+
+struct bow__header_response {
+    uint32_t n_metadata; /* read only */
+    struct bow_slice encoding;
+};
+
+struct bow__header_status {
+    uint32_t code;
+    struct bow_slice message;
+    struct bow_slice details;
+    bool not_processed;
+    uint64_t retry_after_us;
+    uint32_t n_metadata; /* read only */
+    struct bow_slice encoding;
+};
+
+/** Why a block could not be read. Both live for ever. */
+struct bow__header_error {
+    const char *field; /* its name in wire.proto, or "tag" */
+    const char *what;
+};
+
+/*
+ * For each message: the size of its block, writing it (returns the place behind), and
+ * reading it: 0, or -EBADMSG with `*ret_error` filled in. Slices read point into `block`.
+ * Fields with their default value are not written.
+ */
+
+size_t bow__header_settings_size(const struct bow__header_settings *settings);
+uint8_t *bow__header_settings_encode(uint8_t *to, const struct bow__header_settings *settings);
+int bow__header_settings_decode(struct bow_slice block, struct bow__header_settings *ret_settings,
+                                struct bow__header_error *ret_error);
+
+size_t bow__header_request_size(const struct bow__header_request *request);
+uint8_t *bow__header_request_encode(uint8_t *to, const struct bow__header_request *request);
+int bow__header_request_decode(struct bow_slice block, struct bow__header_request *ret_request,
+                               struct bow__header_error *ret_error);
+
+size_t bow__header_response_size(const struct bow__header_response *response);
+uint8_t *bow__header_response_encode(uint8_t *to, const struct bow__header_response *response);
+int bow__header_response_decode(struct bow_slice block, struct bow__header_response *ret_response,
+                                struct bow__header_error *ret_error);
+
+size_t bow__header_status_size(const struct bow__header_status *status);
+uint8_t *bow__header_status_encode(uint8_t *to, const struct bow__header_status *status);
+int bow__header_status_decode(struct bow_slice block, struct bow__header_status *ret_status,
+                              struct bow__header_error *ret_error);
+
+#endif

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * Time: whether the peer is alive. Any byte received says so; a PING asks when
+ * there was none for a while. Nothing is counted while the host does not read,
+ * for then silence is ours. A connection that nobody attends is not asked while
+ * it has no call. Knows frames by name only.
+ */
+
+#include "rpc/native/native.h"
+
+#include "base/clock.h"
+
+#include <errno.h>
+
+static bool is_asleep(const struct bow__native *session)
+{
+    bool unattended = session->unattended || session->peer.unattended;
+
+    return session->heartbeat_ns == BOW_NEVER || !session->reading ||
+           (unattended && session->base.n_streams == 0);
+}
+
+static uint64_t ping_time(const struct bow__native *session)
+{
+    uint64_t silent = bow__time_add(session->last_byte_ns, session->heartbeat_ns);
+    uint64_t us = session->peer.min_ping_interval_us;
+
+    if (session->last_ping_ns == 0) {
+        return silent;
+    }
+    uint64_t interval = us > BOW_NEVER / 1000 ? BOW_NEVER : us * 1000;
+    uint64_t allowed = bow__time_add(session->last_ping_ns, interval);
+    return allowed > silent ? allowed : silent;
+}
+
+static uint64_t lost_time(const struct bow__native *session)
+{
+    return bow__time_add(session->asked_ns, session->heartbeat_timeout_ns);
+}
+
+uint64_t bow__native_next_time(const struct bow__session *base)
+{
+    const struct bow__native *session = bow__native_of_const(base);
+
+    if (session->broken) {
+        return BOW_NEVER;
+    }
+    if (session->out_of_memory || session->ready_due || session->retire_due) {
+        return 0;
+    }
+    if (is_asleep(session)) {
+        return BOW_NEVER;
+    }
+    return session->ping_is_out ? lost_time(session) : ping_time(session);
+}
+
+static int lose_peer(struct bow__native *session)
+{
+    session->base.heartbeats_lost++;
+    bow__native_break(session, BOW_UNAVAILABLE,
+                      "heartbeat: no byte from the peer within %llu ms of a PING",
+                      (unsigned long long)(session->heartbeat_timeout_ns / 1000000));
+    session->broken_rc = -ETIMEDOUT;
+    return session->broken_rc;
+}
+
+static int beat(struct bow__native *session)
+{
+    if (session->ping_is_out) {
+        return session->now_ns >= lost_time(session) ? lose_peer(session) : 0;
+    }
+    if (session->now_ns < ping_time(session)) {
+        return 0;
+    }
+    session->ping_is_out = true;
+    session->asked_ns = session->now_ns;
+    session->last_ping_ns = session->now_ns;
+    session->base.heartbeats_sent++;
+    /* It has been quiet for long enough to give back what a burst needed. */
+    bow__native_streams_trim(session);
+    (void)bow__native_put_heartbeat(session);
+    return 0;
+}
+
+int bow__native_on_time(struct bow__session *base, uint64_t now_ns)
+{
+    struct bow__native *session = bow__native_of(base);
+
+    if (session->broken) {
+        return session->broken_rc;
+    }
+    session->now_ns = now_ns;
+    if (!is_asleep(session)) {
+        int rc = beat(session);
+        if (rc < 0) {
+            return rc;
+        }
+    }
+    session->feeding = true;
+    return bow__native_end_feeding(session);
+}
+
+void bow__native_set_reading(struct bow__session *base, bool reading, uint64_t now_ns)
+{
+    struct bow__native *session = bow__native_of(base);
+
+    if (reading && !session->reading) {
+        session->last_byte_ns = now_ns;
+        session->asked_ns = now_ns;
+    }
+    session->reading = reading;
+}

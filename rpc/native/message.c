@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * Messages coming in. One that is whole where it was fed is lent to the host as it
+ * lies; any other is assembled in a block, which begins with at most 64 KiB
+ * whatever its announced length, and doubles as bytes arrive: a claim costs
+ * nothing, only bytes do. Knows nothing of frames; credit is flow.c's.
+ */
+
+#include "rpc/native/native.h"
+
+#include <bowline/limits.h>
+#include <errno.h>
+#include <string.h>
+
+#define FIRST_BLOCK_BYTES ((size_t)64 << 10)
+
+static struct bow_status refusal(const struct bow__text *text)
+{
+    return (struct bow_status){.code = BOW_RESOURCE_EXHAUSTED, .message = text->bytes};
+}
+
+static int refuse_too_large(struct bow__native *session, struct bow__native_stream *stream,
+                            size_t n, const char *verb)
+{
+    struct bow__text text;
+
+    bow__text_clear(&text);
+    bow__text_printf(&text, "%s %s %zu bytes, above max_message_bytes (%zu)",
+                     session->base.server ? "request" : "reply", verb, n,
+                     session->max_message_bytes);
+    struct bow_status why = refusal(&text);
+    return bow__native_refuse(session, stream, &why);
+}
+
+static int refuse_held(struct bow__native *session, struct bow__native_stream *stream, size_t n)
+{
+    struct bow__text text;
+
+    bow__text_clear(&text);
+    bow__text_printf(&text,
+                     "message of %zu bytes, with %zu of others held on this connection, is above "
+                     "BOW_LIMIT_BYTES_IN_FLIGHT (%zu)",
+                     n, session->n_held, BOW_LIMIT_BYTES_IN_FLIGHT);
+    struct bow_status why = refusal(&text);
+    return bow__native_refuse(session, stream, &why);
+}
+
+static int refuse_no_memory(struct bow__native *session, struct bow__native_stream *stream)
+{
+    struct bow__text text;
+
+    bow__text_clear(&text);
+    bow__text_printf(&text, "out of memory for a message of %zu bytes, %zu have arrived",
+                     stream->n_announced, stream->n_arrived);
+    struct bow_status why = refusal(&text);
+    return bow__native_refuse(session, stream, &why);
+}
+
+/* Messages that wait for their rest must all fit below the cap together, or none of them could
+ * ever be finished. A single one is bounded by max_message_bytes alone. */
+static bool may_hold(const struct bow__native *session, size_t n)
+{
+    size_t n_others = session->n_held + session->n_promised;
+
+    return n_others == 0 ||
+           (n_others < BOW_LIMIT_BYTES_IN_FLIGHT && n <= BOW_LIMIT_BYTES_IN_FLIGHT - n_others);
+}
+
+static size_t promised(const struct bow__native_stream *stream)
+{
+    return stream->n_announced > stream->n_arrived ? stream->n_announced - stream->n_arrived : 0;
+}
+
+int bow__native_message_begin(struct bow__native *session, struct bow__native_stream *stream,
+                              size_t announced, bool compressed)
+{
+    if (announced > session->max_message_bytes) {
+        return refuse_too_large(session, stream, announced, "announces");
+    }
+    if (!may_hold(session, announced)) {
+        return refuse_held(session, stream, announced);
+    }
+    stream->assembling = true;
+    stream->compressed = compressed;
+    stream->n_announced = announced;
+    stream->n_arrived = 0;
+    session->n_promised += announced;
+    return 0;
+}
+
+/* Room for `n` bytes altogether: twice what there was, but no more than was announced while that
+ * is enough. */
+static int make_room(struct bow__native *session, struct bow__native_stream *stream, size_t n)
+{
+    size_t cap = FIRST_BLOCK_BYTES;
+
+    if (stream->block != NULL) {
+        if (n <= stream->block->cap) {
+            return 0;
+        }
+        cap = 2 * stream->block->cap;
+    }
+    if (n <= stream->n_announced && cap > stream->n_announced) {
+        cap = stream->n_announced;
+    }
+    if (cap < n) {
+        cap = n;
+    }
+    if (stream->block != NULL) {
+        return bow__block_grow(&stream->block, cap);
+    }
+    stream->block = bow__block_new(session->base.context, cap);
+    return stream->block == NULL ? -ENOMEM : 0;
+}
+
+int bow__native_message_add(struct bow__native *session, struct bow__native_stream *stream,
+                            const uint8_t *bytes, size_t n)
+{
+    size_t total = stream->n_arrived + n;
+
+    if (total > session->max_message_bytes) {
+        return refuse_too_large(session, stream, total, "goes on to");
+    }
+    if (total > stream->n_announced && !may_hold(session, n)) {
+        return refuse_held(session, stream, total);
+    }
+    if (make_room(session, stream, total) < 0) {
+        return refuse_no_memory(session, stream);
+    }
+    memcpy(stream->block->data + stream->n_arrived, bytes, n);
+    session->n_promised -= promised(stream);
+    stream->n_arrived = total;
+    session->n_promised += promised(stream);
+    session->n_held += n;
+    return 0;
+}
+
+void bow__native_message_drop(struct bow__native *session, struct bow__native_stream *stream)
+{
+    if (!stream->assembling) {
+        return;
+    }
+    session->n_promised -= promised(stream);
+    stream->assembling = false;
+    stream->block = bow__block_unref(stream->block);
+    bow__native_unhold(session, stream->n_arrived);
+    stream->n_arrived = 0;
+}
+
+static void emit(struct bow__native *session, struct bow__native_stream *stream,
+                 struct bow__message *message, bool end)
+{
+    stream->peer_ended = end;
+    if (session->base.server && stream->out_ended) {
+        /* Answered already: nobody wants it. */
+        bow__native_unhold(session, message->bytes.len);
+        bow__block_unref(message->block);
+        return;
+    }
+    stream->n_unread += message->bytes.len;
+    session->base.events->on_message(session->base.owner, stream->id, stream->user, message, end);
+    bow__block_unref(message->block);
+}
+
+void bow__native_message_end(struct bow__native *session, struct bow__native_stream *stream,
+                             bool end)
+{
+    struct bow__message message = {
+        .bytes = {stream->block != NULL ? stream->block->data : NULL, stream->n_arrived},
+        .block = stream->block,
+        .compressed = stream->compressed,
+    };
+
+    session->n_promised -= promised(stream);
+    stream->assembling = false;
+    stream->block = NULL;
+    stream->n_arrived = 0;
+    emit(session, stream, &message, end);
+}
+
+void bow__native_message_borrowed(struct bow__native *session, struct bow__native_stream *stream,
+                                  struct bow_slice bytes, bool compressed, bool end)
+{
+    struct bow__message message = {.bytes = bytes, .compressed = compressed};
+
+    session->n_held += bytes.len;
+    emit(session, stream, &message, end);
+}

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#ifndef BOWLINE_RPC_NATIVE_NATIVE_H
+#define BOWLINE_RPC_NATIVE_NATIVE_H
+
+/*
+ * What the files of the native session share. docs/protocol.md is the protocol.
+ *
+ *     receive.c   bytes in: preface, frame headers, which handler
+ *     frames.c    what the frames of calls have in common; MESSAGE
+ *     requests.c  REQUEST, CANCEL, method numbers
+ *     replies.c   RESPONSE, STATUS
+ *     message.c   messages being assembled
+ *     control.c   SETTINGS, WINDOW, PING, GOAWAY: the connection's own frames
+ *     heartbeat.c time
+ *     flow.c      credit in both directions
+ *     send.c      calls and messages out
+ *     cut.c       frames out of messages that wait, and the drain
+ *     stream.c    the streams and their memory
+ *     session.c   the session's life, time, and its function table
+ *
+ * Errors. Whatever the peer does wrong with the connection goes through
+ * bow__native_break(), whose result the callers hand up unchanged until feed()
+ * returns it. What is wrong with one call ends in bow__native_refuse().
+ *
+ * Memory. An operation that cannot report a lack of memory for its few bytes of
+ * control frame sets `out_of_memory`; the next feed() or on_time() breaks the
+ * connection, for a frame that the peer waits for is lost.
+ */
+
+#include "base/list.h"
+#include "base/map.h"
+#include "base/outbuf.h"
+#include "rpc/core/session.h"
+#include "rpc/native/frame.h"
+#include "rpc/native/header.h"
+
+/** A window may hold this much, said both by SETTINGS and by WINDOW. */
+#define BOW__NATIVE_WINDOW_MAX UINT32_C(0x7FFFFFFF)
+
+/** A frame up to this size is taken when all of it is there, so that its message can be borrowed;
+ * of a larger one that is so with the header block only. */
+#define BOW__NATIVE_WHOLE_BYTES BOW_LIMIT_HEADER_BYTES
+
+/** Beyond this much output messages wait on their streams, so that a peer that does not read costs
+ * little more. */
+#define BOW__NATIVE_IN_PLACE_AHEAD_BYTES ((size_t)1 << 20)
+
+struct bow__native_stream {
+    struct bow__link link;      /* in `streams` by rising id, then in `dead` or `idle` */
+    struct bow__link send_link; /* in `senders` while a frame could be cut */
+    uint64_t id;
+    void *user;
+    bool open;       /* not ended: in `by_id` and `streams` */
+    bool out_ended;  /* we sent END */
+    bool peer_ended; /* the peer sent END */
+    bool responded;  /* client: RESPONSE has come, or what must come after it */
+
+    /* Out. */
+    uint32_t send_credit;
+    struct bow__native_outgoing *queue; /* oldest first */
+    struct bow__native_outgoing *queue_tail;
+
+    /* In. */
+    uint32_t receive_credit; /* what the peer may still send */
+    size_t n_unread;         /* bytes of whole messages that the host has not consumed */
+    bool assembling;         /* a message has begun and is not whole */
+    bool compressed;
+    size_t n_announced;
+    size_t n_arrived;
+    struct bow__block *block;        /* the message so far; NULL: no byte yet */
+    struct bow__block *status_block; /* client: header block of a STATUS whose message arrives */
+    size_t status_len;
+};
+
+/** A message, or the status behind it, that waits on its stream. */
+struct bow__native_outgoing {
+    struct bow__native_outgoing *next;
+    struct bow__block *block; /* NULL when there are no bytes */
+    size_t offset;            /* of the bytes not yet cut */
+    size_t n_left;
+    bool begun;     /* its first frame has been cut */
+    bool is_status; /* the block is a STATUS's body */
+    uint32_t flags; /* enum bow__send_flags */
+};
+
+/** Room in `out` where a frame's message is being encoded; key 0: none. */
+struct bow__native_room {
+    uint64_t key;
+    uint8_t *at;     /* the frame header */
+    size_t n_prefix; /* bytes before the message */
+    size_t cap;      /* of the message */
+    enum bow__frame_type type;
+};
+
+/** A path that the client bound to a number. */
+struct bow__native_bound {
+    void *cache; /* the host's word */
+    size_t len;
+    char path[];
+};
+
+/** Events counted in windows of a second. */
+struct bow__native_rate {
+    uint64_t since_ns;
+    uint32_t n;
+};
+
+enum bow__native_drain {
+    BOW__NATIVE_SERVING,
+    BOW__NATIVE_ANNOUNCED, /* server: GOAWAY(max) and a PING are out */
+    BOW__NATIVE_FINAL,     /* the last GOAWAY is out */
+};
+
+struct bow__native {
+    struct bow__session base;
+    struct bow__outbuf out;
+    struct bow__header_settings own;
+    struct bow__header_settings peer;
+    size_t max_message_bytes;
+    uint32_t max_calls;
+
+    /* Streams. */
+    struct bow__map by_id;
+    struct bow__link streams;
+    struct bow__link dead; /* ended while feed() runs */
+    struct bow__link idle;
+    size_t n_idle;
+    struct bow__native_stream *last; /* found last */
+    uint64_t next_id;                /* client */
+    uint64_t highest_id;             /* opened so far */
+    uint64_t accepted_id;            /* server: highest one that may still be opened */
+
+    /* In. */
+    bool preface_seen;
+    bool settings_seen;
+    struct bow__frame frame;           /* whose message bytes are arriving */
+    size_t n_body_left;                /* of it */
+    struct bow__native_stream *target; /* whose they are; NULL: they are skipped */
+    uint32_t receive_credit;
+    uint32_t n_unreturned; /* connection credit spent and not given back */
+    size_t n_held;         /* message bytes that arrived and were not consumed, all streams */
+    size_t n_promised;     /* bytes announced and still to come, all streams */
+
+    /* Out. */
+    uint32_t send_credit;
+    struct bow__link senders;
+    struct bow__native_outgoing *idle_outgoing;
+    size_t n_idle_outgoing;
+    struct bow__native_room room;
+
+    /* Method numbers: of a path_key (client); to a path (server). */
+    struct bow__map numbers;
+    struct bow__native_bound **bound;
+    size_t bound_cap;
+    uint32_t n_bound;
+    uint64_t new_binding; /* client: path_key that the call being opened binds, or 0 */
+
+    /* Life and time. */
+    bool feeding; /* frees wait */
+    bool broken;
+    int broken_rc;
+    bool out_of_memory;
+    bool ready_due;   /* on_ready to be said */
+    bool retire_due;  /* client: the ids are used up, GOAWAY and on_goaway to be said */
+    bool peer_leaves; /* its GOAWAY has come */
+    uint64_t peer_last_id;
+    enum bow__native_drain drain;
+    bool unattended;
+    bool reading;
+    bool ping_is_out;
+    uint64_t now_ns;
+    uint64_t heartbeat_ns;
+    uint64_t heartbeat_timeout_ns;
+    uint64_t last_byte_ns; /* received */
+    uint64_t last_ping_ns; /* sent; 0: none yet */
+    uint64_t asked_ns;     /* from when on an answer to it is waited for */
+    struct bow__native_rate cancels;
+    struct bow__native_rate pings;
+    struct bow__native_rate late_frames;
+    struct bow__native_rate empty_frames;
+};
+
+static inline struct bow__native *bow__native_of(struct bow__session *base)
+{
+    return (struct bow__native *)(void *)base;
+}
+
+static inline const struct bow__native *bow__native_of_const(const struct bow__session *base)
+{
+    return (const struct bow__native *)(const void *)base;
+}
+
+/* session.c */
+
+/**
+ * The connection is broken: keep the reason, queue a GOAWAY that carries it.
+ * Returns what feed() has to return.
+ */
+int bow__native_break(struct bow__native *session, enum bow_code code, const char *format, ...)
+    BOW_PRINTF(3, 4);
+/** The same for `frame`, which the reason then begins with. -EPROTO. */
+int bow__native_break_at(struct bow__native *session, const struct bow__frame *frame,
+                         const char *format, ...) BOW_PRINTF(3, 4);
+/** Count one event; above `limit` a second (named `limit_name`) the connection breaks. */
+int bow__native_count(struct bow__native *session, const struct bow__frame *frame,
+                      struct bow__native_rate *rate, uint32_t limit, const char *limit_name);
+/** "REQUEST", or NULL for a type that is none of ours. */
+const char *bow__native_frame_name(uint8_t type);
+/** The end of feed() or on_time(): events that no frame brings, then what waited for it. Returns
+ * what they have to return, if it is not 0. */
+int bow__native_end_feeding(struct bow__native *session);
+
+/* stream.c */
+
+/** Open stream `id`. NULL: no memory. */
+struct bow__native_stream *bow__native_stream_new(struct bow__native *session, uint64_t id,
+                                                  void *user);
+/** The open stream, or NULL. */
+struct bow__native_stream *bow__native_stream_find(struct bow__native *session, uint64_t id);
+/** End it. Its memory stays until feed() returns. */
+void bow__native_stream_end(struct bow__native *session, struct bow__native_stream *stream);
+void bow__native_streams_bury(struct bow__native *session);
+/** Let go of structs kept for reuse. */
+void bow__native_streams_trim(struct bow__native *session);
+struct bow__native_outgoing *bow__native_outgoing_push(struct bow__native *session,
+                                                       struct bow__native_stream *stream);
+void bow__native_outgoing_pop(struct bow__native *session, struct bow__native_stream *stream);
+
+/* receive.c */
+
+ssize_t bow__native_feed(struct bow__session *base, const uint8_t *bytes, size_t n,
+                         uint64_t now_ns);
+
+/* frames.c, requests.c, replies.c: take a frame's body, of which `n` bytes are there. Each returns
+ * how many it took (the rest is set up as message bytes or to be skipped), -EAGAIN when it needs
+ * more of them, or what breaks. */
+
+ssize_t bow__native_take_request(struct bow__native *session, const struct bow__frame *frame,
+                                 const uint8_t *body, size_t n);
+ssize_t bow__native_take_response(struct bow__native *session, const struct bow__frame *frame,
+                                  const uint8_t *body, size_t n);
+ssize_t bow__native_take_message(struct bow__native *session, const struct bow__frame *frame,
+                                 const uint8_t *body, size_t n);
+ssize_t bow__native_take_status(struct bow__native *session, const struct bow__frame *frame,
+                                const uint8_t *body, size_t n);
+ssize_t bow__native_take_cancel(struct bow__native *session, const struct bow__frame *frame,
+                                const uint8_t *body, size_t n);
+
+/** A frame with `n_message` message bytes for a call that has ended: skipped, the credit goes back.
+ */
+ssize_t bow__native_take_late(struct bow__native *session, const struct bow__frame *frame,
+                              size_t n_message);
+/** The header block at the front of a body, behind its length. */
+ssize_t bow__native_take_block(struct bow__native *session, const struct bow__frame *frame,
+                               const uint8_t *body, size_t n, struct bow_slice *ret_block);
+int bow__native_break_block(struct bow__native *session, const struct bow__frame *frame,
+                            const struct bow__header_error *error);
+/** Whether the flags of a frame with `n` message bytes go together. Returns 0 or what breaks. */
+int bow__native_check_flags(struct bow__native *session, const struct bow__frame *frame, size_t n);
+/**
+ * Take a message of `len` bytes that is all in `frame`; `n` of them are there. It is
+ * said to the host at once as it lies, or assembled.
+ */
+ssize_t bow__native_take_whole_message(struct bow__native *session,
+                                       struct bow__native_stream *stream,
+                                       const struct bow__frame *frame, const uint8_t *bytes,
+                                       size_t n, size_t len);
+/** All message bytes of the frame under way have come. */
+int bow__native_end_body(struct bow__native *session);
+/** End a call that the session itself refuses: the peer and the host are told. Returns 0, or what
+ * breaks. */
+int bow__native_refuse(struct bow__native *session, struct bow__native_stream *stream,
+                       const struct bow_status *why);
+/** As refuse(), for a call the host does not know. */
+int bow__native_refuse_id(struct bow__native *session, uint64_t id, const struct bow_status *why);
+/** Server: end a call without an answer; the host is told unless it has answered. */
+void bow__native_end_with_reset(struct bow__native *session, struct bow__native_stream *stream,
+                                const struct bow_status *why);
+/** Client: the message inside a STATUS is whole, so the call has ended. */
+void bow__native_end_with_kept_status(struct bow__native *session,
+                                      struct bow__native_stream *stream);
+
+#define BOW__NATIVE_STATUS_TEXT_BYTES (BOW_LIMIT_STATUS_MESSAGE_BYTES + 1)
+/** A status that came; its message is copied to `text`. */
+struct bow_status bow__native_status_of(const struct bow__header_status *wire, char *text);
+
+/* message.c */
+
+/** Begin a message of `announced` bytes. Returns 0, or what breaks; a refused stream is gone. */
+int bow__native_message_begin(struct bow__native *session, struct bow__native_stream *stream,
+                              size_t announced, bool compressed);
+/** Add bytes to it. Returns 0, or what breaks; a refused stream is gone afterwards. */
+int bow__native_message_add(struct bow__native *session, struct bow__native_stream *stream,
+                            const uint8_t *bytes, size_t n);
+/** It is whole: say so to the host. The stream may be gone afterwards. */
+void bow__native_message_end(struct bow__native *session, struct bow__native_stream *stream,
+                             bool end);
+/** A whole message that lies in what was fed. */
+void bow__native_message_borrowed(struct bow__native *session, struct bow__native_stream *stream,
+                                  struct bow_slice bytes, bool compressed, bool end);
+/** Drop what has arrived of it. */
+void bow__native_message_drop(struct bow__native *session, struct bow__native_stream *stream);
+
+/* control.c */
+
+ssize_t bow__native_take_settings(struct bow__native *session, const struct bow__frame *frame,
+                                  const uint8_t *body, size_t n);
+ssize_t bow__native_take_window(struct bow__native *session, const struct bow__frame *frame,
+                                const uint8_t *body, size_t n);
+ssize_t bow__native_take_ping(struct bow__native *session, const struct bow__frame *frame,
+                              const uint8_t *body, size_t n);
+ssize_t bow__native_take_goaway(struct bow__native *session, const struct bow__frame *frame,
+                                const uint8_t *body, size_t n);
+int bow__native_put_opening(struct bow__native *session);
+/** GOAWAY with `last`; what of `status` fits. Returns 0 or -ENOMEM. */
+int bow__native_put_goaway(struct bow__native *session, uint64_t last,
+                           const struct bow_status *status);
+void bow__native_goaway(struct bow__session *base, const struct bow_status *reason);
+int bow__native_put_heartbeat(struct bow__native *session);
+
+/* heartbeat.c */
+
+uint64_t bow__native_next_time(const struct bow__session *base);
+int bow__native_on_time(struct bow__session *base, uint64_t now_ns);
+void bow__native_set_reading(struct bow__session *base, bool reading, uint64_t now_ns);
+
+/* flow.c */
+
+/** Message bytes of `frame` have come for `stream` (NULL: a late frame). Returns 0 or what breaks.
+ */
+int bow__native_receive_credit_spend(struct bow__native *session, const struct bow__frame *frame,
+                                     struct bow__native_stream *stream, size_t n);
+/** Give the connection's credit back when it is time. */
+void bow__native_return_connection_credit(struct bow__native *session);
+/** Give the stream's credit back when it is time. */
+void bow__native_return_stream_credit(struct bow__native *session,
+                                      struct bow__native_stream *stream);
+/** `n` bytes are no longer held for a stream. */
+void bow__native_unhold(struct bow__native *session, size_t n);
+void bow__native_consumed(struct bow__session *base, uint64_t key, size_t n);
+
+/* send.c */
+
+/** One frame that is not under credit. Returns 0, or -ENOMEM and sets `out_of_memory`. */
+int bow__native_put_frame(struct bow__native *session, const struct bow__frame *frame,
+                          const void *body);
+/** STATUS without a message. Returns 0 or -ENOMEM. */
+int bow__native_put_status(struct bow__native *session, uint64_t id,
+                           const struct bow_status *status);
+/** The header that `status` is sent as: what is too long is cut or left out. */
+struct bow__header_status bow__native_wire_of(const struct bow_status *status);
+/** Forget a reservation that was not committed. */
+void bow__native_drop_room(struct bow__native *session);
+/** Frames may be cut of `stream` now, if it has any. */
+void bow__native_wake_sender(struct bow__native *session, struct bow__native_stream *stream);
+
+bool bow__native_can_open(const struct bow__session *base);
+int bow__native_open(struct bow__session *base, const struct bow__request_head *head, void *stream,
+                     uint64_t *ret_key);
+void bow__native_abandon(struct bow__session *base, uint64_t key);
+uint8_t *bow__native_reserve(struct bow__session *base, uint64_t key, uint32_t flags,
+                             size_t *ret_cap);
+int bow__native_commit(struct bow__session *base, uint64_t key, uint32_t flags, size_t len);
+int bow__native_send(struct bow__session *base, uint64_t key, uint32_t flags,
+                     struct bow__block *block, size_t offset, size_t len);
+int bow__native_finish(struct bow__session *base, uint64_t key, const struct bow_status *status);
+void bow__native_cancel(struct bow__session *base, uint64_t key, enum bow_code code);
+
+/* cut.c */
+
+int bow__native_drain(struct bow__session *base, struct iovec *pieces, int max);
+void bow__native_sent(struct bow__session *base, size_t n);
+
+#endif

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * Bytes in: the preface, then frames. A frame's header and its header block are
+ * taken when they are whole; message bytes as they come. What may be said of a
+ * frame by its type alone stands in one table; its handler does the rest.
+ */
+
+#include "rpc/native/native.h"
+
+#include <bowline/limits.h>
+#include <errno.h>
+#include <string.h>
+
+typedef ssize_t (*take_fn)(struct bow__native *session, const struct bow__frame *frame,
+                           const uint8_t *body, size_t n);
+
+enum sender {
+    FROM_BOTH,
+    FROM_CLIENT,
+    FROM_SERVER,
+};
+
+enum place {
+    ON_STREAM,
+    ON_CONNECTION,
+    ON_ANY,
+};
+
+struct kind {
+    const char *name;
+    take_fn take;
+    uint8_t flags; /* those that exist for it */
+    enum sender sender;
+    enum place place;
+    bool whole;         /* the handler wants all of the body at once */
+    uint32_t min_bytes; /* of the body */
+    uint32_t max_bytes; /* 0: the frame limit */
+};
+
+#define MESSAGE_FLAGS                                                                              \
+    (BOW__FRAME_END | BOW__FRAME_MORE | BOW__FRAME_COMPRESSED | BOW__FRAME_HAS_MESSAGE)
+
+static const struct kind kinds[BOW__FRAME_N_TYPES] = {
+    [BOW__FRAME_SETTINGS] = {"SETTINGS", bow__native_take_settings, 0, FROM_BOTH, ON_CONNECTION,
+                             true, 0, BOW_LIMIT_HEADER_BYTES},
+    [BOW__FRAME_REQUEST] = {"REQUEST", bow__native_take_request, MESSAGE_FLAGS, FROM_CLIENT,
+                            ON_STREAM, false, 1, 0},
+    [BOW__FRAME_RESPONSE] = {"RESPONSE", bow__native_take_response, 0, FROM_SERVER, ON_STREAM, true,
+                             0, BOW_LIMIT_HEADER_BYTES},
+    [BOW__FRAME_MESSAGE] = {"MESSAGE", bow__native_take_message, MESSAGE_FLAGS, FROM_BOTH,
+                            ON_STREAM, false, 0, 0},
+    [BOW__FRAME_STATUS] = {"STATUS", bow__native_take_status, MESSAGE_FLAGS, FROM_SERVER, ON_STREAM,
+                           false, 1, 0},
+    [BOW__FRAME_CANCEL] = {"CANCEL", bow__native_take_cancel, 0, FROM_CLIENT, ON_STREAM, true, 4,
+                           4},
+    [BOW__FRAME_WINDOW] = {"WINDOW", bow__native_take_window, 0, FROM_BOTH, ON_ANY, true, 4, 4},
+    [BOW__FRAME_PING] = {"PING", bow__native_take_ping, BOW__FRAME_ACK, FROM_BOTH, ON_CONNECTION,
+                         true, 8, 8},
+    [BOW__FRAME_GOAWAY] = {"GOAWAY", bow__native_take_goaway, 0, FROM_BOTH, ON_CONNECTION, true, 6,
+                           BOW_LIMIT_HEADER_BYTES + 6},
+};
+
+const char *bow__native_frame_name(uint8_t type)
+{
+    return type < BOW__FRAME_N_TYPES ? kinds[type].name : NULL;
+}
+
+/* The preface. A byte that is wrong is told at once, without waiting for the others. */
+
+static int break_preface(struct bow__native *session, const uint8_t *bytes, size_t n)
+{
+    static const uint8_t ours[] = BOW__FRAME_PREFACE;
+    struct bow__text seen;
+
+    if (n >= sizeof(ours) && memcmp(bytes, ours, sizeof(ours) - 1) == 0) {
+        return bow__native_break(session, BOW_UNIMPLEMENTED,
+                                 "preface: the peer speaks version %u, we speak up to version %u",
+                                 bytes[sizeof(ours) - 1], BOW__FRAME_VERSION);
+    }
+    bow__text_clear(&seen);
+    bow__text_escape(&seen, (struct bow_slice){bytes, n}, 16);
+    return bow__native_break(session, BOW_INTERNAL,
+                             "preface: expected \\xb0OW\\x01, the peer began with \"%s\"",
+                             seen.bytes);
+}
+
+static ssize_t take_preface(struct bow__native *session, const uint8_t *bytes, size_t n)
+{
+    static const uint8_t ours[] = BOW__FRAME_PREFACE;
+    size_t n_seen = n < sizeof(ours) ? n : sizeof(ours);
+
+    if (memcmp(bytes, ours, n_seen) != 0) {
+        return break_preface(session, bytes, n);
+    }
+    if (n_seen < sizeof(ours)) {
+        return 0;
+    }
+    session->preface_seen = true;
+    return (ssize_t)sizeof(ours);
+}
+
+/* Frames. */
+
+static int check_place(struct bow__native *session, const struct kind *kind,
+                       const struct bow__frame *frame)
+{
+    if (kind->place == ON_CONNECTION && frame->stream != 0) {
+        return bow__native_break_at(session, frame, "belongs on stream 0");
+    }
+    if (kind->place == ON_STREAM && frame->stream == 0) {
+        return bow__native_break_at(session, frame, "belongs on a call's stream");
+    }
+    if (frame->stream != 0 && frame->stream % 2 == 0) {
+        return bow__native_break_at(session, frame, "stream ids of calls are odd");
+    }
+    return 0;
+}
+
+static int check_kind(struct bow__native *session, const struct kind *kind,
+                      const struct bow__frame *frame)
+{
+    enum sender others = session->base.server ? FROM_SERVER : FROM_CLIENT;
+
+    if (kind->sender == others) {
+        return bow__native_break_at(session, frame, "is not sent by a %s",
+                                    session->base.server ? "client" : "server");
+    }
+    if ((frame->flags & ~kind->flags) != 0) {
+        return bow__native_break_at(session, frame, "unknown flags 0x%02x",
+                                    (unsigned)(frame->flags & ~kind->flags));
+    }
+    if (frame->length < kind->min_bytes) {
+        return bow__native_break_at(session, frame, "length %u is below %u", frame->length,
+                                    kind->min_bytes);
+    }
+    if (kind->max_bytes != 0 && frame->length > kind->max_bytes) {
+        return bow__native_break_at(session, frame, "length %u is above %u", frame->length,
+                                    kind->max_bytes);
+    }
+    return check_place(session, kind, frame);
+}
+
+static int check_frame(struct bow__native *session, const struct bow__frame *frame)
+{
+    if (frame->length > session->own.max_frame_bytes) {
+        return bow__native_break_at(session, frame, "length %u exceeds max_frame_bytes (%u)",
+                                    frame->length, session->own.max_frame_bytes);
+    }
+    if (!session->settings_seen && frame->type != BOW__FRAME_SETTINGS) {
+        return bow__native_break_at(session, frame, "came before SETTINGS");
+    }
+    if (frame->type < BOW__FRAME_N_TYPES) {
+        return check_kind(session, &kinds[frame->type], frame);
+    }
+    if (frame->type < BOW__FRAME_FIRST_SKIPPED) {
+        return bow__native_break_at(session, frame, "unknown type below 128");
+    }
+    return bow__native_count(session, frame, &session->empty_frames,
+                             BOW_LIMIT_EMPTY_FRAMES_PER_SECOND,
+                             "BOW_LIMIT_EMPTY_FRAMES_PER_SECOND");
+}
+
+/* The body of a type we may skip. */
+static ssize_t skip_frame(struct bow__native *session, const struct bow__frame *frame)
+{
+    session->frame = *frame;
+    session->target = NULL;
+    session->n_body_left = frame->length;
+    return (ssize_t)BOW__FRAME_HEADER_BYTES;
+}
+
+static ssize_t take_frame(struct bow__native *session, const uint8_t *bytes, size_t n)
+{
+    if (n < BOW__FRAME_HEADER_BYTES) {
+        return 0;
+    }
+    struct bow__frame frame = bow__frame_decode(bytes);
+    const uint8_t *body = bytes + BOW__FRAME_HEADER_BYTES;
+    size_t n_body = n - BOW__FRAME_HEADER_BYTES;
+
+    /* Before its body is waited for: a wrong header is told at once. */
+    int rc = check_frame(session, &frame);
+    if (rc < 0) {
+        return rc;
+    }
+    if (frame.type >= BOW__FRAME_FIRST_SKIPPED) {
+        return skip_frame(session, &frame);
+    }
+    if (n_body > frame.length) {
+        n_body = frame.length;
+    }
+    if (kinds[frame.type].whole && n_body < frame.length) {
+        return 0;
+    }
+    ssize_t used = kinds[frame.type].take(session, &frame, body, n_body);
+    if (used == -EAGAIN) {
+        return 0;
+    }
+    return used < 0 ? used : used + (ssize_t)BOW__FRAME_HEADER_BYTES;
+}
+
+/* Message bytes of the frame under way, or bytes to skip. */
+static ssize_t take_body(struct bow__native *session, const uint8_t *bytes, size_t n)
+{
+    size_t take = n < session->n_body_left ? n : session->n_body_left;
+
+    session->n_body_left -= take;
+    if (session->target != NULL) {
+        int rc = bow__native_message_add(session, session->target, bytes, take);
+        if (rc < 0) {
+            return rc;
+        }
+    }
+    if (session->n_body_left == 0 && session->target != NULL) {
+        int rc = bow__native_end_body(session);
+        if (rc < 0) {
+            return rc;
+        }
+    }
+    return (ssize_t)take;
+}
+
+static ssize_t take_next(struct bow__native *session, const uint8_t *bytes, size_t n)
+{
+    if (session->n_body_left > 0) {
+        return take_body(session, bytes, n);
+    }
+    if (session->preface_seen) {
+        return take_frame(session, bytes, n);
+    }
+    return take_preface(session, bytes, n);
+}
+
+static ssize_t take_all(struct bow__native *session, const uint8_t *bytes, size_t n)
+{
+    size_t at = 0;
+
+    while (at < n) {
+        ssize_t used = take_next(session, bytes + at, n - at);
+        if (used < 0) {
+            return used;
+        }
+        if (used == 0) {
+            break;
+        }
+        at += (size_t)used;
+    }
+    return (ssize_t)at;
+}
+
+ssize_t bow__native_feed(struct bow__session *base, const uint8_t *bytes, size_t n, uint64_t now_ns)
+{
+    struct bow__native *session = bow__native_of(base);
+
+    if (session->broken) {
+        return session->broken_rc;
+    }
+    session->now_ns = now_ns;
+    if (n > 0) {
+        session->last_byte_ns = now_ns;
+        session->ping_is_out = false;
+    }
+    session->feeding = true;
+    ssize_t used = take_all(session, bytes, n);
+    int rc = bow__native_end_feeding(session);
+    return rc < 0 ? rc : used;
+}

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * What a client sends to begin and to give up a call: REQUEST and CANCEL, and the
+ * method numbers that requests bind.
+ */
+
+#include "base/alloc.h"
+#include "rpc/native/native.h"
+
+#include <bowline/limits.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+/* What an overloaded server asks to wait. */
+#define REFUSED_RETRY_AFTER_NS (UINT64_C(100) * 1000000)
+
+static int bind_path(struct bow__native *session, struct bow_slice path)
+{
+    if (session->n_bound == session->bound_cap) {
+        size_t cap = session->bound_cap == 0 ? 4 : 2 * session->bound_cap;
+        size_t unit = sizeof(struct bow__native_bound *);
+        void *grown = bow__resize(session->base.context, session->bound, session->bound_cap * unit,
+                                  cap * unit);
+        if (grown == NULL) {
+            return -ENOMEM;
+        }
+        session->bound = grown;
+        session->bound_cap = cap;
+    }
+    struct bow__native_bound *bound = bow__alloc(session->base.context, sizeof(*bound) + path.len);
+    if (bound == NULL) {
+        return -ENOMEM;
+    }
+    bound->cache = NULL;
+    bound->len = path.len;
+    memcpy(bound->path, path.data, path.len);
+    session->bound[session->n_bound++] = bound;
+    return 0;
+}
+
+static int bind_method(struct bow__native *session, const struct bow__frame *frame,
+                       const struct bow__header_request *header)
+{
+    uint32_t next = session->n_bound + 1;
+
+    if (header->method < next) {
+        return bow__native_break_at(session, frame, "method number %u is bound already",
+                                    header->method);
+    }
+    if (header->method > session->own.max_bound_methods) {
+        return bow__native_break_at(session, frame,
+                                    "method number %u exceeds max_bound_methods (%u)",
+                                    header->method, session->own.max_bound_methods);
+    }
+    if (header->method > next) {
+        return bow__native_break_at(session, frame, "method number %u comes before %u",
+                                    header->method, next);
+    }
+    if (bind_path(session, header->path) < 0) {
+        return bow__native_break(session, BOW_RESOURCE_EXHAUSTED,
+                                 "REQUEST frame, stream %llu: out of memory for method number %u",
+                                 (unsigned long long)frame->stream, header->method);
+    }
+    return 0;
+}
+
+/* Which method: what the host is told of it. */
+static int find_method(struct bow__native *session, const struct bow__frame *frame,
+                       const struct bow__header_request *header, struct bow__request_head *head)
+{
+    uint32_t number = header->method;
+
+    head->path = header->path;
+    if (number == 0) {
+        return header->path.len > 0
+                   ? 0
+                   : bow__native_break_at(session, frame, "header block: names no method");
+    }
+    if (header->path.len > 0) {
+        int rc = bind_method(session, frame, header);
+        if (rc < 0) {
+            return rc;
+        }
+    } else if (number > session->n_bound) {
+        return bow__native_break_at(session, frame, "method number %u is not bound", number);
+    }
+    struct bow__native_bound *bound = session->bound[number - 1];
+    head->path = (struct bow_slice){(const uint8_t *)bound->path, bound->len};
+    head->path_cache = &bound->cache;
+    return 0;
+}
+
+static int refuse_new(struct bow__native *session, const struct bow__frame *frame,
+                      enum bow_code code, const char *format, unsigned limit)
+{
+    char text[128];
+    struct bow_status why = {.code = code, .message = text, .not_processed = true};
+
+    /* Overload is waited out; a draining server is left for another one. */
+    why.retry_after_ns = code == BOW_RESOURCE_EXHAUSTED ? REFUSED_RETRY_AFTER_NS : 0;
+    snprintf(text, sizeof(text), "%s (%u)", format, limit);
+    return bow__native_refuse_id(session, frame->stream, &why);
+}
+
+/* NULL: refused, or broken when `*ret_rc` is negative. */
+static struct bow__native_stream *accept_call(struct bow__native *session,
+                                              const struct bow__frame *frame, int *ret_rc)
+{
+    session->highest_id = frame->stream;
+    *ret_rc = 0;
+    if (frame->stream > session->accepted_id) {
+        *ret_rc = refuse_new(session, frame, BOW_UNAVAILABLE,
+                             "the server takes no new calls on this connection; calls in flight",
+                             session->base.n_streams);
+        return NULL;
+    }
+    if (session->base.n_streams >= session->max_calls) {
+        *ret_rc = refuse_new(session, frame, BOW_RESOURCE_EXHAUSTED,
+                             "too many calls in flight on this connection; max_calls",
+                             session->max_calls);
+        return NULL;
+    }
+    struct bow__native_stream *stream = bow__native_stream_new(session, frame->stream, NULL);
+    if (stream == NULL) {
+        *ret_rc =
+            refuse_new(session, frame, BOW_RESOURCE_EXHAUSTED,
+                       "out of memory for the call; calls in flight", session->base.n_streams);
+    }
+    return stream;
+}
+
+static uint64_t ns_of(const struct bow__header_request *header)
+{
+    if (!header->has_time_left || header->time_left_us > BOW_NEVER / 1000) {
+        return BOW_NEVER;
+    }
+    return header->time_left_us * 1000;
+}
+
+/* The call and what came with it, `n` of `len` message bytes. Returns how many of them it took. */
+static ssize_t open_call(struct bow__native *session, struct bow__native_stream *stream,
+                         const struct bow__frame *frame, const struct bow__request_head *head,
+                         const uint8_t *bytes, size_t n, size_t len)
+{
+    const struct bow__session_events *events = session->base.events;
+    bool has_message = (frame->flags & BOW__FRAME_HAS_MESSAGE) != 0;
+
+    session->target = NULL;
+    session->n_body_left = len;
+    int rc = bow__native_receive_credit_spend(session, frame, stream, len);
+    if (rc < 0) {
+        return rc;
+    }
+    stream->user = events->on_open(session->base.owner, stream->id, head);
+    if (!stream->open) {
+        return 0;
+    }
+    if (has_message) {
+        return bow__native_take_whole_message(session, stream, frame, bytes, n, len);
+    }
+    if ((frame->flags & BOW__FRAME_END) != 0) {
+        stream->peer_ended = true;
+        events->on_half_close(session->base.owner, stream->id, stream->user);
+    }
+    return 0;
+}
+
+ssize_t bow__native_take_request(struct bow__native *session, const struct bow__frame *frame,
+                                 const uint8_t *body, size_t n)
+{
+    struct bow_slice block;
+    struct bow__header_request header;
+    struct bow__header_error error;
+    struct bow__request_head head = {0};
+
+    if (frame->stream <= session->highest_id) {
+        return bow__native_break_at(session, frame, "stream ids must rise, the last was %llu",
+                                    (unsigned long long)session->highest_id);
+    }
+    ssize_t used = bow__native_take_block(session, frame, body, n, &block);
+    if (used < 0) {
+        return used;
+    }
+    size_t len = frame->length - (size_t)used;
+    int rc = bow__native_check_flags(session, frame, len);
+    if (rc < 0) {
+        return rc;
+    }
+    if (bow__header_request_decode(block, &header, &error) < 0) {
+        return bow__native_break_block(session, frame, &error);
+    }
+    rc = find_method(session, frame, &header, &head);
+    if (rc < 0) {
+        return rc;
+    }
+    head.time_left_ns = ns_of(&header);
+    struct bow__native_stream *stream = accept_call(session, frame, &rc);
+    ssize_t used_message = 0;
+    if (stream != NULL) {
+        used_message = open_call(session, stream, frame, &head, body + used, n - (size_t)used, len);
+    } else if (rc == 0) {
+        used_message = bow__native_receive_credit_spend(session, frame, NULL, len);
+        session->target = NULL;
+        session->n_body_left = len;
+    }
+    return rc < 0 ? rc : used_message < 0 ? used_message : used + used_message;
+}
+
+/* CANCEL. */
+
+ssize_t bow__native_take_cancel(struct bow__native *session, const struct bow__frame *frame,
+                                const uint8_t *body, size_t n)
+{
+    char text[64];
+    uint32_t code = bow__get_u32(body);
+
+    (void)n;
+    int rc = bow__native_count(session, frame, &session->cancels, BOW_LIMIT_CANCELS_PER_SECOND,
+                               "BOW_LIMIT_CANCELS_PER_SECOND");
+    if (rc < 0) {
+        return rc;
+    }
+    struct bow__native_stream *stream = bow__native_stream_find(session, frame->stream);
+    if (stream == NULL) {
+        return bow__native_take_late(session, frame, 0);
+    }
+    enum bow_code known = code <= BOW_UNAUTHENTICATED ? (enum bow_code)code : BOW_UNKNOWN;
+    /* OK would say that the call went well. */
+    struct bow_status why = {.code = known == BOW_OK ? BOW_CANCELLED : known, .message = text};
+    snprintf(text, sizeof(text), "the client gave the call up (%s)", bow_code_name(why.code));
+    bow__native_end_with_reset(session, stream, &why);
+    return frame->length;
+}

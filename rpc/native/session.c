@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * The native session's life: how it begins, how it breaks, how it ends, and the
+ * table through which the host holds it.
+ */
+
+#include "rpc/native/native.h"
+
+#include "base/alloc.h"
+
+#include <bowline/limits.h>
+#include <errno.h>
+
+/* What we ask of the peer; 100 a second are where we break with it. */
+#define MIN_PING_INTERVAL_US 20000
+
+static void break_with_text(struct bow__native *session, enum bow_code code, int rc)
+{
+    struct bow_status reason = {.code = code, .message = session->base.failure.bytes};
+
+    session->base.failure_code = code;
+    session->broken = true;
+    session->broken_rc = rc;
+    /* Without memory for it the peer learns the reason no more; it sees the close. */
+    (void)bow__native_put_goaway(session, session->base.server ? session->highest_id : 0, &reason);
+}
+
+int bow__native_break(struct bow__native *session, enum bow_code code, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    bow__text_clear(&session->base.failure);
+    bow__text_vprintf(&session->base.failure, format, args);
+    va_end(args);
+    break_with_text(session, code, -EPROTO);
+    return -EPROTO;
+}
+
+/* "PING frame: ", "STATUS frame, stream 7: ", "frame of type 99: " */
+static void begin_text(struct bow__text *text, const struct bow__frame *frame)
+{
+    const char *name = bow__native_frame_name(frame->type);
+
+    bow__text_clear(text);
+    if (name != NULL) {
+        bow__text_printf(text, "%s frame", name);
+    } else {
+        bow__text_printf(text, "frame of type %u", frame->type);
+    }
+    if (frame->stream != 0) {
+        bow__text_printf(text, ", stream %llu", (unsigned long long)frame->stream);
+    }
+    bow__text_printf(text, ": ");
+}
+
+int bow__native_break_at(struct bow__native *session, const struct bow__frame *frame,
+                         const char *format, ...)
+{
+    va_list args;
+
+    begin_text(&session->base.failure, frame);
+    va_start(args, format);
+    bow__text_vprintf(&session->base.failure, format, args);
+    va_end(args);
+    break_with_text(session, BOW_INTERNAL, -EPROTO);
+    return -EPROTO;
+}
+
+int bow__native_count(struct bow__native *session, const struct bow__frame *frame,
+                      struct bow__native_rate *rate, uint32_t limit, const char *limit_name)
+{
+    const uint64_t second_ns = 1000000000;
+
+    if (session->now_ns - rate->since_ns >= second_ns) {
+        *rate = (struct bow__native_rate){.since_ns = session->now_ns};
+    }
+    if (++rate->n <= limit) {
+        return 0;
+    }
+    begin_text(&session->base.failure, frame);
+    bow__text_printf(&session->base.failure, "more than %s (%u)", limit_name, limit);
+    break_with_text(session, BOW_RESOURCE_EXHAUSTED, -EPROTO);
+    return -EPROTO;
+}
+
+static void say_due_events(struct bow__native *session)
+{
+    if (session->ready_due) {
+        session->ready_due = false;
+        session->base.events->on_ready(session->base.owner);
+    }
+    if (session->retire_due) {
+        struct bow_status reason = {.code = BOW_UNAVAILABLE,
+                                    .message = "the connection's stream ids are used up"};
+        session->retire_due = false;
+        bow__native_goaway(&session->base, &reason);
+        session->base.events->on_goaway(session->base.owner, &reason);
+    }
+}
+
+int bow__native_end_feeding(struct bow__native *session)
+{
+    if (!session->broken) {
+        say_due_events(session);
+    }
+    session->feeding = false;
+    bow__native_streams_bury(session);
+    if (session->broken || !session->out_of_memory) {
+        return session->broken ? session->broken_rc : 0;
+    }
+    bow__native_break(session, BOW_RESOURCE_EXHAUSTED, "out of memory for a frame to the peer");
+    session->broken_rc = -ENOMEM;
+    return -ENOMEM;
+}
+
+static bool is_done(const struct bow__session *base)
+{
+    const struct bow__native *session = bow__native_of_const(base);
+    bool leaving = session->peer_leaves || session->drain == BOW__NATIVE_FINAL;
+
+    return leaving && base->n_streams == 0 && session->out.n_bytes == 0;
+}
+
+static bool is_clogged(const struct bow__session *base)
+{
+    const struct bow__native *session = bow__native_of_const(base);
+
+    /* Messages alone do not get that far, so two sides can't each wait for the other to read. */
+    return session->out.n_bytes > BOW__NATIVE_IN_PLACE_AHEAD_BYTES + BOW_LIMIT_CONTROL_BYTES;
+}
+
+static struct bow__native_stream *first_stream(struct bow__native *session)
+{
+    struct bow__link *link = session->streams.next;
+
+    return link == &session->streams ? NULL : BOW__CONTAINER(link, struct bow__native_stream, link);
+}
+
+static void end_with_status(struct bow__native *session, struct bow__native_stream *stream,
+                            const struct bow_status *status)
+{
+    bow__native_stream_end(session, stream);
+    session->base.events->on_status(session->base.owner, stream->id, stream->user, status);
+}
+
+static void fail(struct bow__session *base, const struct bow_status *status)
+{
+    struct bow__native *session = bow__native_of(base);
+
+    session->broken = true;
+    session->broken_rc = session->broken_rc < 0 ? session->broken_rc : -EPIPE;
+    session->feeding = true;
+    for (struct bow__native_stream *stream = first_stream(session); stream != NULL;
+         stream = first_stream(session)) {
+        if (base->server) {
+            bow__native_end_with_reset(session, stream, status);
+        } else {
+            end_with_status(session, stream, status);
+        }
+    }
+    session->feeding = false;
+    bow__native_streams_bury(session);
+}
+
+static void free_bound(struct bow__native *session)
+{
+    struct bow_context *context = session->base.context;
+
+    for (uint32_t i = 0; session->bound != NULL && i < session->n_bound; i++) {
+        struct bow__native_bound *bound = session->bound[i];
+        bow__free(context, bound, sizeof(*bound) + bound->len);
+    }
+    bow__free(context, session->bound, session->bound_cap * sizeof(*session->bound));
+}
+
+static void free_session(struct bow__session *base)
+{
+    struct bow__native *session = bow__native_of(base);
+
+    session->broken = true; /* nothing is put out any more */
+    for (struct bow__native_stream *stream = first_stream(session); stream != NULL;
+         stream = first_stream(session)) {
+        bow__native_stream_end(session, stream);
+    }
+    bow__native_streams_trim(session);
+    free_bound(session);
+    bow__map_fini(&session->numbers);
+    bow__map_fini(&session->by_id);
+    bow__outbuf_fini(&session->out);
+    bow__free(base->context, session, sizeof(*session));
+}
+
+static const struct bow__session_ops ops = {
+    .name = "native",
+    .feed = bow__native_feed,
+    .next_time = bow__native_next_time,
+    .on_time = bow__native_on_time,
+    .set_reading = bow__native_set_reading,
+    .can_open = bow__native_can_open,
+    .open = bow__native_open,
+    .abandon = bow__native_abandon,
+    .reserve = bow__native_reserve,
+    .commit = bow__native_commit,
+    .send = bow__native_send,
+    .finish = bow__native_finish,
+    .consumed = bow__native_consumed,
+    .cancel = bow__native_cancel,
+    .goaway = bow__native_goaway,
+    .is_done = is_done,
+    .is_clogged = is_clogged,
+    .drain = bow__native_drain,
+    .sent = bow__native_sent,
+    .fail = fail,
+    .free = free_session,
+};
+
+static uint32_t clip(size_t value, uint32_t low, uint32_t high)
+{
+    return value < low ? low : value > high ? high : (uint32_t)value;
+}
+
+/* What we accept; SETTINGS cannot go below what the protocol promises, so less than that is kept by
+ * refusing single calls. */
+static void set_limits(struct bow__native *session, const struct bow__session_options *options)
+{
+    struct bow__header_settings *own = &session->own;
+
+    session->max_message_bytes = options->max_message_bytes;
+    session->max_calls = options->max_calls;
+    own->max_message_bytes = clip(options->max_message_bytes, own->max_message_bytes, UINT32_MAX);
+    if (options->server) {
+        own->max_calls = clip(options->max_calls, own->max_calls, UINT32_MAX);
+    }
+    own->min_ping_interval_us = MIN_PING_INTERVAL_US;
+    own->unattended = options->unattended;
+    session->receive_credit = own->connection_window_bytes;
+    session->send_credit = session->peer.connection_window_bytes;
+}
+
+static void init(struct bow__native *session, const struct bow__session_options *options)
+{
+    *session = (struct bow__native){
+        .base = {.ops = &ops,
+                 .events = options->events,
+                 .owner = options->owner,
+                 .context = options->context,
+                 .server = options->server},
+        .own = BOW__HEADER_SETTINGS_INIT,
+        .peer = BOW__HEADER_SETTINGS_INIT,
+        .next_id = options->first_key | 1,
+        .accepted_id = BOW__FRAME_STREAM_MAX,
+        .unattended = options->unattended,
+        .reading = true,
+        .now_ns = options->now_ns,
+        .heartbeat_ns = options->heartbeat_ns,
+        .heartbeat_timeout_ns = options->heartbeat_timeout_ns,
+        .last_byte_ns = options->now_ns,
+    };
+    bow__outbuf_init(&session->out, options->pool);
+    bow__map_init(&session->by_id, options->context);
+    bow__map_init(&session->numbers, options->context);
+    bow__list_init(&session->streams);
+    bow__list_init(&session->dead);
+    bow__list_init(&session->idle);
+    bow__list_init(&session->senders);
+    set_limits(session, options);
+}
+
+int bow__native_session_new(const struct bow__session_options *options,
+                            struct bow__session **ret_session)
+{
+    struct bow__native *session = bow__alloc(options->context, sizeof(*session));
+    if (session == NULL) {
+        return -ENOMEM;
+    }
+    init(session, options);
+    if (bow__native_put_opening(session) < 0) {
+        free_session(&session->base);
+        return -ENOMEM;
+    }
+    *ret_session = &session->base;
+    return 0;
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * The streams of a connection and what waits on them. Structs of ended streams
+ * are reused, so that calls of a busy connection allocate nothing; a stream that
+ * ends inside feed() is reused only after it, for feed() may still hold it.
+ * Knows nothing of frames.
+ */
+
+#include "base/alloc.h"
+#include "rpc/native/native.h"
+
+/* As many as are in flight on a busy connection; more is a burst's and goes back. */
+#define MAX_IDLE_STREAMS ((size_t)128)
+#define MAX_IDLE_OUTGOING ((size_t)32)
+
+static struct bow__native_stream *take_struct(struct bow__native *session)
+{
+    struct bow__link *link = bow__list_pop_front(&session->idle);
+
+    if (link == NULL) {
+        return bow__alloc(session->base.context, sizeof(struct bow__native_stream));
+    }
+    session->n_idle--;
+    return BOW__CONTAINER(link, struct bow__native_stream, link);
+}
+
+static void give_struct(struct bow__native *session, struct bow__native_stream *stream)
+{
+    if (session->n_idle >= MAX_IDLE_STREAMS) {
+        bow__free(session->base.context, stream, sizeof(*stream));
+        return;
+    }
+    /* The one used last is in the cache. */
+    bow__list_push_front(&session->idle, &stream->link);
+    session->n_idle++;
+}
+
+struct bow__native_stream *bow__native_stream_new(struct bow__native *session, uint64_t id,
+                                                  void *user)
+{
+    struct bow__native_stream *stream = take_struct(session);
+
+    if (stream == NULL) {
+        return NULL;
+    }
+    *stream = (struct bow__native_stream){
+        .id = id,
+        .user = user,
+        .open = true,
+        .send_credit = session->peer.stream_window_bytes,
+        .receive_credit = session->own.stream_window_bytes,
+    };
+    bow__list_init(&stream->link);
+    bow__list_init(&stream->send_link);
+    if (bow__map_put(&session->by_id, id, stream) < 0) {
+        give_struct(session, stream);
+        return NULL;
+    }
+    bow__list_push_back(&session->streams, &stream->link);
+    session->base.n_streams++;
+    session->highest_id = id;
+    session->last = stream;
+    return stream;
+}
+
+struct bow__native_stream *bow__native_stream_find(struct bow__native *session, uint64_t id)
+{
+    struct bow__native_stream *last = session->last;
+
+    /* A call's events and operations come one after the other. */
+    if (last != NULL && last->id == id) {
+        return last;
+    }
+    struct bow__native_stream *stream = bow__map_get(&session->by_id, id);
+    if (stream != NULL) {
+        session->last = stream;
+    }
+    return stream;
+}
+
+void bow__native_stream_end(struct bow__native *session, struct bow__native_stream *stream)
+{
+    /* A client that could open no call because of this one is told. */
+    if (!session->base.server && session->base.n_streams == session->peer.max_calls) {
+        session->ready_due = true;
+    }
+    stream->open = false;
+    bow__map_remove(&session->by_id, stream->id);
+    bow__list_remove(&stream->link);
+    bow__list_remove(&stream->send_link);
+    session->base.n_streams--;
+    if (session->last == stream) {
+        session->last = NULL;
+    }
+    if (session->target == stream) {
+        session->target = NULL;
+    }
+    bow__native_message_drop(session, stream);
+    if (stream->n_unread > 0) {
+        bow__native_unhold(session, stream->n_unread);
+    }
+    while (stream->queue != NULL) {
+        bow__native_outgoing_pop(session, stream);
+    }
+    stream->status_block = bow__block_unref(stream->status_block);
+    if (session->feeding) {
+        bow__list_push_back(&session->dead, &stream->link);
+        return;
+    }
+    give_struct(session, stream);
+}
+
+void bow__native_streams_bury(struct bow__native *session)
+{
+    struct bow__link *link = bow__list_pop_front(&session->dead);
+
+    while (link != NULL) {
+        give_struct(session, BOW__CONTAINER(link, struct bow__native_stream, link));
+        link = bow__list_pop_front(&session->dead);
+    }
+}
+
+static void free_idle_outgoing(struct bow__native *session)
+{
+    while (session->idle_outgoing != NULL) {
+        struct bow__native_outgoing *outgoing = session->idle_outgoing;
+        session->idle_outgoing = outgoing->next;
+        bow__free(session->base.context, outgoing, sizeof(*outgoing));
+    }
+    session->n_idle_outgoing = 0;
+}
+
+void bow__native_streams_trim(struct bow__native *session)
+{
+    struct bow__link *link = bow__list_pop_front(&session->idle);
+
+    while (link != NULL) {
+        bow__free(session->base.context, BOW__CONTAINER(link, struct bow__native_stream, link),
+                  sizeof(struct bow__native_stream));
+        link = bow__list_pop_front(&session->idle);
+    }
+    session->n_idle = 0;
+    free_idle_outgoing(session);
+    bow__map_shrink(&session->by_id);
+}
+
+struct bow__native_outgoing *bow__native_outgoing_push(struct bow__native *session,
+                                                       struct bow__native_stream *stream)
+{
+    struct bow__native_outgoing *outgoing = session->idle_outgoing;
+
+    if (outgoing != NULL) {
+        session->idle_outgoing = outgoing->next;
+        session->n_idle_outgoing--;
+    } else {
+        outgoing = bow__alloc(session->base.context, sizeof(*outgoing));
+        if (outgoing == NULL) {
+            return NULL;
+        }
+    }
+    *outgoing = (struct bow__native_outgoing){0};
+    if (stream->queue == NULL) {
+        stream->queue = outgoing;
+    } else {
+        stream->queue_tail->next = outgoing;
+    }
+    stream->queue_tail = outgoing;
+    return outgoing;
+}
+
+void bow__native_outgoing_pop(struct bow__native *session, struct bow__native_stream *stream)
+{
+    struct bow__native_outgoing *outgoing = stream->queue;
+
+    stream->queue = outgoing->next;
+    bow__block_unref(outgoing->block);
+    if (session->n_idle_outgoing >= MAX_IDLE_OUTGOING) {
+        bow__free(session->base.context, outgoing, sizeof(*outgoing));
+        return;
+    }
+    outgoing->next = session->idle_outgoing;
+    session->idle_outgoing = outgoing;
+    session->n_idle_outgoing++;
+}
