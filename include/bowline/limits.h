@@ -41,6 +41,9 @@
 /** PING frames per second and connection. Answers a ping flood. */
 #define BOW_LIMIT_PINGS_PER_SECOND 100u
 
+/** SETTINGS frames per second and connection (HTTP/2). Answers a settings flood. */
+#define BOW_LIMIT_SETTINGS_PER_SECOND 100u
+
 /** Frames for calls that have ended, per second and connection. Answers work for nobody. */
 #define BOW_LIMIT_LATE_FRAMES_PER_SECOND 10000u
 
