@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * From DATA to messages, each behind its five bytes of prefix (a flag and a
+ * length), and the stream's receive window. A message that arrives in one piece
+ * is emitted where it lies; another gets a block that grows with what has
+ * arrived, not with what was claimed. Knows nothing of frames.
+ *
+ * The window: bytes of the one message being assembled are granted anew at once,
+ * so that it may be larger than the window. What arrives while the host holds
+ * messages it has not consumed is granted when it has.
+ */
+
+#include "rpc/http2/internal.h"
+
+#include <string.h>
+
+/** The first size of a message's block; it doubles from there. */
+#define FIRST_BLOCK_BYTES ((size_t)64 << 10)
+
+static uint32_t get_u32(const uint8_t *at)
+{
+    return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
+}
+
+bool bow__http2_is_mid_message(const struct bow__http2_stream *stream)
+{
+    return stream->incoming.n_prefix > 0;
+}
+
+static void grant(struct bow__http2_session *session, struct bow__http2_stream *stream, size_t n)
+{
+    if (n == 0 || session->broken || stream->closed || stream->remote_ended) {
+        return;
+    }
+    bow__http2_check(session, nghttp2_session_consume_stream(session->ng, stream->id, n));
+}
+
+static void charge(struct bow__http2_session *session, struct bow__http2_stream *stream, size_t n)
+{
+    if (stream->n_unread > 0) {
+        stream->n_withheld += n;
+        return;
+    }
+    grant(session, stream, n);
+}
+
+void bow__http2_consumed(struct bow__session *base, uint64_t key, size_t n)
+{
+    struct bow__http2_session *session = (struct bow__http2_session *)base;
+    struct bow__http2_stream *stream = bow__http2_stream_find(session, key);
+
+    if (stream == NULL || stream->n_unread == 0) {
+        return;
+    }
+    stream->n_unread -= n < stream->n_unread ? n : stream->n_unread;
+    if (stream->n_unread == 0) {
+        grant(session, stream, stream->n_withheld);
+        stream->n_withheld = 0;
+    }
+}
+
+/* Returns false when the message is refused. */
+static bool begin_message(struct bow__http2_session *session, struct bow__http2_stream *stream)
+{
+    struct bow__http2_incoming *incoming = &stream->incoming;
+    uint8_t flag = incoming->prefix[0];
+
+    incoming->len = get_u32(incoming->prefix + 1);
+    if (flag > 1) {
+        bow__http2_stream_refuse(session, stream, BOW_INTERNAL,
+                                 "message prefix has flags 0x%02x, only 0x01 is known", flag);
+        return false;
+    }
+    if (incoming->len > session->max_message_bytes) {
+        bow__http2_stream_refuse(session, stream, BOW_RESOURCE_EXHAUSTED,
+                                 "message of %u bytes exceeds max_message_bytes (%zu)",
+                                 incoming->len, session->max_message_bytes);
+        return false;
+    }
+    if (flag == 1 && session->base.server && stream->header.has_encoding) {
+        bow__http2_stream_refuse(session, stream, BOW_UNIMPLEMENTED,
+                                 "message is compressed with a grpc-encoding that is not supported "
+                                 "(supported: identity)");
+        return false;
+    }
+    if (flag == 1) {
+        bow__http2_stream_refuse(session, stream, BOW_INTERNAL,
+                                 "message is marked compressed without a grpc-encoding in use");
+        return false;
+    }
+    return true;
+}
+
+static void emit(struct bow__http2_session *session, struct bow__http2_stream *stream,
+                 const uint8_t *bytes, struct bow__block *block, bool end)
+{
+    struct bow__session *base = &session->base;
+    struct bow__message message = {
+        .bytes = {block != NULL ? block->data : bytes, stream->incoming.len},
+        .block = block,
+    };
+
+    stream->incoming = (struct bow__http2_incoming){0};
+    stream->n_unread += message.bytes.len;
+    /* A client's last event is its status, which trailers bring. */
+    end = end && base->server;
+    stream->remote_ended = stream->remote_ended || end;
+    base->events->on_message(base->owner, stream->key, stream->user, &message, end);
+    bow__block_unref(message.block);
+}
+
+static int make_room(struct bow__http2_session *session, struct bow__http2_incoming *incoming,
+                     size_t n)
+{
+    size_t cap = incoming->block != NULL ? incoming->block->cap : 0;
+    size_t needed = incoming->n_bytes + n;
+
+    if (needed <= cap) {
+        return 0;
+    }
+    cap = cap == 0 ? FIRST_BLOCK_BYTES : 2 * cap;
+    cap = cap < needed ? needed : cap;
+    cap = cap < incoming->len ? cap : incoming->len;
+    if (incoming->block != NULL) {
+        return bow__block_grow(&incoming->block, cap);
+    }
+    incoming->block = bow__block_new(session->base.context, cap);
+    return incoming->block != NULL ? 0 : -1;
+}
+
+static bool keep(struct bow__http2_session *session, struct bow__http2_stream *stream,
+                 const uint8_t *bytes, size_t n)
+{
+    struct bow__http2_incoming *incoming = &stream->incoming;
+
+    if (make_room(session, incoming, n) < 0) {
+        bow__http2_stream_refuse(session, stream, BOW_RESOURCE_EXHAUSTED,
+                                 "no memory for a message of %u bytes", incoming->len);
+        return false;
+    }
+    memcpy(incoming->block->data + incoming->n_bytes, bytes, n);
+    incoming->n_bytes += (uint32_t)n;
+    return true;
+}
+
+/* Takes from the front of `bytes` what belongs to the body. Returns how much; 0 with a length
+ * left means that the stream is refused. */
+static size_t take_body(struct bow__http2_session *session, struct bow__http2_stream *stream,
+                        struct bow_slice bytes, bool last)
+{
+    struct bow__http2_incoming *incoming = &stream->incoming;
+    size_t missing = incoming->len - incoming->n_bytes;
+    size_t n = missing < bytes.len ? missing : bytes.len;
+
+    if (n < missing) {
+        charge(session, stream, n);
+        return keep(session, stream, bytes.data, n) ? n : 0;
+    }
+    if (incoming->block != NULL && !keep(session, stream, bytes.data, n)) {
+        return 0;
+    }
+    /* Before the event, in which the host may consume it. */
+    stream->n_withheld += n;
+    emit(session, stream, bytes.data, incoming->block, last && n == bytes.len);
+    return n;
+}
+
+static size_t take_prefix(struct bow__http2_session *session, struct bow__http2_stream *stream,
+                          struct bow_slice bytes)
+{
+    struct bow__http2_incoming *incoming = &stream->incoming;
+    size_t missing = sizeof(incoming->prefix) - incoming->n_prefix;
+    size_t n = missing < bytes.len ? missing : bytes.len;
+
+    memcpy(incoming->prefix + incoming->n_prefix, bytes.data, n);
+    incoming->n_prefix = (uint8_t)(incoming->n_prefix + n);
+    charge(session, stream, n);
+    return n;
+}
+
+static struct bow_slice slice_from(struct bow_slice bytes, size_t n)
+{
+    return (struct bow_slice){bytes.data + n, bytes.len - n};
+}
+
+void bow__http2_take(struct bow__http2_session *session, struct bow__http2_stream *stream,
+                     struct bow_slice bytes, bool last)
+{
+    struct bow__http2_incoming *incoming = &stream->incoming;
+
+    while (bytes.len > 0 && stream->open && !session->broken) {
+        if (incoming->n_prefix == sizeof(incoming->prefix)) {
+            bytes = slice_from(bytes, take_body(session, stream, bytes, last));
+            continue;
+        }
+        bytes = slice_from(bytes, take_prefix(session, stream, bytes));
+        if (incoming->n_prefix < sizeof(incoming->prefix)) {
+            return;
+        }
+        if (!begin_message(session, stream)) {
+            return;
+        }
+        /* A message of no bytes is a message. */
+        if (incoming->len == 0) {
+            emit(session, stream, bytes.data, NULL, last && bytes.len == 0);
+        }
+    }
+}
+
+static void end_without_status(struct bow__http2_session *session, struct bow__http2_stream *stream)
+{
+    bow__http2_stream_reset(session, stream, NGHTTP2_NO_ERROR);
+    bow__http2_stream_end_with(session, stream, BOW_UNKNOWN,
+                               "the peer ended the stream without grpc-status");
+}
+
+void bow__http2_take_end(struct bow__http2_session *session, struct bow__http2_stream *stream)
+{
+    struct bow__session *base = &session->base;
+    const struct bow__http2_incoming *incoming = &stream->incoming;
+
+    if (!stream->open || stream->remote_ended) {
+        return;
+    }
+    stream->remote_ended = true;
+    if (!base->server) {
+        end_without_status(session, stream);
+        return;
+    }
+    if (bow__http2_is_mid_message(stream)) {
+        bow__http2_stream_refuse(session, stream, BOW_INTERNAL,
+                                 "the stream ended inside a message: %u of its 5 prefix bytes, "
+                                 "%u of %u bytes came",
+                                 incoming->n_prefix, incoming->n_bytes, incoming->len);
+        return;
+    }
+    base->events->on_half_close(base->owner, stream->key, stream->user);
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * What concerns the connection and no stream: settings, floods, going away.
+ *
+ * A server leaves as gRPC's do: GOAWAY with the highest id there is and a PING;
+ * its ACK tells that the client has read the GOAWAY, so that no call of its own
+ * is on the way any more; then GOAWAY with the last id taken.
+ */
+
+#include "rpc/http2/internal.h"
+
+#include <errno.h>
+#include <string.h>
+
+static const uint8_t drain_ping[8] = {'b', 'o', 'w', 'd', 'r', 'a', 'i', 'n'};
+
+int bow__http2_submit_settings(struct bow__http2_session *session)
+{
+    nghttp2_settings_entry entries[6] = {
+        {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, (uint32_t)BOW__HTTP2_STREAM_WINDOW},
+        {NGHTTP2_SETTINGS_MAX_FRAME_SIZE, (uint32_t)BOW_LIMIT_FRAME_BYTES},
+        {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, (uint32_t)BOW_LIMIT_HEADER_BYTES},
+        {NGHTTP2_SETTINGS_ENABLE_PUSH, 0},
+    };
+    size_t n = 4;
+
+    if (session->base.server) {
+        entries[n++] =
+            (nghttp2_settings_entry){NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, session->max_calls};
+    } else if (session->unattended) {
+        entries[n++] = (nghttp2_settings_entry){BOW__HTTP2_SETTINGS_UNATTENDED, 1};
+    }
+    int rv = nghttp2_submit_settings(session->ng, NGHTTP2_FLAG_NONE, entries, n);
+    if (rv < 0) {
+        return rv;
+    }
+    return nghttp2_session_set_local_window_size(session->ng, NGHTTP2_FLAG_NONE, 0,
+                                                 BOW__HTTP2_CONNECTION_WINDOW);
+}
+
+uint32_t bow__http2_max_streams(const struct bow__http2_session *session)
+{
+    if (!session->has_settings) {
+        return BOW__HTTP2_STREAMS_AT_FIRST;
+    }
+    return nghttp2_session_get_remote_settings(session->ng,
+                                               NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS);
+}
+
+bool bow__http2_can_open(const struct bow__session *base)
+{
+    const struct bow__http2_session *session = (const struct bow__http2_session *)base;
+
+    return !session->broken && !session->is_leaving && !session->has_peer_goaway &&
+           !session->are_ids_used_up && session->n_live < bow__http2_max_streams(session);
+}
+
+void bow__http2_count(struct bow__http2_session *session, struct bow__http2_rate *rate,
+                      uint32_t max, const char *what, const char *limit)
+{
+    if (session->now_ns - rate->began_ns >= UINT64_C(1000000000)) {
+        *rate = (struct bow__http2_rate){.began_ns = session->now_ns};
+    }
+    rate->n++;
+    if (rate->n > max) {
+        bow__http2_break(session, NGHTTP2_ENHANCE_YOUR_CALM, -EPROTO, BOW_RESOURCE_EXHAUSTED,
+                         "more %s in a second than %s (%u)", what, limit, max);
+    }
+}
+
+void bow__http2_on_settings(struct bow__http2_session *session, const nghttp2_settings *frame)
+{
+    struct bow__session *base = &session->base;
+    bool is_first = !session->has_settings;
+
+    if ((frame->hd.flags & NGHTTP2_FLAG_ACK) != 0) {
+        return;
+    }
+    bow__http2_count(session, &session->settings, BOW_LIMIT_SETTINGS_PER_SECOND, "SETTINGS",
+                     "BOW_LIMIT_SETTINGS_PER_SECOND");
+    for (size_t i = 0; i < frame->niv; i++) {
+        if (frame->iv[i].settings_id == BOW__HTTP2_SETTINGS_UNATTENDED) {
+            session->is_peer_unattended = frame->iv[i].value == 1;
+        }
+    }
+    session->has_settings = true;
+    if (base->server) {
+        return;
+    }
+    if (!bow__http2_can_open(base)) {
+        session->is_ready_wanted = true;
+    } else if (is_first) {
+        session->is_ready_wanted = false;
+        base->events->on_ready(base->owner);
+    }
+}
+
+static void leave(struct bow__http2_session *session)
+{
+    session->has_left = true;
+    bow__http2_check(session,
+                     nghttp2_submit_goaway(session->ng, NGHTTP2_FLAG_NONE,
+                                           nghttp2_session_get_last_proc_stream_id(session->ng),
+                                           NGHTTP2_NO_ERROR, NULL, 0));
+}
+
+void bow__http2_on_ping(struct bow__http2_session *session, const nghttp2_ping *frame)
+{
+    if ((frame->hd.flags & NGHTTP2_FLAG_ACK) == 0) {
+        bow__http2_count(session, &session->pings, BOW_LIMIT_PINGS_PER_SECOND, "PINGs",
+                         "BOW_LIMIT_PINGS_PER_SECOND");
+        return;
+    }
+    bool is_drain = memcmp(frame->opaque_data, drain_ping, sizeof(drain_ping)) == 0;
+    if (is_drain && session->is_leaving && !session->has_left) {
+        leave(session);
+    }
+}
+
+void bow__http2_goaway(struct bow__session *base, const struct bow_status *reason)
+{
+    struct bow__http2_session *session = (struct bow__http2_session *)base;
+
+    (void)reason;
+    if (session->is_leaving || session->broken) {
+        return;
+    }
+    session->is_leaving = true;
+    if (!base->server) {
+        leave(session);
+        return;
+    }
+    bow__http2_check(session, nghttp2_submit_shutdown_notice(session->ng));
+    bow__http2_check(session, nghttp2_submit_ping(session->ng, NGHTTP2_FLAG_NONE, drain_ping));
+}
+
+void bow__http2_on_goaway(struct bow__http2_session *session, const nghttp2_goaway *frame)
+{
+    struct bow__session *base = &session->base;
+    struct bow__text text;
+
+    session->has_peer_goaway = true;
+    if (base->server) {
+        return;
+    }
+    bow__text_clear(&text);
+    bow__text_printf(&text, "the peer is going away: %s",
+                     nghttp2_http2_strerror(frame->error_code));
+    if (frame->opaque_data_len > 0) {
+        bow__text_printf(&text, ": ");
+        bow__text_escape(&text, (struct bow_slice){frame->opaque_data, frame->opaque_data_len},
+                         128);
+    }
+    struct bow_status status = {
+        .code = BOW_UNAVAILABLE,
+        .message = text.bytes,
+        .not_processed = true,
+    };
+    bow__http2_streams_end(session, frame->last_stream_id, &status);
+    if (!session->is_goaway_told) {
+        session->is_goaway_told = true;
+        status.not_processed = false;
+        base->events->on_goaway(base->owner, &status);
+    }
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * nghttp2's sending half: it pulls DATA from the streams' queues under the
+ * peer's windows, and its frames go into the session's output. Small pieces are
+ * copied next to their frame header, large ones go by reference.
+ */
+
+#include "rpc/http2/internal.h"
+
+#include <errno.h>
+
+/** Pieces of a block below this are copied: a reference costs an iovec of its own. */
+#define COPY_BYTES ((size_t)1 << 10)
+
+#define FRAME_HEADER_BYTES ((size_t)9)
+
+static struct bow__http2_outgoing *first_of(struct bow__http2_stream *stream)
+{
+    return BOW__CONTAINER(stream->queue.next, struct bow__http2_outgoing, queue_link);
+}
+
+ssize_t bow__http2_read_data(nghttp2_session *ng, int32_t id, uint8_t *bytes, size_t len,
+                             uint32_t *data_flags, nghttp2_data_source *source, void *user)
+{
+    struct bow__http2_session *session = user;
+    struct bow__http2_stream *stream = source->ptr;
+    size_t n = stream->n_queued < len ? stream->n_queued : len;
+
+    (void)ng;
+    (void)id;
+    (void)bytes;
+    if (n == 0 && !stream->local_ended) {
+        return NGHTTP2_ERR_DEFERRED;
+    }
+    if (n > 0) {
+        *data_flags |= NGHTTP2_DATA_FLAG_NO_COPY;
+    }
+    if (n < stream->n_queued || !stream->local_ended) {
+        return (ssize_t)n;
+    }
+    *data_flags |= NGHTTP2_DATA_FLAG_EOF;
+    if (session->base.server) {
+        /* Queued now, they follow this frame. */
+        *data_flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
+        if (bow__http2_submit_trailers(session, stream) < 0) {
+            bow__http2_check(session, NGHTTP2_ERR_NOMEM);
+            return NGHTTP2_ERR_CALLBACK_FAILURE;
+        }
+    }
+    return (ssize_t)n;
+}
+
+static int append_body(struct bow__http2_session *session, struct bow__http2_outgoing *outgoing,
+                       size_t n)
+{
+    if (outgoing->pooled || n < COPY_BYTES) {
+        return bow__outbuf_append(&session->out, outgoing->block->data + outgoing->offset, n);
+    }
+    return bow__outbuf_append_block(&session->out, outgoing->block, outgoing->offset, n);
+}
+
+/* Frames up to `n` bytes of the stream's first message. Returns how many, or -ENOMEM. */
+static ssize_t frame_first(struct bow__http2_session *session, struct bow__http2_stream *stream,
+                           size_t n)
+{
+    struct bow__http2_outgoing *outgoing = first_of(stream);
+    size_t n_prefix = sizeof(outgoing->prefix) - outgoing->n_prefix_framed;
+    size_t n_body = 0;
+
+    n_prefix = n_prefix < n ? n_prefix : n;
+    n_body = n - n_prefix < outgoing->len ? n - n_prefix : outgoing->len;
+    if (bow__outbuf_append(&session->out, outgoing->prefix + outgoing->n_prefix_framed, n_prefix) <
+            0 ||
+        append_body(session, outgoing, n_body) < 0) {
+        return -ENOMEM;
+    }
+    outgoing->n_prefix_framed = (uint8_t)(outgoing->n_prefix_framed + n_prefix);
+    outgoing->offset += n_body;
+    outgoing->len -= n_body;
+    stream->n_queued -= n_prefix + n_body;
+    session->n_queued -= n_prefix + n_body;
+    if (outgoing->len == 0 && outgoing->n_prefix_framed == sizeof(outgoing->prefix)) {
+        bow__http2_pop_queue(session, stream);
+    }
+    return (ssize_t)(n_prefix + n_body);
+}
+
+static int send_data(nghttp2_session *ng, nghttp2_frame *frame, const uint8_t *header, size_t len,
+                     nghttp2_data_source *source, void *user)
+{
+    struct bow__http2_session *session = user;
+    struct bow__http2_stream *stream = source->ptr;
+
+    (void)ng;
+    (void)frame;
+    ssize_t n = bow__outbuf_append(&session->out, header, FRAME_HEADER_BYTES);
+    while (n >= 0 && len > 0) {
+        n = frame_first(session, stream, len);
+        len -= n > 0 ? (size_t)n : 0;
+    }
+    if (n < 0) {
+        bow__http2_check(session, NGHTTP2_ERR_NOMEM);
+        return NGHTTP2_ERR_CALLBACK_FAILURE;
+    }
+    return session->out.n_bytes >= BOW__HTTP2_PUMP_BYTES ? NGHTTP2_ERR_PAUSE : 0;
+}
+
+static void on_headers_sent(struct bow__http2_session *session, const nghttp2_frame *frame)
+{
+    int32_t id = frame->hd.stream_id;
+
+    if (!session->base.server) {
+        struct bow__http2_stream *stream = bow__http2_stream_of_id(session, id);
+        if (stream != NULL) {
+            stream->is_sent = true;
+        }
+        return;
+    }
+    /* The call is over: a client that still sends is told to stop. */
+    if ((frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0 &&
+        nghttp2_session_get_stream_remote_close(session->ng, id) == 0) {
+        bow__http2_check(session, nghttp2_submit_rst_stream(session->ng, NGHTTP2_FLAG_NONE, id,
+                                                            NGHTTP2_NO_ERROR));
+    }
+}
+
+/* Ours say NO_ERROR; with another error it is nghttp2 that ends the connection. */
+static void on_goaway_sent(struct bow__http2_session *session, const nghttp2_goaway *frame)
+{
+    struct bow__text why;
+
+    if (frame->error_code == NGHTTP2_NO_ERROR) {
+        return;
+    }
+    bow__text_clear(&why);
+    bow__text_escape(&why, (struct bow_slice){frame->opaque_data, frame->opaque_data_len}, 128);
+    session->has_said_goodbye = true;
+    if (!session->has_settings && session->n_first > 0 && !session->base.server) {
+        struct bow__text first;
+        bow__text_clear(&first);
+        bow__text_escape(&first, (struct bow_slice){session->first, session->n_first},
+                         session->n_first);
+        bow__http2_break(session, frame->error_code, -EPROTO, BOW_UNAVAILABLE,
+                         "the peer does not speak HTTP/2: it began with \"%s\" (%s)", first.bytes,
+                         why.bytes);
+        return;
+    }
+    bow__http2_break(session, frame->error_code, -EPROTO, BOW_INTERNAL,
+                     "HTTP/2 %s by the peer: %s (near a frame of type %u on stream %d)",
+                     nghttp2_http2_strerror(frame->error_code), why.bytes, session->frame.type,
+                     session->frame.stream_id);
+}
+
+static int on_frame_sent(nghttp2_session *ng, const nghttp2_frame *frame, void *user)
+{
+    struct bow__http2_session *session = user;
+
+    (void)ng;
+    if (frame->hd.type == NGHTTP2_HEADERS) {
+        on_headers_sent(session, frame);
+    }
+    if (frame->hd.type == NGHTTP2_GOAWAY) {
+        on_goaway_sent(session, &frame->goaway);
+    }
+    return 0;
+}
+
+void bow__http2_set_send_callbacks(nghttp2_session_callbacks *callbacks)
+{
+    nghttp2_session_callbacks_set_send_data_callback(callbacks, send_data);
+    nghttp2_session_callbacks_set_on_frame_send_callback(callbacks, on_frame_sent);
+}
+
+void bow__http2_pump(struct bow__http2_session *session)
+{
+    while (!session->broken && session->out.n_bytes < BOW__HTTP2_PUMP_BYTES) {
+        const uint8_t *bytes = NULL;
+        ssize_t n = nghttp2_session_mem_send(session->ng, &bytes);
+        if (n < 0) {
+            bow__http2_break(session, NGHTTP2_INTERNAL_ERROR,
+                             n == NGHTTP2_ERR_NOMEM ? -ENOMEM : -EPROTO,
+                             n == NGHTTP2_ERR_NOMEM ? BOW_RESOURCE_EXHAUSTED : BOW_INTERNAL,
+                             "sending over HTTP/2: %s", nghttp2_strerror((int)n));
+            return;
+        }
+        if (n == 0) {
+            return;
+        }
+        /* nghttp2 counts the frame as sent, so it must not be lost. */
+        if (bow__outbuf_append(&session->out, bytes, (size_t)n) < 0) {
+            bow__http2_check(session, NGHTTP2_ERR_NOMEM);
+        }
+    }
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * Whether the peer is alive: after heartbeat_ns without a byte from it a PING
+ * goes out, and with heartbeat_timeout_ns more of silence the connection is lost.
+ *
+ * gRPC's servers end connections whose clients ping often without need: they
+ * forgive two PINGs between any two answers and want five minutes before each
+ * further one. A client of ours keeps to that, and pings only while a call waits.
+ */
+
+#include "base/clock.h"
+#include "rpc/http2/internal.h"
+
+#include <errno.h>
+
+#define MAX_SILENT_PINGS 2u
+#define SILENT_PING_INTERVAL_NS (UINT64_C(300) * 1000000000u)
+
+static bool is_wanted(const struct bow__http2_session *session)
+{
+    if (session->heartbeat_ns == BOW_NEVER || session->paused_ns != 0 || session->broken) {
+        return false;
+    }
+    if (session->base.server && !session->is_peer_unattended) {
+        return true;
+    }
+    return session->base.n_streams > 0;
+}
+
+uint64_t bow__http2_heartbeat_time(const struct bow__http2_session *session)
+{
+    if (!is_wanted(session)) {
+        return BOW_NEVER;
+    }
+    if (session->pinged_ns != 0) {
+        return bow__time_add(session->pinged_ns, session->heartbeat_timeout_ns);
+    }
+    uint64_t due = bow__time_add(session->life_ns, session->heartbeat_ns);
+    if (session->base.server || session->n_silent_pings < MAX_SILENT_PINGS) {
+        return due;
+    }
+    uint64_t allowed = bow__time_add(session->last_ping_ns, SILENT_PING_INTERVAL_NS);
+    return due > allowed ? due : allowed;
+}
+
+void bow__http2_heartbeat(struct bow__http2_session *session)
+{
+    uint64_t now = session->now_ns;
+
+    if (now < bow__http2_heartbeat_time(session)) {
+        return;
+    }
+    if (session->pinged_ns != 0) {
+        session->base.heartbeats_lost++;
+        bow__http2_break(session, NGHTTP2_NO_ERROR, -ETIMEDOUT, BOW_UNAVAILABLE,
+                         "heartbeat lost: no byte from the peer for %llu ms after a PING",
+                         (unsigned long long)((now - session->pinged_ns) / 1000000));
+        return;
+    }
+    session->base.heartbeats_sent++;
+    session->n_silent_pings++;
+    session->pinged_ns = now;
+    session->last_ping_ns = now;
+    bow__http2_check(session, nghttp2_submit_ping(session->ng, NGHTTP2_FLAG_NONE, NULL));
+}
+
+void bow__http2_set_reading(struct bow__session *base, bool reading, uint64_t now_ns)
+{
+    struct bow__http2_session *session = (struct bow__http2_session *)base;
+
+    if (!reading) {
+        session->paused_ns = session->paused_ns == 0 ? now_ns : session->paused_ns;
+        return;
+    }
+    if (session->paused_ns == 0) {
+        return;
+    }
+    uint64_t paused_for = bow__time_left(now_ns, session->paused_ns);
+    session->life_ns = bow__time_add(session->life_ns, paused_for);
+    if (session->pinged_ns != 0) {
+        session->pinged_ns = bow__time_add(session->pinged_ns, paused_for);
+    }
+    session->paused_ns = 0;
+}

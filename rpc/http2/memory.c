@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * nghttp2's memory through the context. Our frees are sized and nghttp2's are
+ * not, so each block carries its size in front of it.
+ */
+
+#include "base/alloc.h"
+#include "rpc/http2/internal.h"
+
+#include <stdalign.h>
+#include <string.h>
+
+struct sized {
+    alignas(max_align_t) size_t size; /* of the whole allocation */
+};
+
+static struct sized *sized_of(void *memory)
+{
+    return (struct sized *)memory - 1;
+}
+
+static void *sized_malloc(size_t size, void *user)
+{
+    size_t whole = 0;
+
+    if (__builtin_add_overflow(size, sizeof(struct sized), &whole)) {
+        return NULL;
+    }
+    struct sized *block = bow__alloc(user, whole);
+    if (block == NULL) {
+        return NULL;
+    }
+    block->size = whole;
+    return block + 1;
+}
+
+static void sized_free(void *memory, void *user)
+{
+    if (memory != NULL) {
+        bow__free(user, sized_of(memory), sized_of(memory)->size);
+    }
+}
+
+static void *sized_calloc(size_t count, size_t size, void *user)
+{
+    size_t n_bytes = 0;
+
+    if (__builtin_mul_overflow(count, size, &n_bytes)) {
+        return NULL;
+    }
+    void *memory = sized_malloc(n_bytes, user);
+    return memory == NULL ? NULL : memset(memory, 0, n_bytes);
+}
+
+static void *sized_realloc(void *memory, size_t size, void *user)
+{
+    size_t whole = 0;
+
+    if (memory == NULL) {
+        return sized_malloc(size, user);
+    }
+    if (__builtin_add_overflow(size, sizeof(struct sized), &whole)) {
+        return NULL;
+    }
+    struct sized *block = bow__resize(user, sized_of(memory), sized_of(memory)->size, whole);
+    if (block == NULL) {
+        return NULL;
+    }
+    block->size = whole;
+    return block + 1;
+}
+
+nghttp2_mem bow__http2_memory(struct bow_context *context)
+{
+    return (nghttp2_mem){context, sized_malloc, sized_free, sized_calloc, sized_realloc};
+}

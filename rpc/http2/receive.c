@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * nghttp2's receiving callbacks: each finds the stream and hands on. Once the
+ * session is broken they make nghttp2 stop at once. Knows nothing of gRPC.
+ */
+
+#include "rpc/http2/internal.h"
+
+static int result_of(const struct bow__http2_session *session)
+{
+    return session->broken ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
+}
+
+static int on_begin_frame(nghttp2_session *ng, const nghttp2_frame_hd *frame, void *user)
+{
+    struct bow__http2_session *session = user;
+
+    (void)ng;
+    session->frame = *frame;
+    session->frame_left = (frame->flags & NGHTTP2_FLAG_PADDED) != 0 ? SIZE_MAX : frame->length;
+    if (frame->type == NGHTTP2_DATA || frame->type == NGHTTP2_HEADERS) {
+        session->n_silent_pings = 0;
+    }
+    if (frame->type == NGHTTP2_PRIORITY) {
+        bow__http2_count(session, &session->empties, BOW_LIMIT_EMPTY_FRAMES_PER_SECOND,
+                         "empty frames", "BOW_LIMIT_EMPTY_FRAMES_PER_SECOND");
+    }
+    return result_of(session);
+}
+
+static int on_begin_headers(nghttp2_session *ng, const nghttp2_frame *frame, void *user)
+{
+    struct bow__http2_session *session = user;
+    struct bow__http2_stream *stream = bow__http2_stream_of_id(session, frame->hd.stream_id);
+
+    if (stream != NULL) {
+        stream->header.n_bytes = 0;
+        return 0;
+    }
+    if (!session->base.server || frame->headers.cat != NGHTTP2_HCAT_REQUEST) {
+        return 0;
+    }
+    stream = bow__http2_stream_new(session, 0);
+    if (stream == NULL) {
+        bow__http2_check(session, NGHTTP2_ERR_NOMEM);
+        return NGHTTP2_ERR_CALLBACK_FAILURE;
+    }
+    stream->id = frame->hd.stream_id;
+    return nghttp2_session_set_stream_user_data(ng, stream->id, stream);
+}
+
+static void on_headers(struct bow__http2_session *session, const nghttp2_frame *frame)
+{
+    struct bow__http2_stream *stream = bow__http2_stream_of_id(session, frame->hd.stream_id);
+    bool end = (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0;
+
+    if (stream == NULL) {
+        return;
+    }
+    if (!session->base.server) {
+        bow__http2_on_response(session, stream, end);
+        return;
+    }
+    if (frame->headers.cat == NGHTTP2_HCAT_REQUEST) {
+        bow__http2_on_request(session, stream);
+    }
+    if (end) {
+        bow__http2_take_end(session, stream);
+    }
+}
+
+static void on_data(struct bow__http2_session *session, const nghttp2_frame_hd *frame)
+{
+    struct bow__http2_stream *stream = bow__http2_stream_of_id(session, frame->stream_id);
+
+    if ((frame->flags & NGHTTP2_FLAG_END_STREAM) == 0) {
+        if (frame->length == 0) {
+            bow__http2_count(session, &session->empties, BOW_LIMIT_EMPTY_FRAMES_PER_SECOND,
+                             "empty frames", "BOW_LIMIT_EMPTY_FRAMES_PER_SECOND");
+        }
+        return;
+    }
+    if (stream != NULL) {
+        bow__http2_take_end(session, stream);
+    }
+}
+
+static int on_frame(nghttp2_session *ng, const nghttp2_frame *frame, void *user)
+{
+    struct bow__http2_session *session = user;
+
+    (void)ng;
+    switch (frame->hd.type) {
+    case NGHTTP2_HEADERS:
+        on_headers(session, frame);
+        break;
+    case NGHTTP2_DATA:
+        on_data(session, &frame->hd);
+        break;
+    case NGHTTP2_RST_STREAM:
+        bow__http2_count(session, &session->resets, BOW_LIMIT_CANCELS_PER_SECOND, "stream resets",
+                         "BOW_LIMIT_CANCELS_PER_SECOND");
+        break;
+    case NGHTTP2_SETTINGS:
+        bow__http2_on_settings(session, &frame->settings);
+        break;
+    case NGHTTP2_PING:
+        bow__http2_on_ping(session, &frame->ping);
+        break;
+    case NGHTTP2_GOAWAY:
+        bow__http2_on_goaway(session, &frame->goaway);
+        break;
+    default:
+        break;
+    }
+    return result_of(session);
+}
+
+static int on_chunk(nghttp2_session *ng, uint8_t flags, int32_t id, const uint8_t *bytes,
+                    size_t len, void *user)
+{
+    struct bow__http2_session *session = user;
+    struct bow__http2_stream *stream = bow__http2_stream_of_id(session, id);
+
+    if (session->frame_left != SIZE_MAX) {
+        session->frame_left -= len;
+    }
+    /* Charged to its stream from here on, or dropped. */
+    bow__http2_check(session, nghttp2_session_consume_connection(ng, len));
+    if (stream != NULL && stream->open && !session->broken) {
+        bool last = (flags & NGHTTP2_FLAG_END_STREAM) != 0 && session->frame_left == 0;
+        bow__http2_take(session, stream, (struct bow_slice){bytes, len}, last);
+    }
+    return result_of(session);
+}
+
+/* nghttp2 found a fault and has queued RST_STREAM, or it ends the connection. Streams that a peer
+ * makes us reset are as dear as those it resets itself. */
+static int on_invalid_frame(nghttp2_session *ng, const nghttp2_frame *frame, int error, void *user)
+{
+    struct bow__http2_session *session = user;
+    struct bow__http2_stream *stream =
+        frame->hd.stream_id == 0 ? NULL : bow__http2_stream_of_id(session, frame->hd.stream_id);
+
+    (void)ng;
+    bow__http2_count(session, &session->resets, BOW_LIMIT_CANCELS_PER_SECOND, "stream resets",
+                     "BOW_LIMIT_CANCELS_PER_SECOND");
+    if (stream != NULL) {
+        bow__http2_stream_end_with(session, stream, BOW_INTERNAL,
+                                   "invalid HTTP/2 frame of type %u: %s", frame->hd.type,
+                                   nghttp2_strerror(error));
+    }
+    return result_of(session);
+}
+
+static int on_close(nghttp2_session *ng, int32_t id, uint32_t error, void *user)
+{
+    struct bow__http2_session *session = user;
+    struct bow__http2_stream *stream = bow__http2_stream_of_id(session, id);
+
+    if (stream != NULL) {
+        nghttp2_session_set_stream_user_data(ng, id, NULL);
+        bow__http2_stream_closed(session, stream, error, !session->is_receiving);
+    }
+    return 0;
+}
+
+void bow__http2_set_receive_callbacks(nghttp2_session_callbacks *callbacks)
+{
+    nghttp2_session_callbacks_set_on_begin_frame_callback(callbacks, on_begin_frame);
+    nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, on_begin_headers);
+    nghttp2_session_callbacks_set_on_header_callback2(callbacks, bow__http2_on_header);
+    nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, on_frame);
+    nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, on_chunk);
+    nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(callbacks, on_invalid_frame);
+    nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, on_close);
+}

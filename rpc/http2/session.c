@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * gRPC over HTTP/2 as a session: the table, the session's life, and the two
+ * places where nghttp2 runs. Owns the nghttp2 session and the output; what
+ * frames mean is in the other files.
+ */
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "rpc/http2/internal.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <string.h>
+
+/** Frames queued in nghttp2 beyond what its streams need: replies to a peer that asks and does not
+ * read. nghttp2 itself gives up at 1000 acknowledgements. */
+#define CLOGGED_FRAMES ((size_t)500)
+#define FRAMES_PER_STREAM ((size_t)4)
+
+#define GOAWAY_TEXT_BYTES ((size_t)256)
+
+static struct bow__http2_session *session_of(struct bow__session *base)
+{
+    return (struct bow__http2_session *)base;
+}
+
+void bow__http2_break(struct bow__http2_session *session, uint32_t http2_error, int error,
+                      enum bow_code code, const char *format, ...)
+{
+    va_list args;
+
+    if (session->broken) {
+        return;
+    }
+    session->broken = true;
+    session->http2_error = http2_error;
+    session->error = error;
+    session->base.failure_code = code;
+    bow__text_clear(&session->base.failure);
+    va_start(args, format);
+    bow__text_vprintf(&session->base.failure, format, args);
+    va_end(args);
+}
+
+void bow__http2_check(struct bow__http2_session *session, int rv)
+{
+    if (rv == NGHTTP2_ERR_NOMEM) {
+        bow__http2_break(session, NGHTTP2_INTERNAL_ERROR, -ENOMEM, BOW_RESOURCE_EXHAUSTED,
+                         "no memory for the HTTP/2 connection");
+    }
+}
+
+static void put_u32(uint8_t *at, uint32_t value)
+{
+    at[0] = (uint8_t)(value >> 24);
+    at[1] = (uint8_t)(value >> 16);
+    at[2] = (uint8_t)(value >> 8);
+    at[3] = (uint8_t)value;
+}
+
+/* GOAWAY by hand, for nghttp2 may not be asked any more. */
+static void say_goodbye(struct bow__http2_session *session)
+{
+    const struct bow__text *why = &session->base.failure;
+    uint32_t len = (uint32_t)(why->len < GOAWAY_TEXT_BYTES ? why->len : GOAWAY_TEXT_BYTES);
+    uint8_t frame[17 + GOAWAY_TEXT_BYTES] = {0};
+
+    if (session->has_said_goodbye) {
+        return;
+    }
+    session->has_said_goodbye = true;
+    put_u32(frame, (len + 8) << 8 | NGHTTP2_GOAWAY);
+    put_u32(frame + 9, (uint32_t)nghttp2_session_get_last_proc_stream_id(session->ng));
+    put_u32(frame + 13, session->http2_error);
+    memcpy(frame + 17, why->bytes, len);
+    /* Without memory for it the connection just closes. */
+    (void)bow__outbuf_append(&session->out, frame, 17 + len);
+}
+
+static int failed(struct bow__http2_session *session)
+{
+    session->is_failed = true;
+    say_goodbye(session);
+    return session->error;
+}
+
+static void break_by_receive(struct bow__http2_session *session, int error)
+{
+    struct bow__text first;
+    uint32_t http2_error = error == NGHTTP2_ERR_FLOODED || error == NGHTTP2_ERR_TOO_MANY_SETTINGS ||
+                                   error == NGHTTP2_ERR_TOO_MANY_CONTINUATIONS
+                               ? NGHTTP2_ENHANCE_YOUR_CALM
+                               : NGHTTP2_PROTOCOL_ERROR;
+
+    if (error == NGHTTP2_ERR_NOMEM) {
+        bow__http2_check(session, error);
+        return;
+    }
+    if (error != NGHTTP2_ERR_BAD_CLIENT_MAGIC) {
+        bow__http2_break(session, http2_error, -EPROTO,
+                         http2_error == NGHTTP2_ENHANCE_YOUR_CALM ? BOW_RESOURCE_EXHAUSTED
+                                                                  : BOW_INTERNAL,
+                         "receiving over HTTP/2: %s (after a frame of type %u on stream %d)",
+                         nghttp2_strerror(error), session->frame.type, session->frame.stream_id);
+        return;
+    }
+    bow__text_clear(&first);
+    bow__text_escape(&first, (struct bow_slice){session->first, session->n_first},
+                     session->n_first);
+    bow__http2_break(session, http2_error, -EPROTO, BOW_INTERNAL,
+                     "the client does not begin with HTTP/2's preface but with \"%s\"",
+                     first.bytes);
+}
+
+static void keep_first(struct bow__http2_session *session, const uint8_t *bytes, size_t n)
+{
+    size_t room = sizeof(session->first) - session->n_first;
+
+    n = n < room ? n : room;
+    memcpy(session->first + session->n_first, bytes, n);
+    session->n_first += n;
+}
+
+static ssize_t feed(struct bow__session *base, const uint8_t *bytes, size_t n, uint64_t now_ns)
+{
+    struct bow__http2_session *session = session_of(base);
+
+    session->now_ns = now_ns;
+    if (n > 0) {
+        session->life_ns = now_ns;
+        session->pinged_ns = 0;
+    }
+    if (!session->broken && n > 0) {
+        keep_first(session, bytes, n);
+        session->is_receiving = true;
+        ssize_t rv = nghttp2_session_mem_recv(session->ng, bytes, n);
+        session->is_receiving = false;
+        if (rv < 0) {
+            break_by_receive(session, (int)rv);
+        }
+    }
+    /* Here, too, for what nghttp2 has against the peer shows in its output. */
+    bow__http2_pump(session);
+    bow__http2_emit_late(session);
+    return session->broken ? failed(session) : (ssize_t)n;
+}
+
+static uint64_t next_time(const struct bow__session *base)
+{
+    const struct bow__http2_session *session = (const struct bow__http2_session *)base;
+
+    if ((session->broken && !session->is_failed) || bow__http2_has_late(session)) {
+        return 0;
+    }
+    return bow__http2_heartbeat_time(session);
+}
+
+static int on_time(struct bow__session *base, uint64_t now_ns)
+{
+    struct bow__http2_session *session = session_of(base);
+
+    session->now_ns = now_ns;
+    bow__http2_emit_late(session);
+    bow__http2_heartbeat(session);
+    return session->broken ? failed(session) : 0;
+}
+
+static int drain(struct bow__session *base, struct iovec *pieces, int max)
+{
+    struct bow__http2_session *session = session_of(base);
+
+    bow__http2_pump(session);
+    bow__http2_trim_chunk(session);
+    return bow__outbuf_drain(&session->out, pieces, max);
+}
+
+static void sent(struct bow__session *base, size_t n)
+{
+    bow__outbuf_sent(&session_of(base)->out, n);
+}
+
+static bool is_done(const struct bow__session *base)
+{
+    const struct bow__http2_session *session = (const struct bow__http2_session *)base;
+
+    if (session->out.n_bytes > 0) {
+        return false;
+    }
+    if (session->broken) {
+        return true;
+    }
+    return (session->has_left || session->has_peer_goaway) &&
+           bow__list_is_empty(&session->streams) && nghttp2_session_want_write(session->ng) == 0;
+}
+
+static bool is_clogged(const struct bow__session *base)
+{
+    const struct bow__http2_session *session = (const struct bow__http2_session *)base;
+
+    return nghttp2_session_get_outbound_queue_size(session->ng) >
+           CLOGGED_FRAMES + FRAMES_PER_STREAM * session->n_live;
+}
+
+static void fail(struct bow__session *base, const struct bow_status *status)
+{
+    struct bow__http2_session *session = session_of(base);
+
+    if (!session->broken) {
+        bow__http2_break(session, NGHTTP2_NO_ERROR, -EPIPE, status->code, "%s", status->message);
+    }
+    session->is_failed = true;
+    session->is_goaway_told = true;
+    bow__http2_emit_late(session);
+    bow__http2_streams_end(session, 0, status);
+}
+
+static void session_free(struct bow__session *base)
+{
+    struct bow__http2_session *session = session_of(base);
+    struct bow_context *context = base->context;
+
+    nghttp2_session_del(session->ng);
+    while (!bow__list_is_empty(&session->streams)) {
+        bow__http2_stream_free(
+            session, BOW__CONTAINER(session->streams.next, struct bow__http2_stream, link));
+    }
+    bow__block_unref(session->chunk);
+    bow__outbuf_fini(&session->out);
+    bow__map_fini(&session->by_key);
+    bow__free(context, session->authority, session->authority_size);
+    bow__free(context, session, sizeof(*session));
+}
+
+static const struct bow__session_ops http2_ops = {
+    .name = "http2",
+    .feed = feed,
+    .next_time = next_time,
+    .on_time = on_time,
+    .set_reading = bow__http2_set_reading,
+    .can_open = bow__http2_can_open,
+    .open = bow__http2_open,
+    .abandon = bow__http2_abandon,
+    .reserve = bow__http2_reserve,
+    .commit = bow__http2_commit,
+    .send = bow__http2_send,
+    .finish = bow__http2_finish,
+    .consumed = bow__http2_consumed,
+    .cancel = bow__http2_cancel,
+    .goaway = bow__http2_goaway,
+    .is_done = is_done,
+    .is_clogged = is_clogged,
+    .drain = drain,
+    .sent = sent,
+    .fail = fail,
+    .free = session_free,
+};
+
+static nghttp2_option *new_option(void)
+{
+    nghttp2_option *option = NULL;
+
+    if (nghttp2_option_new(&option) < 0) {
+        return NULL;
+    }
+    nghttp2_option_set_no_auto_window_update(option, 1);
+    nghttp2_option_set_no_closed_streams(option, 1);
+    /* Ours counts by the session's clock, with a limit that has a name. */
+    bow__http2_option_no_reset_limit(option);
+    return option;
+}
+
+/* nghttp2 copies callbacks and options, so both live only here. They come from malloc, for that is
+ * the only place it takes them from. */
+static int new_nghttp2(struct bow__http2_session *session)
+{
+    nghttp2_session_callbacks *callbacks = NULL;
+    nghttp2_mem memory = bow__http2_memory(session->base.context);
+    int rv = NGHTTP2_ERR_NOMEM;
+
+    nghttp2_option *option = new_option();
+    if (option == NULL || nghttp2_session_callbacks_new(&callbacks) < 0) {
+        nghttp2_option_del(option);
+        return -ENOMEM;
+    }
+    bow__http2_set_receive_callbacks(callbacks);
+    bow__http2_set_send_callbacks(callbacks);
+    if (session->base.server) {
+        rv = nghttp2_session_server_new3(&session->ng, callbacks, session, option, &memory);
+    } else {
+        rv = nghttp2_session_client_new3(&session->ng, callbacks, session, option, &memory);
+    }
+    nghttp2_session_callbacks_del(callbacks);
+    nghttp2_option_del(option);
+    return rv < 0 ? -ENOMEM : 0;
+}
+
+static void init(struct bow__http2_session *session, const struct bow__session_options *options)
+{
+    session->base = (struct bow__session){
+        .ops = &http2_ops,
+        .events = options->events,
+        .owner = options->owner,
+        .context = options->context,
+        .server = options->server,
+    };
+    bow__outbuf_init(&session->out, options->pool);
+    bow__list_init(&session->streams);
+    bow__list_init(&session->late);
+    bow__map_init(&session->by_key, options->context);
+    session->next_key = 1;
+    session->max_message_bytes = options->max_message_bytes;
+    session->max_calls = options->max_calls;
+    session->unattended = options->unattended;
+    session->now_ns = options->now_ns;
+    session->life_ns = options->now_ns;
+    session->heartbeat_ns = options->heartbeat_ns;
+    session->heartbeat_timeout_ns = options->heartbeat_timeout_ns;
+}
+
+static int copy_authority(struct bow__http2_session *session, struct bow_slice authority)
+{
+    static const char none[] = "localhost";
+
+    if (authority.len == 0) {
+        authority = (struct bow_slice){(const uint8_t *)none, sizeof(none) - 1};
+    }
+    session->authority =
+        bow__dup(session->base.context, (const char *)authority.data, authority.len);
+    if (session->authority == NULL) {
+        return -ENOMEM;
+    }
+    session->authority_size = authority.len + 1;
+    return 0;
+}
+
+static int begin(struct bow__http2_session *session, const struct bow__session_options *options)
+{
+    int rc = copy_authority(session, options->authority);
+    if (rc < 0) {
+        return rc;
+    }
+    rc = new_nghttp2(session);
+    if (rc < 0) {
+        return rc;
+    }
+    if (!options->server && options->first_key != 0) {
+        (void)nghttp2_session_set_next_stream_id(session->ng, (int32_t)options->first_key);
+    }
+    return bow__http2_submit_settings(session) < 0 ? -ENOMEM : 0;
+}
+
+int bow__http2_session_new(const struct bow__session_options *options,
+                           struct bow__session **ret_session)
+{
+    struct bow__http2_session *session = bow__alloc_zero(options->context, sizeof(*session));
+    if (session == NULL) {
+        return -ENOMEM;
+    }
+    init(session, options);
+    int rc = begin(session, options);
+    if (rc < 0) {
+        session_free(&session->base);
+        return rc;
+    }
+    *ret_session = &session->base;
+    return 0;
+}

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * The life of a stream, which has two owners. The host's half begins with the
+ * key and ends with the last event (or an operation after which none comes);
+ * nghttp2's half ends when it closes the stream. The memory goes with the later
+ * of both. Knows nothing of what a stream carries.
+ */
+
+#include "base/alloc.h"
+#include "rpc/http2/codes.h"
+#include "rpc/http2/internal.h"
+
+#include <errno.h>
+#include <stdarg.h>
+
+struct bow__http2_stream *bow__http2_stream_new(struct bow__http2_session *session, size_t path_len)
+{
+    struct bow__http2_stream *stream =
+        bow__alloc_zero(session->base.context, sizeof(*stream) + path_len);
+    if (stream == NULL) {
+        return NULL;
+    }
+    stream->path_len = path_len;
+    bow__http2_header_init(&stream->header);
+    bow__list_init(&stream->late_link);
+    bow__list_init(&stream->queue);
+    bow__list_push_back(&session->streams, &stream->link);
+    session->n_live++;
+    return stream;
+}
+
+void bow__http2_stream_free(struct bow__http2_session *session, struct bow__http2_stream *stream)
+{
+    bow__http2_stream_detach(session, stream);
+    bow__http2_drop_queue(session, stream);
+    bow__http2_header_fini(session, &stream->header);
+    bow__block_unref(stream->incoming.block);
+    if (stream->trailers != NULL) {
+        bow__free(session->base.context, stream->trailers, stream->trailers->size);
+    }
+    if (!stream->closed) {
+        session->n_live--;
+    }
+    bow__list_remove(&stream->late_link);
+    bow__list_remove(&stream->link);
+    bow__free(session->base.context, stream, sizeof(*stream) + stream->path_len);
+}
+
+struct bow__http2_stream *bow__http2_stream_find(const struct bow__http2_session *session,
+                                                 uint64_t key)
+{
+    return key == 0 ? NULL : bow__map_get(&session->by_key, key);
+}
+
+struct bow__http2_stream *bow__http2_stream_of_id(const struct bow__http2_session *session,
+                                                  int32_t id)
+{
+    return nghttp2_session_get_stream_user_data(session->ng, id);
+}
+
+int bow__http2_stream_open(struct bow__http2_session *session, struct bow__http2_stream *stream,
+                           uint64_t key)
+{
+    int rc = bow__map_put(&session->by_key, key, stream);
+    if (rc < 0) {
+        return rc;
+    }
+    stream->key = key;
+    stream->open = true;
+    session->base.n_streams++;
+    return 0;
+}
+
+void bow__http2_stream_detach(struct bow__http2_session *session, struct bow__http2_stream *stream)
+{
+    if (!stream->open) {
+        return;
+    }
+    stream->open = false;
+    bow__map_remove(&session->by_key, stream->key);
+    session->base.n_streams--;
+}
+
+void bow__http2_stream_end(struct bow__http2_session *session, struct bow__http2_stream *stream,
+                           const struct bow_status *status)
+{
+    struct bow__session *base = &session->base;
+
+    if (!stream->open) {
+        return;
+    }
+    bow__http2_stream_detach(session, stream);
+    if (base->server) {
+        base->events->on_reset(base->owner, stream->key, stream->user, status);
+        return;
+    }
+    base->events->on_status(base->owner, stream->key, stream->user, status);
+}
+
+static void end_with_text(struct bow__http2_session *session, struct bow__http2_stream *stream,
+                          enum bow_code code, const struct bow__text *text)
+{
+    struct bow_status status = {
+        .code = code,
+        .message = text->bytes,
+        /* Nothing left nghttp2, or the peer said so. */
+        .not_processed =
+            !session->base.server &&
+            (!stream->is_sent || (stream->closed && stream->close_error == NGHTTP2_REFUSED_STREAM)),
+    };
+    bow__http2_stream_end(session, stream, &status);
+}
+
+void bow__http2_stream_end_with(struct bow__http2_session *session,
+                                struct bow__http2_stream *stream, enum bow_code code,
+                                const char *format, ...)
+{
+    struct bow__text text;
+    va_list args;
+
+    bow__text_clear(&text);
+    va_start(args, format);
+    bow__text_vprintf(&text, format, args);
+    va_end(args);
+    end_with_text(session, stream, code, &text);
+}
+
+void bow__http2_stream_reset(struct bow__http2_session *session, struct bow__http2_stream *stream,
+                             uint32_t http2_error)
+{
+    if (session->broken || stream->closed || stream->id == 0) {
+        return;
+    }
+    bow__http2_check(session, nghttp2_submit_rst_stream(session->ng, NGHTTP2_FLAG_NONE, stream->id,
+                                                        http2_error));
+}
+
+/* The peer of a server learns the status if no answer has begun; a begun one can only be cut. */
+static void tell_client(struct bow__http2_session *session, struct bow__http2_stream *stream,
+                        const struct bow_status *status)
+{
+    if (!stream->has_begun && bow__http2_end_answer(session, stream, status) == 0) {
+        return;
+    }
+    bow__http2_stream_reset(session, stream, bow__http2_reset_of_code(status->code));
+}
+
+void bow__http2_stream_refuse(struct bow__http2_session *session, struct bow__http2_stream *stream,
+                              enum bow_code code, const char *format, ...)
+{
+    struct bow__text text;
+    va_list args;
+
+    bow__text_clear(&text);
+    va_start(args, format);
+    bow__text_vprintf(&text, format, args);
+    va_end(args);
+    if (session->base.server) {
+        tell_client(session, stream, &(struct bow_status){.code = code, .message = text.bytes});
+    } else {
+        bow__http2_stream_reset(session, stream, NGHTTP2_CANCEL);
+    }
+    end_with_text(session, stream, code, &text);
+}
+
+static void end_by_reset(struct bow__http2_session *session, struct bow__http2_stream *stream,
+                         const char *by)
+{
+    uint32_t error = stream->close_error;
+
+    if (!session->base.server && error == NGHTTP2_REFUSED_STREAM && session->has_peer_goaway) {
+        bow__http2_stream_end_with(session, stream, BOW_UNAVAILABLE,
+                                   "the peer is going away and did not take the call");
+        return;
+    }
+    /* Whatever a client resets with, it waits no longer. */
+    bow__http2_stream_end_with(
+        session, stream, session->base.server ? BOW_CANCELLED : bow__http2_code_of_reset(error),
+        "stream reset by %s with %s (%u)", by, nghttp2_http2_strerror(error), error);
+}
+
+void bow__http2_stream_closed(struct bow__http2_session *session, struct bow__http2_stream *stream,
+                              uint32_t http2_error, bool late)
+{
+    stream->closed = true;
+    stream->close_error = http2_error;
+    session->n_live--;
+    if (stream->open && late) {
+        bow__list_push_back(&session->late, &stream->late_link);
+        return;
+    }
+    end_by_reset(session, stream, "the peer");
+    bow__http2_stream_free(session, stream);
+}
+
+void bow__http2_streams_end(struct bow__http2_session *session, int32_t above,
+                            const struct bow_status *given)
+{
+    struct bow__link visited;
+    struct bow__link *link = NULL;
+
+    /* Events may detach others, so each is set aside before its own. */
+    bow__list_init(&visited);
+    while ((link = bow__list_pop_front(&session->streams)) != NULL) {
+        struct bow__http2_stream *stream = BOW__CONTAINER(link, struct bow__http2_stream, link);
+        struct bow_status status = *given;
+        bow__list_push_back(&visited, link);
+        if (stream->id == 0 || stream->id > above) {
+            status.not_processed |= !session->base.server && !stream->is_sent;
+            bow__http2_stream_end(session, stream, &status);
+        }
+    }
+    while ((link = bow__list_pop_front(&visited)) != NULL) {
+        bow__list_push_back(&session->streams, link);
+    }
+}
+
+static bool is_ready_due(const struct bow__http2_session *session)
+{
+    return session->is_ready_wanted && !session->broken && bow__http2_can_open(&session->base);
+}
+
+static bool is_goaway_due(const struct bow__http2_session *session)
+{
+    return session->are_ids_used_up && !session->is_goaway_told;
+}
+
+bool bow__http2_has_late(const struct bow__http2_session *session)
+{
+    return !bow__list_is_empty(&session->late) || is_ready_due(session) || is_goaway_due(session);
+}
+
+void bow__http2_emit_late(struct bow__http2_session *session)
+{
+    struct bow__session *base = &session->base;
+    struct bow__link *link = NULL;
+
+    while ((link = bow__list_pop_front(&session->late)) != NULL) {
+        struct bow__http2_stream *stream =
+            BOW__CONTAINER(link, struct bow__http2_stream, late_link);
+        end_by_reset(session, stream, "this side");
+        bow__http2_stream_free(session, stream);
+    }
+    if (is_goaway_due(session)) {
+        session->is_goaway_told = true;
+        base->events->on_goaway(base->owner,
+                                &(struct bow_status){
+                                    .code = BOW_UNAVAILABLE,
+                                    .message = "the connection's stream ids are used up",
+                                });
+    }
+    if (is_ready_due(session)) {
+        session->is_ready_wanted = false;
+        base->events->on_ready(base->owner);
+    }
+}
