@@ -66,11 +66,11 @@ static void generate(struct run *run)
                                                                : run->options->protoc_gen_c;
     const char *error = NULL;
 
+    Bowline__Codegen__Request *cut = child_request(&run->model, run->request, &run->parameters);
     if (run->options->without_child) {
         emit_files(run, NULL);
         return;
     }
-    Bowline__Codegen__Request *cut = child_request(&run->model, run->request, &run->parameters);
     Bowline__Codegen__Response *from_child = child_run(run->memory, program, cut, &error);
     if (from_child != NULL && from_child->error != NULL) {
         error = memory_printf(run->memory, "%s: %s", program, from_child->error);
