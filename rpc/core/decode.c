@@ -62,9 +62,7 @@ static inline const ProtobufCFieldDescriptor *find_field(const struct bow__decod
 static inline void guess_after(struct bow__decode_frame *frame,
                                const ProtobufCFieldDescriptor *field)
 {
-    const ProtobufCMessageDescriptor *type = frame->message->descriptor;
-    bool stays =
-        field->label == PROTOBUF_C_LABEL_REPEATED || field == type->fields + type->n_fields - 1;
+    bool stays = field->label == PROTOBUF_C_LABEL_REPEATED || field == frame->last;
     frame->guess = stays ? field : field + 1;
 }
 
@@ -130,45 +128,60 @@ static inline void store64(void *slot, uint64_t value)
     memcpy(slot, &value, sizeof value);
 }
 
+static inline const uint8_t *read_fixed32(const uint8_t *at, const uint8_t *end, void *slot)
+{
+    if (end - at < 4) {
+        return NULL;
+    }
+    store32(slot, bow__wire_load32(at));
+    return at + 4;
+}
+
+static inline const uint8_t *read_fixed64(const uint8_t *at, const uint8_t *end, void *slot)
+{
+    if (end - at < 8) {
+        return NULL;
+    }
+    store64(slot, bow__wire_load64(at));
+    return at + 8;
+}
+
 /* A number of any type at `at`, into `slot`. NULL (without a reason) when it can't be read. */
 static inline const uint8_t *read_number(ProtobufCType type, const uint8_t *at, const uint8_t *end,
                                          void *slot)
 {
     uint64_t value = 0;
-    if (wire_types[type] == BOW__WIRE_FIXED32) {
-        if (end - at < 4) {
-            return NULL;
-        }
-        store32(slot, bow__wire_load32(at));
-        return at + 4;
-    }
-    if (wire_types[type] == BOW__WIRE_FIXED64) {
-        if (end - at < 8) {
-            return NULL;
-        }
-        store64(slot, bow__wire_load64(at));
-        return at + 8;
-    }
-    at = bow__wire_read_varint(at, end, &value);
     switch (type) {
+    case PROTOBUF_C_TYPE_SFIXED32:
+    case PROTOBUF_C_TYPE_FIXED32:
+    case PROTOBUF_C_TYPE_FLOAT:
+        return read_fixed32(at, end, slot);
+    case PROTOBUF_C_TYPE_SFIXED64:
+    case PROTOBUF_C_TYPE_FIXED64:
+    case PROTOBUF_C_TYPE_DOUBLE:
+        return read_fixed64(at, end, slot);
     case PROTOBUF_C_TYPE_INT64:
     case PROTOBUF_C_TYPE_UINT64:
+        at = bow__wire_read_varint(at, end, &value);
         store64(slot, value);
-        break;
+        return at;
     case PROTOBUF_C_TYPE_SINT64:
+        at = bow__wire_read_varint(at, end, &value);
         store64(slot, bow__wire_unzigzag64(value));
-        break;
+        return at;
     case PROTOBUF_C_TYPE_SINT32:
+        at = bow__wire_read_varint(at, end, &value);
         store32(slot, bow__wire_unzigzag32((uint32_t)value));
-        break;
+        return at;
     case PROTOBUF_C_TYPE_BOOL:
+        at = bow__wire_read_varint(at, end, &value);
         store32(slot, value != 0);
-        break;
+        return at;
     default: /* int32, uint32, enum: the low half */
+        at = bow__wire_read_varint(at, end, &value);
         store32(slot, (uint32_t)value);
-        break;
+        return at;
     }
-    return at;
 }
 
 /* The length prefix at `at`; returns the first byte after it, `*ret_len` bytes being there. */
@@ -246,6 +259,7 @@ static void push_frame(struct bow__decoder *d, ProtobufCMessage *message, const 
     d->top->message = message;
     d->top->end = end;
     d->top->guess = type->n_fields > 0 ? type->fields : &no_field;
+    d->top->last = type->n_fields > 0 ? &type->fields[type->n_fields - 1] : &no_field;
     d->top->required = bow__decode_required(d, message);
 }
 
@@ -278,18 +292,47 @@ static const uint8_t *enter_message(struct bow__decoder *d, const ProtobufCField
     return body;
 }
 
-/* How many numbers of `type` the `len` bytes at `at` hold; those of varints are counted by
- * their last bytes. */
-static size_t count_packed(ProtobufCType type, const uint8_t *at, size_t len)
+/* How many of `len` bytes end a varint, eight at a time: it costs as much as reading them else. */
+static size_t count_varints(const uint8_t *at, size_t len)
 {
-    if (wire_types[type] != BOW__WIRE_VARINT) {
-        return len / (wire_types[type] == BOW__WIRE_FIXED32 ? 4 : 8);
-    }
+    static const uint64_t ones = UINT64_C(0x0101010101010101);
     size_t n = 0;
+    for (; len >= 8; at += 8, len -= 8) {
+        uint64_t ends = ~bow__wire_load64(at) >> 7 & ones; /* a 1 in each byte that is below 0x80 */
+        n += ends * ones >> 56;                            /* their sum */
+    }
     for (size_t i = 0; i < len; i++) {
         n += at[i] < 0x80;
     }
     return n;
+}
+
+/* How many numbers of `type` the `len` bytes at `at` hold. */
+static size_t count_packed(ProtobufCType type, const uint8_t *at, size_t len)
+{
+    if (wire_types[type] == BOW__WIRE_VARINT) {
+        return count_varints(at, len);
+    }
+    return len / bow__decode_value_size(type);
+}
+
+/* `n` numbers from [at, end) to `to`. Returns what follows the last that could be read. */
+static const uint8_t *read_numbers(ProtobufCType type, const uint8_t *at, const uint8_t *end,
+                                   size_t n, char *to)
+{
+    size_t size = bow__decode_value_size(type);
+    if (BOW__WIRE_IS_LITTLE_ENDIAN && wire_types[type] != BOW__WIRE_VARINT) {
+        memcpy(to, at, n * size); /* of fixed size, as they lie */
+        return at + n * size;
+    }
+    for (; n > 0; n--, to += size) {
+        const uint8_t *next = read_number(type, at, end, to);
+        if (next == NULL) {
+            break;
+        }
+        at = next;
+    }
+    return at;
 }
 
 static const uint8_t *read_packed(struct bow__decoder *d, const ProtobufCFieldDescriptor *field,
@@ -297,51 +340,49 @@ static const uint8_t *read_packed(struct bow__decoder *d, const ProtobufCFieldDe
 {
     size_t len;
     at = read_len(d, field, at, &len);
-    if (at == NULL) {
-        return NULL;
+    if (at == NULL || len == 0) {
+        return at;
     }
     size_t *n = at_offset(d->top->message, field->quantifier_offset);
     char **array = at_offset(d->top->message, field->offset);
     size_t size = bow__decode_value_size(field->type);
     size_t n_more = count_packed(field->type, at, len);
+    const uint8_t *end = at + len;
     if (n_more > 0) {
         char *grown = bow__decode_reserve(d->arena, *array, *n, n_more, size);
         if (grown == NULL) {
             return bow__decode_no_memory(d, field, at);
         }
         *array = grown;
+        at = read_numbers(field->type, at, end, n_more, grown + *n * size);
+        *n += n_more;
     }
-    const uint8_t *end = at + len;
-    while (at < end) {
-        /* Too few bytes for one more: it was not counted, and must not be written. */
-        const uint8_t *next =
-            n_more > 0 ? read_number(field->type, at, end, *array + *n * size) : NULL;
-        if (next == NULL) {
-            return bow__decode_refuse_value(d, field, at, end);
-        }
-        at = next;
-        *n += 1;
-        n_more--;
+    return at == end ? at : bow__decode_refuse_value(d, field, at, end);
+}
+
+static inline const uint8_t *read_prefixed(struct bow__decoder *d,
+                                           const ProtobufCFieldDescriptor *field, const uint8_t *at,
+                                           void *slot)
+{
+    if (field->type == PROTOBUF_C_TYPE_STRING) {
+        return read_string(d, field, at, slot);
     }
-    return at;
+    if (field->type == PROTOBUF_C_TYPE_BYTES) {
+        return read_bytes(d, field, at, slot);
+    }
+    return enter_message(d, field, at, slot);
 }
 
 static inline const uint8_t *read_value(struct bow__decoder *d,
                                         const ProtobufCFieldDescriptor *field, const uint8_t *at,
                                         void *slot)
 {
-    switch (field->type) {
-    case PROTOBUF_C_TYPE_STRING:
-        return read_string(d, field, at, slot);
-    case PROTOBUF_C_TYPE_BYTES:
-        return read_bytes(d, field, at, slot);
-    case PROTOBUF_C_TYPE_MESSAGE:
-        return enter_message(d, field, at, slot);
-    default:
-        break;
+    if (wire_types[field->type] == BOW__WIRE_LEN) {
+        return read_prefixed(d, field, at, slot);
     }
-    const uint8_t *next = read_number(field->type, at, d->top->end, slot);
-    return next != NULL ? next : bow__decode_refuse_value(d, field, at, d->top->end);
+    const uint8_t *end = d->top->end;
+    const uint8_t *next = read_number(field->type, at, end, slot);
+    return next != NULL ? next : bow__decode_refuse_value(d, field, at, end);
 }
 
 static bool is_packed(const ProtobufCFieldDescriptor *field, unsigned wire_type)

@@ -31,6 +31,7 @@ struct bow__decode_frame {
     ProtobufCMessage *message;
     const uint8_t *end;                    /* of the message's bytes */
     const ProtobufCFieldDescriptor *guess; /* the field that probably comes next */
+    const ProtobufCFieldDescriptor *last;  /* of the descriptor */
     struct bow__decode_required *required; /* NULL: no field is required */
     const ProtobufCFieldDescriptor *field; /* NULL in the first frame */
     size_t index;                          /* in a repeated field */

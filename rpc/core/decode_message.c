@@ -42,7 +42,9 @@ ProtobufCMessage *bow__decode_new(struct bow__decoder *d, const ProtobufCMessage
     if (memory == NULL) {
         return NULL;
     }
-    memset(memory, 0, head);
+    if (head > 0) { /* seldom, so that the call is worth avoiding */
+        memset(memory, 0, head);
+    }
     ProtobufCMessage *message = (ProtobufCMessage *)(void *)(memory + head);
     if (type->message_init != NULL) {
         type->message_init(message);

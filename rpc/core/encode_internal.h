@@ -64,6 +64,13 @@ static inline bool bow__encode_is_set(ProtobufCType type, const void *member)
     }
 }
 
+/** Whether `field` is of proto3 without presence: sent when it is not its default. */
+static inline bool bow__encode_is_implicit(const ProtobufCFieldDescriptor *field)
+{
+    return field->label == PROTOBUF_C_LABEL_NONE &&
+           (field->flags & PROTOBUF_C_FIELD_FLAG_ONEOF) == 0;
+}
+
 /** Whether a field that is not repeated is sent. */
 static inline bool bow__encode_is_sent(const ProtobufCFieldDescriptor *field,
                                        const ProtobufCMessage *message)
@@ -73,7 +80,7 @@ static inline bool bow__encode_is_sent(const ProtobufCFieldDescriptor *field,
     if ((field->flags & PROTOBUF_C_FIELD_FLAG_ONEOF) != 0) {
         return bow__encode_u32(quantifier) == field->id;
     }
-    if (field->label == PROTOBUF_C_LABEL_NONE) {
+    if (bow__encode_is_implicit(field)) {
         return bow__encode_is_set(field->type, member);
     }
     if (field->label == PROTOBUF_C_LABEL_REQUIRED) {

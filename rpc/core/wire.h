@@ -71,15 +71,13 @@ static inline size_t bow__wire_varint_size(uint64_t value)
 static inline const uint8_t *bow__wire_read_long_varint(const uint8_t *at, const uint8_t *end,
                                                         uint64_t *ret_value)
 {
-    size_t left = (size_t)(end - at);
-    size_t n = left < BOW__WIRE_VARINT_BYTES ? left : BOW__WIRE_VARINT_BYTES;
     uint64_t value = 0;
-    for (size_t i = 0; i < n; i++) {
-        uint64_t byte = at[i];
-        value |= (byte & 0x7f) << (7 * i);
+    for (unsigned shift = 0; shift < 64 && at < end; shift += 7) {
+        uint64_t byte = *at++;
+        value |= (byte & 0x7f) << shift;
         if (byte < 0x80) {
             *ret_value = value;
-            return i == BOW__WIRE_VARINT_BYTES - 1 && byte > 1 ? NULL : at + i + 1;
+            return shift == 63 && byte > 1 ? NULL : at;
         }
     }
     return NULL;
@@ -92,6 +90,10 @@ static inline const uint8_t *bow__wire_read_varint(const uint8_t *at, const uint
     if (at < end && *at < 0x80) {
         *ret_value = *at;
         return at + 1;
+    }
+    if (end - at >= 2 && at[1] < 0x80) {
+        *ret_value = (at[0] & 0x7fu) | (uint64_t)at[1] << 7;
+        return at + 2;
     }
     return bow__wire_read_long_varint(at, end, ret_value);
 }
@@ -139,7 +141,16 @@ static inline uint8_t *bow__wire_write_varint(uint8_t *at, uint64_t value)
 /** Write so that the varint ends at `end`; NULL when [begin, end) is too small, else its start. */
 static inline uint8_t *bow__wire_write_varint_before(uint8_t *begin, uint8_t *end, uint64_t value)
 {
-    size_t size = value < 0x80 ? 1 : bow__wire_varint_size(value);
+    if (value < 0x80 && end > begin) {
+        end[-1] = (uint8_t)value;
+        return end - 1;
+    }
+    if (value < 0x4000 && end - begin >= 2) { /* so at least 0x80 */
+        end[-2] = (uint8_t)(value | 0x80);
+        end[-1] = (uint8_t)(value >> 7);
+        return end - 2;
+    }
+    size_t size = bow__wire_varint_size(value);
     if ((size_t)(end - begin) < size) {
         return NULL;
     }
@@ -148,6 +159,8 @@ static inline uint8_t *bow__wire_write_varint_before(uint8_t *begin, uint8_t *en
 }
 
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+#define BOW__WIRE_IS_LITTLE_ENDIAN 0
+
 static inline uint32_t bow__wire_order32(uint32_t value)
 {
     return __builtin_bswap32(value);
@@ -158,6 +171,8 @@ static inline uint64_t bow__wire_order64(uint64_t value)
     return __builtin_bswap64(value);
 }
 #else
+#define BOW__WIRE_IS_LITTLE_ENDIAN 1
+
 static inline uint32_t bow__wire_order32(uint32_t value)
 {
     return value;
