@@ -10,7 +10,7 @@
 #include "codegen/printer.h"
 #include "codegen/request.h"
 
-/** What protoc-gen-c is tested with, as its own version number (1004001 is 1.4.1). */
+/** Which protoc-gen-c is accepted, by its own version number (1004001 is 1.4.1). */
 #define CHILD_MIN_VERSION 1004000u
 #define CHILD_END_VERSION 1006000u
 

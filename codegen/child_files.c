@@ -71,7 +71,7 @@ const char *child_check_files(struct memory *memory, const char *program,
         if (version < CHILD_MIN_VERSION || version >= CHILD_END_VERSION) {
             return memory_printf(
                 memory,
-                "%s is protoc-gen-c %s, and this protoc-gen-bowline knows 1.4.0 to 1.5.x: use one "
+                "%s is protoc-gen-c %s, and this protoc-gen-bowline takes 1.4.0 to 1.5.x: use one "
                 "of those (--bowline_opt=protoc_gen_c=PATH) or another release of Bowline",
                 program, describe(memory, version));
         }

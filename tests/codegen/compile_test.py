@@ -7,13 +7,14 @@ the same bytes.
 """
 
 import pathlib
+import re
 import shlex
 import sys
 import tempfile
 import unittest
 
 from compiling import Compilers, command_errors
-from protoc import HERE, Protoc, files
+from protoc import HERE, ROOT, Protoc, files
 
 SOURCES = [HERE / "compile", HERE / "golden"]
 NAMES = [path.name for folder in SOURCES for path in sorted(folder.glob("*.proto"))]
@@ -60,6 +61,19 @@ class Compile(unittest.TestCase):
         for name in NAMES:
             alone.update(files(self.generate(name + ".out", [name])))
         self.assertEqual(together, alone)
+
+    def test_every_name_that_is_emitted_is_documented(self):
+        out = self.generate("out", ["greeter.proto"])
+        text = "".join((out / f"greeter.bow.{ending}").read_text() for ending in "hc")
+        # The page's example has the greeter's content under another file name.
+        text = text.replace("greeter_2eproto", "hello_2eproto").replace("__watch__", "__say_hello__")
+        ours = set(re.findall(r"\b(?:demo__\w+|file_\w+|BOWLINE_\w+)", text))
+        # The page shows the request's; the reply's are alike.
+        alike = {"demo__hello_reply__descriptor", "demo__hello_reply__fields"}
+        page = (ROOT / "docs" / "codegen.md").read_text()
+        self.assertGreater(len(ours), 15)
+        self.assertEqual([name for name in sorted(ours - alike)
+                          if not re.search(rf"\b{name}\b", page)], [])
 
 
 if __name__ == "__main__":

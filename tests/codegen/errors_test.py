@@ -126,7 +126,7 @@ class Child(Scratch):
             with self.subTest(text):
                 child = self.response(f"#elif {version} < PROTOBUF_C_MIN_COMPILER_VERSION\n")
                 stderr = self.run_with(child)
-                self.assertIn(f"is protoc-gen-c {text}, and this protoc-gen-bowline knows 1.4.0 to "
+                self.assertIn(f"is protoc-gen-c {text}, and this protoc-gen-bowline takes 1.4.0 to "
                               "1.5.x", stderr)
 
     def test_version_that_is_not_there_is_refused(self):

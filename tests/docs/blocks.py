@@ -63,7 +63,7 @@ class Page:
 
     def generate(self, where, name):
         return self.run([self.protoc, f"--plugin=protoc-gen-bowline={self.plugin}", "-I", where,
-                         f"--bowline_out={self.folder}", name])
+                         "-I", os.path.join(self.top, "codegen"), f"--bowline_out={self.folder}", name])
 
     def proto(self, number, text, before):
         names = NAMED_PROTO.findall(before)
