@@ -272,6 +272,7 @@ ssize_t bow__native_take_message(struct bow__native *session, const struct bow__
     if (rc < 0) {
         return rc;
     }
+    stream->responded = true;
     if (split) {
         return begin_split(session, stream, frame, body);
     }

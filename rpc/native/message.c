@@ -40,7 +40,7 @@ static int refuse_held(struct bow__native *session, struct bow__native_stream *s
     bow__text_printf(&text,
                      "message of %zu bytes, with %zu of others held on this connection, is above "
                      "BOW_LIMIT_BYTES_IN_FLIGHT (%zu)",
-                     n, session->n_held, BOW_LIMIT_BYTES_IN_FLIGHT);
+                     n, session->n_held + session->n_promised, BOW_LIMIT_BYTES_IN_FLIGHT);
     struct bow_status why = refusal(&text);
     return bow__native_refuse(session, stream, &why);
 }

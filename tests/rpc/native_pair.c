@@ -143,7 +143,7 @@ struct bow__session_options pair_options(struct pair *pair, bool server)
         .owner = server ? &pair->server : &pair->client,
         .server = server,
         .max_message_bytes = (size_t)4 << 20,
-        .max_calls = 1024,
+        .max_calls = 100,
         .heartbeat_ns = BOW_NEVER,
         .heartbeat_timeout_ns = 5 * SECOND,
         .now_ns = pair->now_ns,
