@@ -110,6 +110,20 @@ static void test_decode_optional_sets_has(void **state)
     codec_end(&f);
 }
 
+static void test_decode_any_true_bool_is_1(void **state)
+{
+    struct codec_fixture f;
+    (void)state;
+    codec_begin(&f);
+    Codec3__Scalars *m = codec_decode(&f, &codec3__scalars__descriptor, BYTES("\x68\x02"));
+    assert_int_equal(m->f_bool, 1);
+    m = codec_decode(&f, &codec3__scalars__descriptor, BYTES("\x68\x80\x80\x80\x80\x80\x01"));
+    assert_int_equal(m->f_bool, 1);
+    m = codec_decode(&f, &codec3__scalars__descriptor, BYTES("\x68\x01\x68\x80\x00"));
+    assert_int_equal(m->f_bool, 0);
+    codec_end(&f);
+}
+
 static void test_decode_open_enums_keep_unknown_numbers(void **state)
 {
     struct codec_fixture f;
@@ -279,6 +293,19 @@ static void test_decode_map_entries_are_kept_in_order_and_completed(void **state
     codec_end(&f);
 }
 
+static void test_decode_pairs_that_are_no_map_are_left_alone(void **state)
+{
+    struct codec_fixture f;
+    (void)state;
+    codec_begin(&f);
+    Codec3__Pairs *m =
+        codec_decode(&f, &codec3__pairs__descriptor, BYTES("\x0a\x03\x0a\x01k\x0a\x02\x12\x00"));
+    assert_int_equal(m->n_pairs, 2);
+    assert_null(m->pairs[0]->value);
+    assert_non_null(m->pairs[1]->value);
+    codec_end(&f);
+}
+
 static void check_unknown(const ProtobufCMessageUnknownField *field, uint32_t number,
                           unsigned wire_type, struct bow_slice data)
 {
@@ -445,6 +472,7 @@ int main(void)
         cmocka_unit_test(test_decode_nothing_gives_defaults),
         cmocka_unit_test(test_decode_of_a_type_without_init_takes_defaults_from_the_descriptor),
         cmocka_unit_test(test_decode_optional_sets_has),
+        cmocka_unit_test(test_decode_any_true_bool_is_1),
         cmocka_unit_test(test_decode_open_enums_keep_unknown_numbers),
         cmocka_unit_test(test_decode_repeated_takes_packed_and_loose_mixed),
         cmocka_unit_test(test_decode_repeated_of_many_keeps_order),
@@ -454,6 +482,7 @@ int main(void)
         cmocka_unit_test(test_decode_required_missing_is_refused_with_its_path),
         cmocka_unit_test(test_decode_required_may_come_in_pieces),
         cmocka_unit_test(test_decode_map_entries_are_kept_in_order_and_completed),
+        cmocka_unit_test(test_decode_pairs_that_are_no_map_are_left_alone),
         cmocka_unit_test(test_decode_unknown_fields_are_kept_as_protobuf_c_keeps_them),
         cmocka_unit_test(test_decode_known_field_of_another_wire_type_is_unknown),
         cmocka_unit_test(test_decode_groups_are_skipped),

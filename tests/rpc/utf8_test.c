@@ -96,6 +96,17 @@ static void test_utf8_fault_is_found_at_each_place(void **state)
     }
 }
 
+static void test_utf8_character_cut_off_is_a_fault_whatever_follows(void **state)
+{
+    static const char *const characters[] = {"\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\xaa\xa2"};
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        for (size_t len = 1; len < strlen(characters[i]); len++) {
+            assert_int_equal(prefix(characters[i], len), 0);
+        }
+    }
+}
+
 static void test_utf8_nul_is_a_fault_unless_allowed(void **state)
 {
     uint8_t copy[ROOM];
@@ -147,6 +158,7 @@ int main(void)
         cmocka_unit_test(test_utf8_every_code_point_is_valid_except_surrogates),
         cmocka_unit_test(test_utf8_every_pair_of_bytes_is_judged_by_the_rules),
         cmocka_unit_test(test_utf8_fault_is_found_at_each_place),
+        cmocka_unit_test(test_utf8_character_cut_off_is_a_fault_whatever_follows),
         cmocka_unit_test(test_utf8_nul_is_a_fault_unless_allowed),
         cmocka_unit_test(test_utf8_copy_of_plain_text_copies_all_and_no_more),
         cmocka_unit_test(test_utf8_copy_of_other_text_copies_it_too),
