@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+#define MAX_DEPTH 1000
+
 struct cut {
     const struct model *model;
     bool *is_used;    /* by file: the file being cut takes a type from it */
@@ -61,12 +63,13 @@ static void find_used_files(struct cut *cut, const struct model_file *file)
     }
 }
 
-static bool brings_used_file(const struct cut *cut, const struct model_file *file)
+/* A chain of public imports longer than MAX_DEPTH is followed no further: the import is kept. */
+static bool brings_used_file(const struct cut *cut, const struct model_file *file, int depth)
 {
     size_t index = (size_t)(file - cut->model->files);
     const Google__Protobuf__FileDescriptorProto *proto = file->proto;
 
-    if (cut->is_used[index]) {
+    if (cut->is_used[index] || depth > MAX_DEPTH) {
         return true;
     }
     if (cut->is_visited[index]) {
@@ -76,7 +79,7 @@ static bool brings_used_file(const struct cut *cut, const struct model_file *fil
     for (size_t i = 0; i < proto->n_public_dependency; i++) {
         int32_t import = proto->public_dependency[i];
         if (import >= 0 && (size_t)import < file->n_imports &&
-            brings_used_file(cut, file->imports[import])) {
+            brings_used_file(cut, file->imports[import], depth + 1)) {
             return true;
         }
     }
@@ -108,7 +111,7 @@ static void cut_imports(const struct cut *cut, const struct model_file *file,
     for (size_t i = 0; i < file->n_imports; i++) {
         bool is_public = is_among((int32_t)i, proto->public_dependency, proto->n_public_dependency);
         memset(cut->is_visited, 0, cut->model->n_files * sizeof(*cut->is_visited));
-        if (!is_public && !brings_used_file(cut, file->imports[i])) {
+        if (!is_public && !brings_used_file(cut, file->imports[i], 0)) {
             continue;
         }
         if (is_public) {

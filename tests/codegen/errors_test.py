@@ -10,6 +10,7 @@ to be imported.
 """
 
 import pathlib
+import resource
 import subprocess
 import sys
 import tempfile
@@ -25,6 +26,8 @@ EXPECT = "// expect: "
 LABEL_OPTIONAL = 1
 TYPE_INT32 = 5
 TYPE_MESSAGE = 11
+
+STACK_BYTES = 1 << 20
 
 GREETER = HERE / "golden" / "greeter.proto"
 
@@ -139,6 +142,10 @@ class Child(Scratch):
                 PROTOC.generate(self.out, [GREETER.name], [GREETER.parent],
                                 [f"protoc_gen_c={child}"])
 
+    def test_option_of_the_child_is_handed_on(self):
+        PROTOC.generate(self.out, [GREETER.name], [GREETER.parent], ["dllexport_decl=SHOWN"])
+        self.assertIn(b"struct SHOWN ", files(self.out)["greeter.pb-c.h"])
+
     def test_unknown_option_is_named(self):
         _, stderr = PROTOC.run(self.out, [GREETER.name], [GREETER.parent], ["colour=red"])
         self.assertIn("option 'colour=red' is not known", stderr)
@@ -147,7 +154,10 @@ class Child(Scratch):
 
 class BadRequest(unittest.TestCase):
     def run_plugin(self, request):
-        return subprocess.run([PROTOC.plugin], input=request, capture_output=True, timeout=60)
+        """On a small stack, so that recursion without an end shows."""
+        return subprocess.run([PROTOC.plugin], input=request, capture_output=True, timeout=60,
+                              preexec_fn=lambda: resource.setrlimit(
+                                  resource.RLIMIT_STACK, (STACK_BYTES, STACK_BYTES)))
 
     def answer(self, request):
         """The fields of the response to a whole request."""
@@ -200,6 +210,13 @@ class BadRequest(unittest.TestCase):
         field = encode((1, "f"), (3, 1), (4, LABEL_OPTIONAL), (5, TYPE_INT32), (9, 7))
         self.assertEqual(self.error_of(messages=[encode((1, "M"), (2, field))]),
                          "a.proto:1:1: names a oneof that is not there")
+
+    def test_long_chain_of_public_imports_is_no_crash(self):
+        files = [(15, encode((1, "f0"), (4, encode((1, "M")))))]
+        files += [(15, encode((1, f"f{i}"), (3, f"f{i - 1}"), (10, 0))) for i in range(1, 20000)]
+        last = encode((1, "last"), (3, "f19999"), (12, "proto3"))
+        response = self.answer(encode((1, "last"), (2, "protoc_gen_c=false"), *files, (15, last)))
+        self.assertIn(b"false exited with status 1", response[1])
 
     def test_many_errors_are_cut(self):
         messages = [encode((1, f"bad name {number}")) for number in range(100)]
