@@ -25,7 +25,8 @@ struct bow__watch {
 
 /** Register, change interest, take out. After remove no event of this watch is delivered, also none
  * of the current batch (L17). Registering with a loop that closes is -ESHUTDOWN; unwatch() comes
- * before the descriptor is closed, and is idempotent. */
+ * before the descriptor is closed, and is idempotent. Interest 0 takes the descriptor out of the
+ * poller, so that not even HUP and ERR are reported, and leaves it known to the loop's shutdown. */
 int bow__loop_watch(struct bow_loop *loop, struct bow__watch *watch, int fd, uint32_t events);
 int bow__loop_rewatch(struct bow_loop *loop, struct bow__watch *watch, uint32_t events);
 void bow__loop_unwatch(struct bow_loop *loop, struct bow__watch *watch);

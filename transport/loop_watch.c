@@ -59,7 +59,15 @@ int bow__loop_rewatch(struct bow_loop *loop, struct bow__watch *watch, uint32_t 
     if (events == watch->events) {
         return 0;
     }
-    int rc = loop->system->poller->modify(loop->poller, watch->fd, events, watch);
+    const struct bow_poller_ops *poller = loop->system->poller;
+    int rc;
+    if (events == 0) {
+        rc = poller->remove(loop->poller, watch->fd);
+    } else if (watch->events == 0) {
+        rc = poller->add(loop->poller, watch->fd, events, watch);
+    } else {
+        rc = poller->modify(loop->poller, watch->fd, events, watch);
+    }
     if (rc == 0) {
         watch->events = events;
     }
@@ -73,7 +81,9 @@ void bow__loop_unwatch(struct bow_loop *loop, struct bow__watch *watch)
     if (watch->link.next == NULL || bow__list_is_empty(&watch->link)) {
         return;
     }
-    loop->system->poller->remove(loop->poller, watch->fd);
+    if (watch->events != 0) {
+        loop->system->poller->remove(loop->poller, watch->fd);
+    }
     bow__list_remove(&watch->link);
     watch->events = 0;
     for (int i = loop->event_at + 1; i < loop->n_events; i++) {
