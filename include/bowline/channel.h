@@ -141,6 +141,8 @@ BOW_EXPORT BOW_MUST_USE int bow_acceptor_new(struct bow_context *context,
 BOW_EXPORT BOW_MUST_USE int bow_acceptor_start(struct bow_acceptor *acceptor);
 /** The bound port; 0 for Unix sockets. Thread: any. */
 BOW_EXPORT uint16_t bow_acceptor_port(const struct bow_acceptor *acceptor);
+/** Connections that were closed at once because of max_channels. Thread: any. */
+BOW_EXPORT uint64_t bow_acceptor_n_refused(const struct bow_acceptor *acceptor);
 /** Stop accepting and free; accepted channels live on. `closed` (may be NULL) is the last callback,
  * on the acceptor's loop. Thread: any. */
 BOW_EXPORT void bow_acceptor_close(struct bow_acceptor *acceptor, void (*closed)(void *user),
@@ -161,7 +163,7 @@ typedef void (*bow_connect_fn)(struct bow_channel *channel, const struct bow_tra
  *
  * Thread:  loop
  * Owns:    copies `target` and `options`; `*ret_connect` is valid until `done` has run
- * Returns: 0; -EINVAL (the target cannot be parsed, `*ret_error` says why); -ENOMEM
+ * Returns: 0; -EINVAL (the target cannot be parsed, `*ret_error` says why); -ENOMEM; -ESHUTDOWN
  */
 BOW_EXPORT BOW_MUST_USE int bow_connect_start(struct bow_loop *loop, const char *target,
                                               const struct bow_channel_options *options,
