@@ -6,6 +6,9 @@
  * Length-field framing: cuts inbound bytes into frames, each delivered whole to
  * the next handler's on_read, which must consume it all.
  *
+ * A length below what stands before its end is on_error(-EBADMSG), and the channel
+ * closes. When the peer's side ends within a frame, on_error(-EBADMSG) comes before on_eof.
+ *
  *     | … length_offset … | length field | … |←─ length + adjustment bytes after the field ─→|
  */
 
@@ -28,6 +31,7 @@ struct bow_frame_codec_options {
 struct bow_frame_codec {
     struct bow_handler handler;             /* public: add this */
     struct bow_frame_codec_options options; /* read-only */
+    size_t n_unread;                        /* private: bytes of a frame that is not all there */
 };
 
 /** Set up; 0 or -EINVAL (length_bytes, an offset beyond the maximum). Memory is the caller's until

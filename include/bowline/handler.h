@@ -75,6 +75,7 @@ struct bow_handler {
     struct bow_handler *next;          /* private */
     struct bow_handler *prev;          /* private */
     struct bow__kept *kept;            /* private: bytes it has not consumed */
+    struct bow_handler *gone_next;     /* private */
     uint32_t flags;                    /* private */
 };
 
@@ -86,9 +87,8 @@ BOW_EXPORT void bow_handler_fire_active(struct bow_handler *handler);
  * looks returns this function's result.
  *
  * Thread:  loop
- * Returns: how many bytes were taken: all, or 0 when delivery has stopped (the channel is
- * paused or closed, or no handler follows that reads); between the two only when the last
- * handler that read was removed in the middle. What was not taken is still the caller's.
+ * Returns: bytes->len; or 0 when delivery has stopped (the channel is paused or closed, or
+ * no handler follows that reads): nothing was taken, the bytes are still the caller's to keep
  */
 BOW_EXPORT size_t bow_handler_fire_read(struct bow_handler *handler, const struct bow_buf *bytes);
 BOW_EXPORT void bow_handler_fire_read_complete(struct bow_handler *handler);

@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * The life of a channel: birth on any thread, start on its loop, close, the end in
+ * two steps (on_inactive at the end of the phase, on_removed and the memory in the turn's
+ * last), references. Knows nothing of how bytes come and go.
+ */
+
+#include "transport/channel.h"
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/options.h"
+#include "transport/address.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <string.h>
+
+#define DEFAULT_MAX_READS 16u
+#define DEFAULT_MAX_BYTES ((size_t)256 << 10)
+#define DEFAULT_LOW_BYTES ((size_t)32 << 10)
+#define DEFAULT_HIGH_BYTES ((size_t)64 << 10)
+#define FIRST_RECV_BYTES ((size_t)16 << 10)
+#define ALIGNMENT ((size_t)16)
+
+static void on_phase(struct bow__deferred *deferred);
+static void on_reap(struct bow__deferred *deferred);
+static void on_again(struct bow_timer *timer, void *user);
+static void on_close_timer(struct bow_timer *timer, void *user);
+static int run_start_task(void *user);
+
+static void on_loop_shutdown(struct bow__watch *watch)
+{
+    bow__channel_close_now(BOW__CONTAINER(watch, struct bow_channel, watch), -ESHUTDOWN);
+}
+
+/* Birth */
+
+/* The channel, its data and its peer's name, in one piece. */
+static struct bow_channel *alloc_channel(struct bow_context *context, size_t data_bytes,
+                                         const char *peer)
+{
+    size_t data_at = (sizeof(struct bow_channel) + ALIGNMENT - 1) & ~(ALIGNMENT - 1);
+    size_t peer_bytes = strlen(peer) + 1;
+    size_t size = 0;
+
+    if (__builtin_add_overflow(data_at + peer_bytes, data_bytes, &size)) {
+        return NULL;
+    }
+    struct bow_channel *channel = bow__alloc_zero(context, size);
+    if (channel == NULL) {
+        return NULL;
+    }
+    channel->alloc_bytes = size;
+    channel->data = (char *)channel + data_at;
+    channel->peer = (char *)channel->data + data_bytes;
+    memcpy(channel->peer, peer, peer_bytes);
+    return channel;
+}
+
+static void init_limits(struct bow_channel *channel, const struct bow_channel_options *options)
+{
+    channel->max_reads_per_turn =
+        options->max_reads_per_turn != 0 ? options->max_reads_per_turn : DEFAULT_MAX_READS;
+    channel->max_bytes_per_turn =
+        options->max_bytes_per_turn != 0 ? options->max_bytes_per_turn : DEFAULT_MAX_BYTES;
+    channel->recv_bytes = FIRST_RECV_BYTES;
+    channel->low_bytes = DEFAULT_LOW_BYTES;
+    channel->high_bytes = DEFAULT_HIGH_BYTES;
+}
+
+static void set_no_delay(const struct bow_channel *channel, const struct bow_sockaddr *peer)
+{
+    const struct bow_system *system = channel->system;
+    int on = 1;
+
+    if (peer->storage.ss_family == AF_INET || peer->storage.ss_family == AF_INET6) {
+        /* Without it small writes wait for the peer's delayed ACK; failing costs only speed. */
+        (void)system->setsockopt(system->user, channel->watch.fd, IPPROTO_TCP, TCP_NODELAY, &on,
+                                 sizeof(on));
+    }
+}
+
+int bow__channel_new(const struct bow__channel_birth *birth, struct bow_channel **ret_channel)
+{
+    struct bow_context *context = bow_loop_context(birth->loop);
+    char peer[BOW__ADDRESS_TEXT_BYTES];
+
+    bow__address_format(birth->peer, peer);
+    struct bow_channel *channel = alloc_channel(context, birth->options->data_bytes, peer);
+    if (channel == NULL) {
+        return -ENOMEM;
+    }
+    channel->loop = birth->loop;
+    channel->context = context;
+    channel->system = bow__context_system(context);
+    atomic_init(&channel->refs, 1);
+    atomic_init(&channel->state, BOW__CHANNEL_NEW);
+    channel->watch = (struct bow__watch){
+        .on_events = bow__channel_on_events, .on_shutdown = on_loop_shutdown, .fd = birth->fd};
+    bow__list_init(&channel->watch.link);
+    bow__list_init(&channel->phase.link);
+    bow__list_init(&channel->reap.link);
+    channel->phase.fn = on_phase;
+    channel->reap.fn = on_reap;
+    channel->on_channel = birth->options->on_channel;
+    channel->on_channel_user = birth->options->user;
+    channel->on_started = birth->on_started;
+    channel->on_gone = birth->on_gone;
+    channel->owner_user = birth->user;
+    init_limits(channel, birth->options);
+    bow__pipeline_init(channel);
+    bow__channel_ops_init(channel);
+    bow_timer_init(&channel->again, channel->loop, on_again, channel);
+    bow_timer_init(&channel->close_timer, channel->loop, on_close_timer, channel);
+    bow_task_init(&channel->start_task, "channel start", run_start_task, channel);
+    set_no_delay(channel, birth->peer);
+    bow__loop_hold(channel->loop);
+    bow__loop_count_channel(channel->loop, 1);
+    *ret_channel = channel;
+    return 0;
+}
+
+/* Start */
+
+static int set_up(struct bow_channel *channel)
+{
+    int rc = bow__loop_watch(channel->loop, &channel->watch, channel->watch.fd,
+                             BOW_POLL_IN | BOW_POLL_ERR);
+    if (rc < 0) {
+        return rc;
+    }
+    atomic_store_explicit(&channel->state, BOW__CHANNEL_ACTIVE, memory_order_release);
+    if (channel->on_channel != NULL) {
+        rc = channel->on_channel(channel, channel->on_channel_user);
+    }
+    return rc;
+}
+
+static void start_here(struct bow_channel *channel)
+{
+    int rc = set_up(channel);
+
+    if (rc < 0) {
+        bow__channel_close_now(channel, rc);
+    }
+    if (bow__channel_is_open(channel)) {
+        channel->was_active = true;
+        bow_handler_fire_active(&channel->head);
+        bow__channel_touch(channel);
+    }
+    if (channel->on_started != NULL) {
+        channel->on_started(channel, rc, channel->owner_user);
+    }
+}
+
+static int run_start_task(void *user)
+{
+    start_here(user);
+    return 0;
+}
+
+static void close_fd(struct bow_channel *channel)
+{
+    channel->system->close(channel->system->user, channel->watch.fd);
+    channel->watch.fd = -1;
+}
+
+int bow__channel_start(struct bow_channel *channel)
+{
+    if (bow_loop_in_loop(channel->loop)) {
+        start_here(channel);
+        return 0;
+    }
+    int rc = bow__loop_post_internal(channel->loop, &channel->start_task, 0);
+    if (rc < 0) {
+        atomic_store_explicit(&channel->state, BOW__CHANNEL_CLOSED, memory_order_release);
+        close_fd(channel);
+        bow__loop_count_channel(channel->loop, -1);
+        bow__channel_release(channel);
+    }
+    return rc;
+}
+
+/* Close and end */
+
+void bow__channel_close_now(struct bow_channel *channel, int error)
+{
+    if (!bow__channel_is_open(channel)) {
+        return;
+    }
+    atomic_store_explicit(&channel->state, BOW__CHANNEL_CLOSED, memory_order_release);
+    channel->close_error = error;
+    bow_timer_stop(&channel->again);
+    bow_timer_stop(&channel->close_timer);
+    bow__loop_unwatch(channel->loop, &channel->watch);
+    close_fd(channel);
+    bow__channel_fail_writes(channel, error < 0 ? error : -ECANCELED);
+    bow__channel_touch(channel);
+}
+
+void bow__channel_fail(struct bow_channel *channel, int error)
+{
+    bow_handler_fire_error(&channel->head, error);
+    bow__channel_close_now(channel, error);
+}
+
+void bow__channel_close_if_over(struct bow_channel *channel)
+{
+    if (channel->is_shut && channel->is_eof) {
+        bow__channel_close_now(channel, 0);
+    }
+}
+
+static void end(struct bow_channel *channel)
+{
+    if (channel->was_active) {
+        bow__pipeline_inactive(channel, channel->close_error);
+    }
+    channel->has_ended = true;
+    bow__channel_touch_reap(channel);
+}
+
+static void on_phase(struct bow__deferred *deferred)
+{
+    struct bow_channel *channel = BOW__CONTAINER(deferred, struct bow_channel, phase);
+
+    if (bow__channel_is_open(channel)) {
+        bow__channel_send(channel);
+    }
+    bow__channel_run_completions(channel);
+    if (bow__channel_is_open(channel)) {
+        bow__channel_update_interest(channel);
+    } else if (!channel->has_ended) {
+        end(channel);
+    }
+}
+
+static void on_reap(struct bow__deferred *deferred)
+{
+    struct bow_channel *channel = BOW__CONTAINER(deferred, struct bow_channel, reap);
+
+    bow__pipeline_run_removed(channel);
+    if (!channel->has_ended) {
+        return;
+    }
+    channel->is_reaped = true;
+    bow__pipeline_clear(channel);
+    bow__kept_free(channel->context, &channel->unread);
+    bow__loop_count_channel(channel->loop, -1);
+    bow__channel_release(channel);
+}
+
+void bow__channel_touch(struct bow_channel *channel)
+{
+    if (!channel->has_ended) {
+        bow__loop_defer_flush(channel->loop, &channel->phase);
+    }
+}
+
+void bow__channel_touch_reap(struct bow_channel *channel)
+{
+    if (!channel->is_reaped) {
+        bow__loop_defer_free(channel->loop, &channel->reap);
+    }
+}
+
+void bow__channel_again(struct bow_channel *channel)
+{
+    if (bow__channel_state(channel) == BOW__CHANNEL_ACTIVE) {
+        bow_timer_start(&channel->again, 0);
+    }
+}
+
+static void on_again(struct bow_timer *timer, void *user)
+{
+    struct bow_channel *channel = user;
+    (void)timer;
+
+    if (channel->wants_delivery) {
+        channel->wants_delivery = false;
+        bow__channel_redeliver(channel);
+    }
+    bow__channel_touch(channel);
+}
+
+void bow_channel_close_after_flush(struct bow_channel *channel, uint64_t timeout_ns)
+{
+    assert(bow__loop_may_touch(channel->loop));
+    if (!bow__channel_is_open(channel)) {
+        return;
+    }
+    if (!channel->is_lingering) {
+        channel->close_at_ns = bow__time_add(bow_loop_now(channel->loop), timeout_ns);
+        bow_timer_start_at(&channel->close_timer, channel->close_at_ns);
+    }
+    channel->is_closing = true;
+    bow__channel_flush_all(channel);
+}
+
+static void on_close_timer(struct bow_timer *timer, void *user)
+{
+    struct bow_channel *channel = user;
+    (void)timer;
+
+    bow__channel_close_now(channel, channel->is_lingering ? 0 : -ETIMEDOUT);
+}
+
+/* References and what can be asked */
+
+void bow__channel_hold(struct bow_channel *channel)
+{
+    /* relaxed: who takes a reference already holds one */
+    atomic_fetch_add_explicit(&channel->refs, 1, memory_order_relaxed);
+}
+
+void bow__channel_release(struct bow_channel *channel)
+{
+    /* acq_rel, its own partner: the last holder sees what the others did before they let go */
+    if (atomic_fetch_sub_explicit(&channel->refs, 1, memory_order_acq_rel) != 1) {
+        return;
+    }
+    struct bow_loop *loop = channel->loop;
+    void (*on_gone)(void *user) = channel->on_gone;
+    void *user = channel->owner_user;
+
+    bow__free(channel->context, channel, channel->alloc_bytes);
+    if (on_gone != NULL) {
+        on_gone(user);
+    }
+    bow__loop_release(loop);
+}
+
+struct bow_channel *bow_channel_ref(struct bow_channel *channel)
+{
+    bow__channel_hold(channel);
+    return channel;
+}
+
+struct bow_channel *bow_channel_unref(struct bow_channel *channel)
+{
+    if (channel != NULL) {
+        bow__channel_release(channel);
+    }
+    return NULL;
+}
+
+struct bow_loop *bow_channel_loop(const struct bow_channel *channel)
+{
+    return channel->loop;
+}
+
+void *bow_channel_data(struct bow_channel *channel)
+{
+    return channel->data;
+}
+
+const char *bow_channel_peer(const struct bow_channel *channel)
+{
+    return channel->peer;
+}
+
+bool bow_channel_is_active(const struct bow_channel *channel)
+{
+    return bow__channel_state(channel) == BOW__CHANNEL_ACTIVE;
+}
