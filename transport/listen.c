@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * Binding and listening. A Unix socket's file that no server listens on any more
+ * is replaced: it outlives a server that was killed.
+ */
+
+#include "transport/listen.h"
+#include "transport/transport_error.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MAX_ADDRESSES 16
+
+static void set_option(const struct bow_system *system, int fd, int level, int name, int value)
+{
+    /* What the option is for then shows by itself, in bind(). */
+    (void)system->setsockopt(system->user, fd, level, name, &value, sizeof(value));
+}
+
+static int try_bind(const struct bow_system *system, const struct bow_sockaddr *address,
+                    int *ret_fd)
+{
+    int family = address->storage.ss_family;
+
+    int fd = system->socket(system->user, family, SOCK_STREAM, 0);
+    if (fd < 0) {
+        return fd;
+    }
+    if (family != AF_UNIX) {
+        set_option(system, fd, SOL_SOCKET, SO_REUSEADDR, 1);
+    }
+    if (family == AF_INET6) {
+        const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)(const void *)address;
+        /* "*" is one dual-stack socket; a v6 address means itself. */
+        set_option(system, fd, IPPROTO_IPV6, IPV6_V6ONLY,
+                   IN6_IS_ADDR_UNSPECIFIED(&in6->sin6_addr) ? 0 : 1);
+    }
+    int rc = system->bind(system->user, fd, address);
+    if (rc < 0) {
+        system->close(system->user, fd);
+        return rc;
+    }
+    *ret_fd = fd;
+    return 0;
+}
+
+static bool is_stale(const struct bow_system *system, const struct bow_sockaddr *address)
+{
+    int fd = system->socket(system->user, AF_UNIX, SOCK_STREAM, 0);
+
+    if (fd < 0) {
+        return false;
+    }
+    int rc = system->connect(system->user, fd, address);
+    system->close(system->user, fd);
+    return rc == -ECONNREFUSED;
+}
+
+static int bind_unix(const struct bow_system *system, const struct bow_sockaddr *address,
+                     struct bow__listening *listening)
+{
+    const char *path = bow__address_unix_path(address);
+
+    int rc = try_bind(system, address, &listening->fd);
+    if (rc == -EADDRINUSE && path != NULL && is_stale(system, address) && unlink(path) == 0) {
+        rc = try_bind(system, address, &listening->fd);
+    }
+    if (rc == 0 && path != NULL) {
+        snprintf(listening->unix_path, sizeof(listening->unix_path), "%s", path);
+    }
+    return rc;
+}
+
+static int bind_any(const struct bow_system *system, uint16_t port, int *ret_fd)
+{
+    struct bow_sockaddr address = {.len = sizeof(struct sockaddr_in6)};
+    struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)(void *)&address.storage;
+    struct sockaddr_in *in = (struct sockaddr_in *)(void *)&address.storage;
+
+    in6->sin6_family = AF_INET6;
+    in6->sin6_port = htons(port);
+    int rc = try_bind(system, &address, ret_fd);
+    if (rc != -EAFNOSUPPORT && rc != -EADDRNOTAVAIL) {
+        return rc;
+    }
+    /* A kernel without IPv6. */
+    memset(&address, 0, sizeof(address));
+    address.len = sizeof(*in);
+    in->sin_family = AF_INET;
+    in->sin_port = htons(port);
+    return try_bind(system, &address, ret_fd);
+}
+
+static int bind_name(const struct bow_system *system, const struct bow__address *address,
+                     const char *text, int *ret_fd, struct bow_transport_error *ret_error)
+{
+    struct bow_sockaddr found[MAX_ADDRESSES];
+    const char *reason = NULL;
+    int rc = -ENOENT;
+
+    int n =
+        system->resolve(system->user, address->host, address->port, found, MAX_ADDRESSES, &reason);
+    if (n <= 0) {
+        return bow__transport_error(ret_error, "resolving", text, n < 0 ? n : rc, reason);
+    }
+    for (int i = 0; i < n; i++) {
+        rc = try_bind(system, &found[i], ret_fd);
+        if (rc == 0) {
+            return 0;
+        }
+    }
+    return bow__transport_error(ret_error, "binding", text, rc, NULL);
+}
+
+static int bind_address(struct bow__listening *listening, const struct bow_system *system,
+                        const struct bow__address *address, const char *text,
+                        struct bow_transport_error *ret_error)
+{
+    int rc = 0;
+
+    switch (address->kind) {
+    case BOW__ADDRESS_NUMERIC:
+        rc = try_bind(system, &address->sockaddr, &listening->fd);
+        break;
+    case BOW__ADDRESS_NAME:
+        return bind_name(system, address, text, &listening->fd, ret_error);
+    case BOW__ADDRESS_ANY:
+        rc = bind_any(system, address->port, &listening->fd);
+        break;
+    case BOW__ADDRESS_UNIX:
+        rc = bind_unix(system, &address->sockaddr, listening);
+        break;
+    }
+    return rc < 0 ? bow__transport_error(ret_error, "binding", text, rc, NULL) : 0;
+}
+
+static uint16_t port_of(const struct bow_sockaddr *address)
+{
+    const struct sockaddr_in *in = (const struct sockaddr_in *)(const void *)&address->storage;
+    const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)(const void *)&address->storage;
+
+    switch (address->storage.ss_family) {
+    case AF_INET:
+        return ntohs(in->sin_port);
+    case AF_INET6:
+        return ntohs(in6->sin6_port);
+    default:
+        return 0;
+    }
+}
+
+int bow__listening_open(struct bow__listening *listening, const struct bow_system *system,
+                        const char *text, int backlog, struct bow_transport_error *ret_error)
+{
+    struct bow_sockaddr bound = {.len = 0};
+    struct bow__address address;
+    struct bow__text why;
+
+    listening->fd = -1;
+    bow__text_clear(&why);
+    if (bow__address_parse(text, &address, &why) < 0) {
+        return bow__transport_error(ret_error, "parsing", text != NULL ? text : "the address",
+                                    -EINVAL, why.bytes);
+    }
+    int rc = bind_address(listening, system, &address, text, ret_error);
+    if (rc < 0) {
+        return rc;
+    }
+    rc = system->listen(system->user, listening->fd, backlog != 0 ? backlog : SOMAXCONN);
+    if (rc == 0) {
+        rc = system->getsockname(system->user, listening->fd, &bound);
+    }
+    if (rc < 0) {
+        bow__listening_close(listening, system);
+        return bow__transport_error(ret_error, "listening", text, rc, NULL);
+    }
+    listening->port = port_of(&bound);
+    return 0;
+}
+
+void bow__listening_close(struct bow__listening *listening, const struct bow_system *system)
+{
+    if (listening->fd < 0) {
+        return;
+    }
+    if (listening->unix_path[0] != '\0') {
+        unlink(listening->unix_path);
+    }
+    system->close(system->user, listening->fd);
+    listening->fd = -1;
+}
