@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * The resolver thread of a context and its queue.
+ *
+ * Design
+ *
+ * `mutex` guards the queue, the thread's handle, and `stage` and `is_cancelled` of
+ * each request until it is DONE. A request is the thread's while QUEUED or RUNNING,
+ * the loop's when DONE, after its task was posted; cancelled while the thread runs
+ * it, it is freed by the thread. The post happens under the mutex: a cancel comes
+ * either before it, and there is none, or after it, and finds DONE. So the loop is
+ * alive when it is posted to: an asker cancels before its loop ends.
+ *
+ * The thread waits for nothing: it ends when the queue is empty. Whoever
+ * starts the next one, or ends the context, joins it; that takes no longer than
+ * the return of a function, except while a name server does not answer.
+ */
+
+#include "transport/resolver.h"
+#include "base/alloc.h"
+#include "base/slot.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+
+enum stage {
+    STAGE_QUEUED,
+    STAGE_RUNNING,
+    STAGE_DONE,
+    STAGE_LOST, /* the loop refused the task */
+};
+
+struct bow__resolve {
+    struct bow__resolve *next;
+    struct bow_context *context;
+    struct bow_loop *loop;
+    struct resolver *resolver;
+    struct bow_task task;
+    enum stage stage;
+    bool is_cancelled;
+    bow__resolve_fn done;
+    void *user;
+    uint16_t port;
+    struct bow__resolved resolved;
+    size_t host_bytes;
+    char host[];
+};
+
+struct resolver {
+    struct bow_context *context;
+    pthread_mutex_t mutex;
+    struct bow__resolve *first;
+    struct bow__resolve **end;
+    struct bow_thread *thread; /* running, or ended and not joined yet */
+    bool is_running;
+};
+
+static void free_request(struct bow__resolve *request)
+{
+    bow__free(request->context, request, sizeof(*request) + request->host_bytes);
+}
+
+/* On the loop. A cancelled request was posted before it was cancelled. */
+static int run_done(void *user)
+{
+    struct bow__resolve *request = user;
+
+    if (!request->is_cancelled) {
+        request->done(&request->resolved, request->user);
+    }
+    free_request(request);
+    return 0;
+}
+
+/* The thread */
+
+static struct bow__resolve *take_next(struct resolver *resolver)
+{
+    pthread_mutex_lock(&resolver->mutex);
+    struct bow__resolve *request = resolver->first;
+    if (request == NULL) {
+        resolver->is_running = false;
+    } else {
+        resolver->first = request->next;
+        if (resolver->first == NULL) {
+            resolver->end = &resolver->first;
+        }
+        request->stage = STAGE_RUNNING;
+    }
+    pthread_mutex_unlock(&resolver->mutex);
+    return request;
+}
+
+static void answer(struct resolver *resolver, struct bow__resolve *request)
+{
+    pthread_mutex_lock(&resolver->mutex);
+    bool is_cancelled = request->is_cancelled;
+    if (!is_cancelled) {
+        request->stage = STAGE_DONE;
+        if (bow__loop_post_internal(request->loop, &request->task, 0) < 0) {
+            request->stage = STAGE_LOST;
+        }
+    }
+    pthread_mutex_unlock(&resolver->mutex);
+    if (is_cancelled) {
+        free_request(request);
+    }
+}
+
+static void resolver_main(void *argument)
+{
+    struct resolver *resolver = argument;
+    const struct bow_system *system = bow__context_system(resolver->context);
+    struct bow__resolve *request;
+
+    while ((request = take_next(resolver)) != NULL) {
+        struct bow__resolved *resolved = &request->resolved;
+        resolved->n = system->resolve(system->user, request->host, request->port,
+                                      resolved->addresses, BOW__RESOLVE_MAX, &resolved->reason);
+        answer(resolver, request);
+    }
+}
+
+/* Under the mutex. A thread that is not running any more has nothing left to lock. */
+static int start_thread(struct resolver *resolver)
+{
+    const struct bow_system *system = bow__context_system(resolver->context);
+    const struct bow_thread_options options = {.name = "bow-resolver", .cpu = -1};
+
+    if (resolver->is_running) {
+        return 0;
+    }
+    if (resolver->thread != NULL) {
+        system->thread_join(system->user, resolver->thread);
+        resolver->thread = NULL;
+    }
+    int rc =
+        system->thread_start(system->user, &options, resolver_main, resolver, &resolver->thread);
+    resolver->is_running = rc == 0;
+    return rc;
+}
+
+/* The context's slot */
+
+static void resolver_init(void *object, struct bow_context *context)
+{
+    struct resolver *resolver = object;
+
+    resolver->context = context;
+    resolver->end = &resolver->first;
+    pthread_mutex_init(&resolver->mutex, NULL);
+}
+
+static void resolver_fini(void *object)
+{
+    struct resolver *resolver = object;
+    const struct bow_system *system = bow__context_system(resolver->context);
+
+    if (resolver->thread != NULL) {
+        system->thread_join(system->user, resolver->thread);
+    }
+    pthread_mutex_destroy(&resolver->mutex);
+}
+
+static const struct bow__slot_ops resolver_slot = {sizeof(struct resolver), resolver_init,
+                                                   resolver_fini};
+
+/* Asking */
+
+static struct bow__resolve *new_request(struct bow_loop *loop, const char *host)
+{
+    struct bow_context *context = bow_loop_context(loop);
+    size_t host_bytes = strlen(host) + 1;
+    struct bow__resolve *request = bow__alloc_zero(context, sizeof(*request) + host_bytes);
+
+    if (request == NULL) {
+        return NULL;
+    }
+    request->context = context;
+    request->loop = loop;
+    request->host_bytes = host_bytes;
+    request->stage = STAGE_QUEUED;
+    memcpy(request->host, host, host_bytes);
+    bow_task_init(&request->task, "resolved", run_done, request);
+    return request;
+}
+
+/* Under the mutex. */
+static void unlink_request(struct resolver *resolver, struct bow__resolve *request)
+{
+    struct bow__resolve **at = &resolver->first;
+
+    while (*at != request) {
+        at = &(*at)->next;
+    }
+    *at = request->next;
+    if (resolver->end == &request->next) {
+        resolver->end = at;
+    }
+}
+
+int bow__resolve_start(struct bow_loop *loop, const char *host, uint16_t port, bow__resolve_fn done,
+                       void *user, struct bow__resolve **ret_resolve)
+{
+    struct resolver *resolver =
+        bow__context_slot(bow_loop_context(loop), BOW__SLOT_RESOLVER, &resolver_slot);
+    if (resolver == NULL) {
+        return -ENOMEM;
+    }
+    struct bow__resolve *request = new_request(loop, host);
+    if (request == NULL) {
+        return -ENOMEM;
+    }
+    request->resolver = resolver;
+    request->port = port;
+    request->done = done;
+    request->user = user;
+
+    pthread_mutex_lock(&resolver->mutex);
+    int rc = start_thread(resolver);
+    if (rc == 0) {
+        *resolver->end = request;
+        resolver->end = &request->next;
+    }
+    pthread_mutex_unlock(&resolver->mutex);
+    if (rc < 0) {
+        free_request(request);
+        return rc;
+    }
+    *ret_resolve = request;
+    return 0;
+}
+
+void bow__resolve_cancel(struct bow__resolve *request)
+{
+    struct resolver *resolver = request->resolver;
+
+    pthread_mutex_lock(&resolver->mutex);
+    enum stage stage = request->stage;
+    request->is_cancelled = true;
+    if (stage == STAGE_QUEUED) {
+        unlink_request(resolver, request);
+    }
+    pthread_mutex_unlock(&resolver->mutex);
+    if (stage == STAGE_QUEUED || stage == STAGE_LOST) {
+        free_request(request);
+    }
+}
