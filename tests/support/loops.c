@@ -56,6 +56,11 @@ void loops_begin(struct loops *t)
     begin(t, &t->fake.system);
 }
 
+void loops_begin_with(struct loops *t, const struct bow_system *system)
+{
+    begin(t, system);
+}
+
 void loops_begin_real(struct loops *t)
 {
     begin(t, bow_system_default());

@@ -34,6 +34,8 @@ struct loops {
 void loops_begin(struct loops *t);
 /** The same with the real clock and the real waiting. */
 void loops_begin_real(struct loops *t);
+/** The same with a table of the test's own, which must outlive the test. */
+void loops_begin_with(struct loops *t, const struct bow_system *system);
 void loops_end(struct loops *t);
 
 /** A loop that the test drives. */

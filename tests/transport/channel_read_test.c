@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* From the socket into the pipeline: batches, what is kept, pause and resume. */
+
+#include "tests/support/net.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define MIB ((size_t)1 << 20)
+
+static void put(int fd, const char *text)
+{
+    assert_int_equal(send(fd, text, strlen(text), MSG_NOSIGNAL), (ssize_t)strlen(text));
+}
+
+static void test_channel_l54_ready_to_write_comes_before_ready_to_read(void **state)
+{
+    struct net net;
+    struct probe probe;
+    int peer;
+    (void)state;
+    net_begin(&net);
+    probe_init(&probe, &net);
+    struct bow_channel *channel = net_channel(&net, NET_UNIX, &peer, &probe, 1);
+    uint8_t *big = calloc(1, MIB);
+    const struct bow_buf buf = bow_buf_borrow(big, MIB);
+
+    assert_int_equal(bow_channel_write_and_flush(channel, &buf, probe_done, &probe), 0);
+    net_run_until(&net, atomic_load(&net.n_send) > 0);
+    net_turn(&net);
+    assert_int_equal(probe.n_completions, 0);
+    /* Both at once: room for the rest, and bytes to read. */
+    uint8_t sink[65536];
+    size_t total = 0;
+    while (total < MIB) {
+        ssize_t n = recv(peer, sink, sizeof(sink), 0);
+        if (n < 0) {
+            put(peer, "x");
+            net_turn(&net);
+            continue;
+        }
+        total += (size_t)n;
+    }
+    net_run_until(&net, probe.n_completions == 1 && probe.n_bytes > 0);
+    /* The last bytes left in a turn in which "x" was read too: sent first. */
+    assert_non_null(strstr(probe.log, "read:1"));
+    free(big);
+    close(peer);
+    net_end(&net);
+}
+
+static void test_channel_l55_small_message_takes_one_receive(void **state)
+{
+    struct net net;
+    struct probe probe;
+    int peer;
+    (void)state;
+    net_begin(&net);
+    probe_init(&probe, &net);
+    net_channel(&net, NET_TCP, &peer, &probe, 1);
+    put(peer, "hello");
+    net_run_until(&net, probe.n_bytes == 5);
+    assert_int_equal(atomic_load(&net.n_recv), 1); /* a short read is not asked again */
+    assert_string_equal(probe.log, " added active read:5 complete");
+    close(peer);
+    net_end(&net);
+    assert_non_null(strstr(probe.log, " eof inactive removed"));
+}
+
+static void test_channel_l55_turn_reads_at_most_256_kib_in_16_reads(void **state)
+{
+    struct net net;
+    struct probe probe;
+    int peer;
+    (void)state;
+    net_begin(&net);
+    probe_init(&probe, &net);
+    probe.checks_pattern = true;
+    net_channel(&net, NET_TCP, &peer, &probe, 1);
+    uint8_t *big = malloc(4 * MIB);
+    net_fill_pattern(big, 4 * MIB, 0);
+    size_t sent = 0;
+    size_t largest = 0;
+    int most = 0;
+
+    while (probe.n_bytes < 4 * MIB) {
+        /* Fill the socket up before each turn. */
+        ssize_t n;
+        while (sent < 4 * MIB && (n = send(peer, big + sent, 4 * MIB - sent, MSG_NOSIGNAL)) > 0) {
+            sent += (size_t)n;
+        }
+        size_t before = probe.n_bytes;
+        int reads_before = atomic_load(&net.n_recv);
+        net_turn(&net);
+        size_t got = probe.n_bytes - before;
+        int reads = atomic_load(&net.n_recv) - reads_before;
+        largest = got > largest ? got : largest;
+        most = reads > most ? reads : most;
+    }
+    assert_true(largest <= 256 << 10);
+    assert_true(largest > 100 << 10); /* or the bound was not reached at all */
+    assert_true(most <= 16);
+    assert_true(net.max_asked > 16 << 10); /* it grew */
+    free(big);
+    close(peer);
+    net_end(&net);
+}
+
+static void test_channel_l55_busy_peer_does_not_starve_a_quiet_one(void **state)
+{
+    struct net net;
+    struct probe busy;
+    struct probe quiet;
+    int busy_peer;
+    int quiet_peer;
+    (void)state;
+    net_begin(&net);
+    probe_init(&busy, &net);
+    probe_init(&quiet, &net);
+    net_channel(&net, NET_TCP, &busy_peer, &busy, 1);
+    net_channel(&net, NET_TCP, &quiet_peer, &quiet, 1);
+    uint8_t *big = calloc(1, 4 * MIB);
+
+    while (send(busy_peer, big, 4 * MIB, MSG_NOSIGNAL) > 0) {
+    }
+    put(quiet_peer, "x");
+    net_turn(&net);
+    assert_int_equal(quiet.n_bytes, 1);
+    assert_true(busy.n_bytes > 0 && busy.n_bytes <= 256 << 10);
+    free(big);
+    close(busy_peer);
+    close(quiet_peer);
+    net_end(&net);
+}
+
+static size_t read_fours(struct probe *probe, const struct bow_buf *bytes)
+{
+    (void)probe;
+    return bytes->len - bytes->len % 4;
+}
+
+static void test_channel_l63_what_is_not_consumed_comes_again_with_more(void **state)
+{
+    struct net net;
+    struct probe probe;
+    int peer;
+    (void)state;
+    net_begin(&net);
+    probe_init(&probe, &net);
+    probe.keeps = true;
+    probe.on_read = read_fours;
+    net_channel(&net, NET_UNIX, &peer, &probe, 1);
+    put(peer, "abcdef");
+    net_run_until(&net, probe.n_bytes == 4);
+    put(peer, "ghij");
+    net_run_until(&net, probe.n_bytes == 8);
+    put(peer, "kl");
+    net_run_until(&net, probe.n_bytes == 12);
+    assert_memory_equal(probe.bytes, "abcdefghijkl", 12);
+    assert_non_null(strstr(probe.log, " read:6 complete read:6 complete read:4 complete"));
+    close(peer);
+    net_end(&net);
+    probe_fini(&probe);
+}
+
+static void test_channel_l63_idle_connection_owns_no_buffer(void **state)
+{
+    struct net net;
+    struct probe probe;
+    int peer;
+    (void)state;
+    net_begin(&net);
+    probe_init(&probe, &net);
+    probe.on_read = read_fours;
+    net_channel(&net, NET_UNIX, &peer, &probe, 1);
+    put(peer, "abcd");
+    net_run_until(&net, probe.n_bytes == 4); /* the loop's own buffer is there now */
+    size_t idle = bow_context_bytes(net.t.context);
+    put(peer, "efg");
+    net_run_until(&net, probe.n_completes == 2);
+    assert_true(bow_context_bytes(net.t.context) > idle);
+    assert_true(bow_context_bytes(net.t.context) < idle + 1024);
+    put(peer, "h");
+    net_run_until(&net, probe.n_bytes == 8);
+    assert_int_equal(bow_context_bytes(net.t.context), idle);
+    close(peer);
+    net_end(&net);
+}
+
+static size_t read_megabyte(struct probe *probe, const struct bow_buf *bytes)
+{
+    (void)probe;
+    return bytes->len - bytes->len % MIB;
+}
+
+static void test_channel_l63_long_message_grows_with_what_has_arrived(void **state)
+{
+    struct net net;
+    struct probe probe;
+    int peer;
+    (void)state;
+    net_begin(&net);
+    probe_init(&probe, &net);
+    probe.checks_pattern = true;
+    probe.on_read = read_megabyte;
+    net_channel(&net, NET_TCP, &peer, &probe, 1);
+    uint8_t *big = malloc(2 * MIB);
+    net_fill_pattern(big, 2 * MIB, 0);
+
+    net_send_all(&net, peer, big, 100000);
+    net_run_until(&net, probe.n_reads > 0);
+    net_turn(&net);
+    assert_true(bow_context_bytes(net.t.context) < (256 << 10) + (300 << 10) + 65536);
+    net_send_all(&net, peer, big + 100000, 2 * MIB - 100000);
+    net_run_until(&net, probe.n_bytes == 2 * MIB);
+    free(big);
+    close(peer);
+    net_end(&net);
+}
+
+/* Consumes one byte a call, and pauses after each. */
+static size_t read_one_and_pause(struct probe *probe, const struct bow_buf *bytes)
+{
+    (void)bytes;
+    bow_channel_pause_read(probe->handler.channel);
+    return 1;
+}
+
+static void test_channel_l63_pause_in_mid_batch_and_resume_without_new_bytes(void **state)
+{
+    struct net net;
+    struct probe probe;
+    int peer;
+    (void)state;
+    net_begin(&net);
+    probe_init(&probe, &net);
+    probe.keeps = true;
+    probe.on_read = read_one_and_pause;
+    struct bow_channel *channel = net_channel(&net, NET_UNIX, &peer, &probe, 1);
+    put(peer, "abc");
+    for (size_t i = 1; i <= 3; i++) {
+        net_run_until(&net, probe.n_bytes == i);
+        int n_recv = atomic_load(&net.n_recv);
+        net_turn(&net);
+        net_turn(&net);
+        assert_int_equal(probe.n_bytes, i); /* nothing is delivered while it is paused */
+        bow_channel_resume_read(channel);
+        bow_channel_resume_read(channel);
+        assert_int_equal(probe.n_bytes, i); /* and nothing inside of resume */
+        assert_int_equal(atomic_load(&net.n_recv), n_recv);
+    }
+    assert_memory_equal(probe.bytes, "abc", 3);
+    close(peer);
+    net_end(&net);
+    probe_fini(&probe);
+}
+
+static size_t read_all_and_pause(struct probe *probe, const struct bow_buf *bytes)
+{
+    bow_channel_pause_read(probe->handler.channel);
+    return bytes->len;
+}
+
+static void test_channel_l57_paused_reading_leaves_bytes_in_the_socket(void **state)
+{
+    struct net net;
+    struct probe probe;
+    int peer;
+    (void)state;
+    net_begin(&net);
+    probe_init(&probe, &net);
+    probe.on_read = read_all_and_pause;
+    struct bow_channel *channel = net_channel(&net, NET_UNIX, &peer, &probe, 1);
+    put(peer, "a");
+    net_run_until(&net, probe.n_bytes == 1);
+    put(peer, "b");
+    int n_recv = atomic_load(&net.n_recv);
+    net_turn(&net);
+    net_turn(&net);
+    assert_int_equal(atomic_load(&net.n_recv), n_recv);
+    bow_channel_resume_read(channel);
+    net_run_until(&net, probe.n_bytes == 2);
+    close(peer);
+    net_end(&net);
+}
+
+static void replace_me(struct probe *probe)
+{
+    struct probe *successor = probe->user;
+
+    bow_channel_add_after(&probe->handler, &successor->handler);
+    bow_channel_remove(&probe->handler);
+}
+
+static size_t read_two_and_replace(struct probe *probe, const struct bow_buf *bytes)
+{
+    (void)bytes;
+    replace_me(probe);
+    return 2;
+}
+
+static void test_channel_l63_handler_replaced_in_mid_batch_loses_no_byte(void **state)
+{
+    struct net net;
+    struct probe first;
+    struct probe second;
+    int peer;
+    (void)state;
+    net_begin(&net);
+    probe_init(&first, &net);
+    probe_init(&second, &net);
+    first.keeps = second.keeps = true;
+    first.user = &second;
+    first.on_read = read_two_and_replace;
+    net_channel(&net, NET_UNIX, &peer, &first, 1);
+    put(peer, "abcdef");
+    net_run_until(&net, second.n_bytes == 4); /* in the same batch, without new bytes */
+    assert_memory_equal(first.bytes, "ab", 2);
+    assert_memory_equal(second.bytes, "cdef", 4);
+    assert_int_equal(first.n_removed, 1);
+    assert_int_equal(atomic_load(&net.n_recv), 1);
+    close(peer);
+    net_end(&net);
+    probe_fini(&first);
+    probe_fini(&second);
+}
+
+static size_t read_two_and_leave(struct probe *probe, const struct bow_buf *bytes)
+{
+    (void)bytes;
+    bow_channel_remove(&probe->handler);
+    return 2;
+}
+
+static void test_channel_l63_bytes_wait_for_a_handler_that_is_added_later(void **state)
+{
+    struct net net;
+    struct probe first;
+    struct probe second;
+    int peer;
+    (void)state;
+    net_begin(&net);
+    probe_init(&first, &net);
+    probe_init(&second, &net);
+    second.keeps = true;
+    first.on_read = read_two_and_leave;
+    struct bow_channel *channel = net_channel(&net, NET_UNIX, &peer, &first, 1);
+    put(peer, "abcdef");
+    net_run_until(&net, first.n_removed == 1);
+    put(peer, "gh");
+    net_turn(&net);
+    net_turn(&net);
+    bow_channel_add_last(channel, &second.handler);
+    net_run_until(&net, second.n_bytes == 6);
+    assert_memory_equal(second.bytes, "cdefgh", 6);
+    close(peer);
+    net_end(&net);
+    probe_fini(&second);
+}
+
+static size_t pass_on(struct probe *probe, const struct bow_buf *bytes)
+{
+    return bow_handler_fire_read(&probe->handler, bytes);
+}
+
+static void test_channel_l63_what_a_later_handler_leaves_is_kept_for_it(void **state)
+{
+    struct net net;
+    struct probe probes[2];
+    int peer;
+    (void)state;
+    net_begin(&net);
+    probe_init(&probes[0], &net);
+    probe_init(&probes[1], &net);
+    probes[0].on_read = pass_on;
+    probes[1].on_read = read_fours;
+    probes[1].keeps = true;
+    struct bow_channel *channel = net_channel(&net, NET_UNIX, &peer, probes, 2);
+    put(peer, "abcde");
+    net_run_until(&net, probes[1].n_bytes == 4);
+    assert_int_equal(probes[0].n_bytes, 5);
+    put(peer, "fgh");
+    net_run_until(&net, probes[1].n_bytes == 8);
+    put(peer, "ij");
+    net_run_until(&net, probes[0].n_bytes == 10);
+    /* Its unread bytes go to its successor, which comes later. */
+    struct probe last;
+    probe_init(&last, &net);
+    last.keeps = true;
+    bow_channel_add_last(channel, &last.handler);
+    bow_channel_remove(&probes[1].handler);
+    put(peer, "kl");
+    net_run_until(&net, last.n_bytes == 4);
+    assert_memory_equal(last.bytes, "ijkl", 4);
+    close(peer);
+    net_end(&net);
+    probe_fini(&probes[1]);
+    probe_fini(&last);
+}
+
+static void test_channel_l63_pause_of_a_later_handler_stops_the_earlier(void **state)
+{
+    struct net net;
+    struct probe probes[2];
+    int peer;
+    (void)state;
+    net_begin(&net);
+    probe_init(&probes[0], &net);
+    probe_init(&probes[1], &net);
+    probes[0].on_read = pass_on;
+    probes[1].on_read = read_one_and_pause;
+    probes[1].keeps = true;
+    struct bow_channel *channel = net_channel(&net, NET_UNIX, &peer, probes, 2);
+    put(peer, "abc");
+    net_run_until(&net, probes[1].n_bytes == 1);
+    net_turn(&net);
+    assert_int_equal(probes[1].n_bytes, 1);
+    bow_channel_resume_read(channel);
+    net_run_until(&net, probes[1].n_bytes == 2);
+    bow_channel_resume_read(channel);
+    net_run_until(&net, probes[1].n_bytes == 3);
+    assert_memory_equal(probes[1].bytes, "abc", 3);
+    close(peer);
+    net_end(&net);
+    probe_fini(&probes[1]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_channel_l54_ready_to_write_comes_before_ready_to_read),
+        cmocka_unit_test(test_channel_l55_small_message_takes_one_receive),
+        cmocka_unit_test(test_channel_l55_turn_reads_at_most_256_kib_in_16_reads),
+        cmocka_unit_test(test_channel_l55_busy_peer_does_not_starve_a_quiet_one),
+        cmocka_unit_test(test_channel_l57_paused_reading_leaves_bytes_in_the_socket),
+        cmocka_unit_test(test_channel_l63_what_is_not_consumed_comes_again_with_more),
+        cmocka_unit_test(test_channel_l63_idle_connection_owns_no_buffer),
+        cmocka_unit_test(test_channel_l63_long_message_grows_with_what_has_arrived),
+        cmocka_unit_test(test_channel_l63_pause_in_mid_batch_and_resume_without_new_bytes),
+        cmocka_unit_test(test_channel_l63_handler_replaced_in_mid_batch_loses_no_byte),
+        cmocka_unit_test(test_channel_l63_bytes_wait_for_a_handler_that_is_added_later),
+        cmocka_unit_test(test_channel_l63_what_a_later_handler_leaves_is_kept_for_it),
+        cmocka_unit_test(test_channel_l63_pause_of_a_later_handler_stops_the_earlier),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
