@@ -58,9 +58,11 @@ static int bind_method(struct bow__native *session, const struct bow__frame *fra
                                     header->method, next);
     }
     if (bind_path(session, header->path) < 0) {
-        return bow__native_break(session, BOW_RESOURCE_EXHAUSTED,
-                                 "REQUEST frame, stream %llu: out of memory for method number %u",
-                                 (unsigned long long)frame->stream, header->method);
+        (void)bow__native_break(session, BOW_RESOURCE_EXHAUSTED,
+                                "REQUEST frame, stream %llu: out of memory for method number %u",
+                                (unsigned long long)frame->stream, header->method);
+        session->broken_rc = -ENOMEM;
+        return -ENOMEM;
     }
     return 0;
 }

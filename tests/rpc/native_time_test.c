@@ -301,9 +301,8 @@ static void test_native_rate_of_cancels_is_limited(void **state)
     pair_run(&pair);
     assert_int_equal(pair.server.rc, -EPROTO);
     assert_int_equal(pair.server.session->failure_code, BOW_RESOURCE_EXHAUSTED);
-    assert_string_equal(
-        pair.server.session->failure.bytes,
-        "CANCEL frame, stream 2001: more than BOW_LIMIT_CANCELS_PER_SECOND (1000)");
+    assert_string_equal(pair.server.session->failure.bytes,
+                        "CANCEL frame, stream 2001: more than BOW_LIMIT_CANCELS_PER_SECOND (1000)");
     /* The client heard why. */
     assert_int_equal(pair.client.n_goaways, 1);
     assert_int_equal(pair.client.goaway_code, BOW_RESOURCE_EXHAUSTED);
