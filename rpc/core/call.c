@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * The life of a server's call, its memory, and what a handler may ask of it. How
+ * it is answered is in call_answer.c.
+ */
+
+#include "rpc/core/call.h"
+#include "rpc/core/decode.h"
+#include "rpc/core/registry.h"
+#include <bowline/limits.h>
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+void bow__call_init(struct bow_call *call, const struct bow__call_ops *ops,
+                    struct bow_context *context, void *slab, size_t n_slab)
+{
+    memset(call, 0, sizeof(*call));
+    call->ops = ops;
+    call->peer = "";
+    call->deadline_ns = BOW_NEVER;
+    bow__arena_init(&call->arena, context, slab, n_slab, BOW_LIMIT_CALL_ARENA_BYTES);
+}
+
+/* Decoding may amplify, so its cap follows the size of what came; the handler has the whole cap. */
+static size_t decode_cap(size_t n_bytes)
+{
+    size_t cap =
+        ((size_t)64 << 10) +
+        (n_bytes < BOW_LIMIT_CALL_ARENA_BYTES / 64 ? n_bytes * 64 : BOW_LIMIT_CALL_ARENA_BYTES);
+
+    return cap < BOW_LIMIT_CALL_ARENA_BYTES ? cap : BOW_LIMIT_CALL_ARENA_BYTES;
+}
+
+int bow__call_decode(struct bow_call *call, struct bow__message *message, struct bow__text *reason)
+{
+    struct bow__decode_options options = {0};
+
+    call->arena.max_bytes = decode_cap(message->bytes.len);
+    if (message->block != NULL && bow__arena_adopt(&call->arena, message->block) == 0) {
+        options.block = message->block;
+        message->block = NULL;
+    }
+    int rc = bow__decode(call->method->input, message->bytes, &options, &call->arena,
+                         &call->request, reason);
+    call->arena.max_bytes = BOW_LIMIT_CALL_ARENA_BYTES;
+    return rc;
+}
+
+void bow__call_invoke(struct bow_call *call)
+{
+    const struct bow__registered_method *entry = call->entry;
+
+    call->invoked = true;
+    if (!entry->method->invoke(call, call->request, entry->handlers, entry->user)) {
+        (void)bow_call_fail(call, BOW_UNIMPLEMENTED, "%s is not implemented by this server",
+                            call->method->path);
+    }
+}
+
+void bow__call_free(struct bow_call *call)
+{
+    struct bow__family *family = atomic_load(&call->family);
+
+    if (family != NULL) {
+        bow__family_end(family);
+        bow__family_unref(family);
+    }
+    bow__block_unref(call->answer.block);
+    bow__arena_reset(&call->arena);
+    call->ops->free(call);
+}
+
+/* The loop's part after the handler was told: it, or the handler meanwhile, answered. */
+static void notify(struct bow_call *call)
+{
+    unsigned expected = BOW__CALL_NOTIFYING;
+
+    call->on_cancel(call, (enum bow_code)atomic_load(&call->why), call->cancel_user);
+    if (!atomic_compare_exchange_strong(&call->state, &expected, BOW__CALL_ORPHANED)) {
+        bow__call_free(call);
+    }
+}
+
+static void orphan(struct bow_call *call)
+{
+    unsigned state = BOW__CALL_HELD;
+    unsigned orphaned = call->on_cancel != NULL ? BOW__CALL_NOTIFYING : BOW__CALL_ORPHANED;
+
+    if (atomic_compare_exchange_strong(&call->state, &state, orphaned)) {
+        if (orphaned == BOW__CALL_NOTIFYING) {
+            notify(call);
+        }
+        return;
+    }
+    if (state == BOW__CALL_POSTED &&
+        atomic_compare_exchange_strong(&call->state, &state, BOW__CALL_POSTED_LATE)) {
+        return;
+    }
+    assert(state == BOW__CALL_STRANDED);
+    bow__call_free(call);
+}
+
+void bow__call_end(struct bow_call *call, enum bow_code why)
+{
+    call->session = NULL;
+    if (!call->invoked) {
+        bow__call_free(call);
+        return;
+    }
+    call->ops->hold(call);
+    /* First `why`, then the family, both sequentially consistent: a child that joins concurrently
+     * either is in the list by now or sees `why`. The word changes last: until then the call
+     * cannot go. */
+    atomic_store(&call->why, (unsigned)why);
+    struct bow__family *family = atomic_load(&call->family);
+    if (family != NULL) {
+        bow__family_end(family);
+    }
+    orphan(call);
+}
+
+int bow__call_drop(struct bow_call *call)
+{
+    unsigned state = atomic_load(&call->state);
+
+    for (;;) {
+        unsigned next = state == BOW__CALL_NOTIFYING ? BOW__CALL_DROPPED : BOW__CALL_STRANDED;
+        if (state == BOW__CALL_ORPHANED) {
+            bow__call_free(call);
+            return -ECANCELED;
+        }
+        assert(state == BOW__CALL_HELD || state == BOW__CALL_NOTIFYING);
+        if (atomic_compare_exchange_strong(&call->state, &state, next)) {
+            return -ECANCELED;
+        }
+    }
+}
+
+struct bow__family *bow__call_family(struct bow_call *call)
+{
+    struct bow__family *family = atomic_load(&call->family);
+
+    if (family != NULL) {
+        return family;
+    }
+    family = bow__family_new(call->arena.context);
+    if (family == NULL) {
+        return NULL;
+    }
+    atomic_store(&call->family, family);
+    if (atomic_load(&call->why) != 0) {
+        bow__family_end(family);
+    }
+    return family;
+}
+
+void *bow_call_alloc(struct bow_call *call, size_t size)
+{
+    return bow__arena_alloc(&call->arena, size);
+}
+
+char *bow_call_printf(struct bow_call *call, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    char *text = bow__arena_vprintf(&call->arena, format, args);
+    va_end(args);
+    return text;
+}
+
+char *bow_call_strdup(struct bow_call *call, const char *text)
+{
+    return bow__arena_dup(&call->arena, text, strlen(text));
+}
+
+const char *bow_call_path(const struct bow_call *call)
+{
+    return call->method->path;
+}
+
+const char *bow_call_peer(const struct bow_call *call)
+{
+    return call->peer;
+}
+
+uint64_t bow_call_deadline(const struct bow_call *call)
+{
+    return call->deadline_ns;
+}
+
+bool bow_call_is_cancelled(const struct bow_call *call)
+{
+    return atomic_load_explicit(&call->why, memory_order_relaxed) != 0;
+}
+
+struct bow_loop *bow_call_loop(const struct bow_call *call)
+{
+    return call->ops->loop(call);
+}
+
+void bow_call_on_cancel(struct bow_call *call, bow_call_cancel_fn fn, void *user)
+{
+    unsigned expected = BOW__CALL_ORPHANED;
+
+    assert(call->ops->in_loop(call));
+    call->on_cancel = fn;
+    call->cancel_user = user;
+    if (fn == NULL || atomic_load(&call->why) == 0 ||
+        !atomic_compare_exchange_strong(&call->state, &expected, BOW__CALL_NOTIFYING)) {
+        return;
+    }
+    if (call->ops->post(call, notify) < 0) {
+        atomic_store(&call->state, BOW__CALL_ORPHANED);
+    }
+}

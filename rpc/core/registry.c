@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * Services and their methods by path. Knows nothing of calls or connections.
+ */
+
+#include "rpc/core/registry.h"
+#include "base/alloc.h"
+#include <bowline/system.h>
+
+#include <errno.h>
+#include <string.h>
+
+struct bow__registered_service {
+    struct bow__registered_service *next;
+    const struct bow_service *service;
+    void *handlers;
+    size_t n_handlers; /* bytes */
+    struct bow__registered_method *methods;
+};
+
+void bow__registry_init(struct bow__registry *registry, struct bow_context *context)
+{
+    const struct bow_system *system = bow__context_system(context);
+    uint64_t seed = 0;
+
+    /* Without random bytes peers could aim for collisions, but only in a table of fixed size. */
+    (void)system->random(system->user, &seed, sizeof(seed));
+    *registry = (struct bow__registry){.context = context};
+    bow__bytes_map_init(&registry->methods, context, seed);
+}
+
+static void free_service(struct bow_context *context, struct bow__registered_service *added)
+{
+    bow__free(context, added->methods, added->service->n_methods * sizeof(*added->methods));
+    bow__free(context, added->handlers, added->n_handlers);
+    bow__free(context, added, sizeof(*added));
+}
+
+void bow__registry_fini(struct bow__registry *registry)
+{
+    if (registry->context == NULL) {
+        return;
+    }
+    bow__bytes_map_fini(&registry->methods);
+    while (registry->services != NULL) {
+        struct bow__registered_service *added = registry->services;
+        registry->services = added->next;
+        free_service(registry->context, added);
+    }
+}
+
+static int check(const struct bow__registry *registry, const struct bow_service *service,
+                 size_t handlers_size, uint64_t hash, struct bow__text *reason)
+{
+    if (registry->sealed) {
+        bow__text_printf(reason, "adding service %s: the server has been started", service->name);
+        return -EBUSY;
+    }
+    if (service->abi != BOW_SERVICE_ABI) {
+        bow__text_printf(reason, "adding service %s: its tables are of version %u, not %u",
+                         service->name, service->abi, BOW_SERVICE_ABI);
+        return -EINVAL;
+    }
+    if (service->handlers_size != handlers_size || service->hash != hash) {
+        bow__text_printf(reason,
+                         "adding service %s: the generated header and source are not from the same "
+                         ".proto; generate and compile both again",
+                         service->name);
+        return -EINVAL;
+    }
+    for (const struct bow__registered_service *s = registry->services; s != NULL; s = s->next) {
+        if (strcmp(s->service->name, service->name) == 0) {
+            bow__text_printf(reason, "adding service %s: it has been added before", service->name);
+            return -EEXIST;
+        }
+    }
+    return 0;
+}
+
+/* Zero-sized parts are NULL: a service may be without methods. */
+static int copy_service(struct bow_context *context, const struct bow_service *service,
+                        const void *handlers, size_t handlers_size,
+                        struct bow__registered_service **ret_added)
+{
+    struct bow__registered_service *added = bow__alloc_zero(context, sizeof(*added));
+
+    if (added == NULL) {
+        return -ENOMEM;
+    }
+    added->service = service;
+    if (service->n_methods > 0) {
+        added->methods = bow__alloc_array(context, service->n_methods, sizeof(*added->methods));
+    }
+    if (handlers_size > 0) {
+        added->handlers = bow__alloc(context, handlers_size);
+        added->n_handlers = handlers_size;
+    }
+    if ((service->n_methods > 0 && added->methods == NULL) ||
+        (handlers_size > 0 && added->handlers == NULL)) {
+        free_service(context, added);
+        return -ENOMEM;
+    }
+    if (handlers_size > 0) {
+        memcpy(added->handlers, handlers, handlers_size);
+    }
+    *ret_added = added;
+    return 0;
+}
+
+int bow__registry_add(struct bow__registry *registry, const struct bow_service *service,
+                      const void *handlers, size_t handlers_size, uint64_t hash, void *user,
+                      struct bow__text *reason)
+{
+    struct bow__registered_service *added = NULL;
+
+    int rc = check(registry, service, handlers_size, hash, reason);
+    if (rc < 0) {
+        return rc;
+    }
+    rc = copy_service(registry->context, service, handlers, handlers_size, &added);
+    if (rc < 0) {
+        bow__text_printf(reason, "adding service %s: out of memory", service->name);
+        return rc;
+    }
+    for (uint32_t i = 0; i < service->n_methods; i++) {
+        added->methods[i] = (struct bow__registered_method){
+            .method = &service->methods[i],
+            .handlers = added->handlers,
+            .user = user,
+            .index = registry->n_methods + i,
+        };
+    }
+    registry->n_methods += service->n_methods;
+    added->next = registry->services;
+    registry->services = added;
+    return 0;
+}
+
+static struct bow_slice path_of(const struct bow_method *method)
+{
+    return (struct bow_slice){(const uint8_t *)method->path, strlen(method->path)};
+}
+
+int bow__registry_seal(struct bow__registry *registry)
+{
+    for (struct bow__registered_service *s = registry->services; s != NULL; s = s->next) {
+        for (uint32_t i = 0; i < s->service->n_methods; i++) {
+            struct bow_slice path = path_of(s->methods[i].method);
+            if (bow__bytes_map_get(&registry->methods, path) != NULL) {
+                continue;
+            }
+            int rc = bow__bytes_map_put(&registry->methods, path, &s->methods[i]);
+            if (rc < 0) {
+                return rc;
+            }
+        }
+    }
+    registry->sealed = true;
+    return 0;
+}
+
+const struct bow__registered_method *bow__registry_find(const struct bow__registry *registry,
+                                                        struct bow_slice path)
+{
+    return bow__bytes_map_get(&registry->methods, path);
+}
+
+const struct bow__registered_method *bow__registry_at(const struct bow__registry *registry,
+                                                      uint32_t index)
+{
+    for (const struct bow__registered_service *s = registry->services; s != NULL; s = s->next) {
+        uint32_t n = s->service->n_methods;
+        if (n > 0 && index >= s->methods[0].index && index - s->methods[0].index < n) {
+            return &s->methods[index - s->methods[0].index];
+        }
+    }
+    return NULL;
+}

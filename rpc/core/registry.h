@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#ifndef BOWLINE_RPC_CORE_REGISTRY_H
+#define BOWLINE_RPC_CORE_REGISTRY_H
+
+/*
+ * Which method answers to which path. Filled before a server starts, sealed by
+ * its start, and read by all loops without locks from then on.
+ *
+ *     init ──► add* ──► seal ──► find* ──► fini
+ */
+
+#include "base/map.h"
+#include "base/text.h"
+#include <bowline/service.h>
+
+struct bow__registered_service;
+
+/** One method that can be called. */
+struct bow__registered_method {
+    const struct bow_method *method;
+    const void *handlers; /* the server's copy of the user's struct */
+    void *user;
+    uint32_t index; /* in the order of adding: names its counters */
+};
+
+struct bow__registry {
+    struct bow_context *context;
+    struct bow__registered_service *services; /* newest first */
+    struct bow__bytes_map methods;            /* path → struct bow__registered_method */
+    uint32_t n_methods;
+    bool sealed;
+};
+
+void bow__registry_init(struct bow__registry *registry, struct bow_context *context);
+void bow__registry_fini(struct bow__registry *registry);
+
+/**
+ * Add a service; `handlers` is copied. Returns 0; -ENOMEM; -EBUSY once sealed; -EEXIST;
+ * -EINVAL when tables, size and hash do not fit each other. `reason` says what.
+ */
+int bow__registry_add(struct bow__registry *registry, const struct bow_service *service,
+                      const void *handlers, size_t handlers_size, uint64_t hash, void *user,
+                      struct bow__text *reason);
+
+/** Make the paths findable and end adding; idempotent. Returns 0 or -ENOMEM. */
+int bow__registry_seal(struct bow__registry *registry);
+
+/** NULL: unknown. Thread: any, after seal. */
+const struct bow__registered_method *bow__registry_find(const struct bow__registry *registry,
+                                                        struct bow_slice path);
+
+/** The method with that index, or NULL. Thread: any, after seal. */
+const struct bow__registered_method *bow__registry_at(const struct bow__registry *registry,
+                                                      uint32_t index);
+
+#endif
