@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * Bytes between a channel and a session, and the session's times. Knows no calls:
+ * events go to the owner.
+ */
+
+#include "rpc/conn.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "rpc/core/errors.h"
+#include "rpc/detect.h"
+#include "rpc/http2_built.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+/* How long a connection that ends badly may take to tell its peer why. */
+#define LAST_WORDS_NS UINT64_C(1000000000)
+
+static struct bow__conn *conn_of(struct bow_handler *handler)
+{
+    return BOW__CONTAINER(handler, struct bow__conn, handler);
+}
+
+static uint64_t now_of(const struct bow__conn *conn)
+{
+    return bow_loop_now(conn->loop);
+}
+
+/* The end */
+
+static void describe_end(const struct bow__conn *conn, struct bow__text *text,
+                         struct bow_status *ret_why)
+{
+    bow__text_clear(text);
+    bow__text_printf(text, "connection to %s lost: ", bow_channel_peer(conn->channel));
+    ret_why->code = BOW_UNAVAILABLE;
+    if (conn->session != NULL && conn->session->failure.len > 0) {
+        bow__text_printf(text, "%s", conn->session->failure.bytes);
+    } else if (conn->close_reason != NULL) {
+        bow__text_printf(text, "%s", conn->close_reason);
+    } else if (conn->error == 0) {
+        bow__text_printf(text, "the peer closed it");
+    } else {
+        bow__text_errno(text, conn->error);
+    }
+    ret_why->message = text->bytes;
+}
+
+static void end(struct bow__conn *conn)
+{
+    struct bow_status why = BOW_STATUS_OK_INIT;
+    struct bow__text text;
+
+    bow_timer_stop(&conn->timer);
+    bow__list_remove(&conn->settle.link);
+    conn->timer_at = BOW_NEVER;
+    describe_end(conn, &text, &why);
+    conn->ops->on_down(conn, &why);
+    if (conn->session != NULL) {
+        conn->in_session = true;
+        conn->session->ops->fail(conn->session, &why);
+        conn->in_session = false;
+        conn->session->ops->free(conn->session);
+        conn->session = NULL;
+    }
+    conn->counters->now.connections_closed++;
+    bow__counters_touch(conn->counters);
+    conn->ops->on_gone(conn);
+}
+
+static void on_inactive(struct bow_handler *handler, int error)
+{
+    struct bow__conn *conn = conn_of(handler);
+
+    conn->closing = true;
+    conn->error = error;
+    if (conn->in_session) {
+        conn->inactive = true;
+        return;
+    }
+    end(conn);
+}
+
+void bow__conn_close(struct bow__conn *conn, const char *reason, uint64_t timeout_ns)
+{
+    if (conn->closing) {
+        return;
+    }
+    conn->closing = true;
+    conn->close_reason = reason;
+    bow_channel_close_after_flush(conn->channel, timeout_ns);
+}
+
+/* Times */
+
+static void watch_times(struct bow__conn *conn)
+{
+    uint64_t at = bow__time_min(conn->session != NULL ? conn->session->ops->next_time(conn->session)
+                                                      : BOW_NEVER,
+                                conn->first_frame_at);
+
+    /* A timer that fires too early looks again; moving it for each batch would cost more. */
+    if (at < conn->timer_at) {
+        conn->timer_at = at;
+        bow_timer_start_at(&conn->timer, at);
+    }
+}
+
+static void count_heartbeats(struct bow__conn *conn)
+{
+    uint64_t sent = conn->session->heartbeats_sent;
+
+    conn->counters->now.heartbeats_sent += sent - conn->heartbeats_sent;
+    conn->heartbeats_sent = sent;
+}
+
+/* The session is broken; what it has to say to the peer is ready to drain. */
+static void on_broken(struct bow__conn *conn)
+{
+    if (conn->session->heartbeats_lost > 0) {
+        conn->counters->now.heartbeats_lost++;
+    } else {
+        conn->counters->now.protocol_errors++;
+    }
+    bow__log(conn->context, BOW_LOG_DEBUG, "%s of %s: %s", conn->server ? "client" : "server",
+             bow_channel_peer(conn->channel), conn->session->failure.bytes);
+    bow__conn_close(conn, NULL, LAST_WORDS_NS);
+}
+
+/* After feed or on_time: what waited for their return. False: the conn is gone. */
+static bool leave_session(struct bow__conn *conn)
+{
+    conn->in_session = false;
+    if (conn->inactive) {
+        conn->inactive = false;
+        end(conn);
+        return false;
+    }
+    return true;
+}
+
+static void on_timer(struct bow_timer *timer, void *user)
+{
+    struct bow__conn *conn = user;
+    uint64_t now = now_of(conn);
+
+    (void)timer;
+    conn->timer_at = BOW_NEVER;
+    if (conn->first_frame_at <= now) {
+        conn->first_frame_at = BOW_NEVER;
+        conn->counters->now.first_frame_timeouts++;
+        bow__log(conn->context, BOW_LOG_DEBUG, "client %s sent no frame in time",
+                 bow_channel_peer(conn->channel));
+        bow_channel_close(conn->channel, -ETIMEDOUT);
+        return;
+    }
+    if (conn->session == NULL || conn->closing) {
+        return;
+    }
+    if (conn->session->ops->next_time(conn->session) <= now) {
+        conn->in_session = true;
+        int rc = conn->session->ops->on_time(conn->session, now);
+        if (!leave_session(conn)) {
+            return;
+        }
+        count_heartbeats(conn);
+        if (rc < 0) {
+            on_broken(conn);
+            return;
+        }
+    }
+    bow__conn_touch(conn);
+    watch_times(conn);
+}
+
+/* Output */
+
+static void set_reading(struct bow__conn *conn, bool reading)
+{
+    if (conn->paused == !reading) {
+        return;
+    }
+    conn->paused = !reading;
+    conn->session->ops->set_reading(conn->session, reading, now_of(conn));
+    if (reading) {
+        bow_channel_resume_read(conn->channel);
+    } else {
+        bow_channel_pause_read(conn->channel);
+    }
+}
+
+/* After the channel has sent what it could. */
+static void settle(struct bow__deferred *deferred)
+{
+    struct bow__conn *conn = BOW__CONTAINER(deferred, struct bow__conn, settle);
+
+    if (conn->session == NULL || conn->closing) {
+        return;
+    }
+    if (conn->session->ops->is_done(conn->session)) {
+        bow__conn_close(conn, "it was closed in good order", LAST_WORDS_NS);
+        return;
+    }
+    set_reading(conn, !conn->session->ops->is_clogged(conn->session));
+    watch_times(conn);
+}
+
+void bow__conn_touch(struct bow__conn *conn)
+{
+    if (conn->session != NULL && !conn->closing) {
+        /* In this order: the channel's phase runs before ours. */
+        bow_channel_flush(conn->channel);
+        bow__loop_defer_flush(conn->loop, &conn->settle);
+        bow__counters_touch(conn->counters);
+    }
+}
+
+static int on_drain(struct bow_handler *handler, struct iovec *pieces, int max)
+{
+    struct bow__conn *conn = conn_of(handler);
+
+    return conn->session != NULL ? conn->session->ops->drain(conn->session, pieces, max) : 0;
+}
+
+static void on_sent(struct bow_handler *handler, size_t n)
+{
+    struct bow__conn *conn = conn_of(handler);
+
+    conn->counters->now.bytes_sent += n;
+    conn->session->ops->sent(conn->session, n);
+    bow__loop_defer_flush(conn->loop, &conn->settle);
+}
+
+void bow__conn_goaway(struct bow__conn *conn, const char *reason)
+{
+    struct bow_status status = BOW_STATUS_OK_INIT;
+
+    if (conn->session == NULL) {
+        bow__conn_close(conn, reason, 0);
+        return;
+    }
+    status.code = BOW_UNAVAILABLE;
+    status.message = reason;
+    conn->session->ops->goaway(conn->session, &status);
+    bow__conn_touch(conn);
+}
+
+/* Input */
+
+static int start_session(struct bow__conn *conn, bool http2)
+{
+    struct bow__session_options options = {
+        .context = conn->context,
+        .pool = bow__loop_pool(conn->loop),
+        .events = conn->ops->events,
+        .owner = conn,
+        .server = conn->server,
+        .heartbeat_ns = BOW_NEVER,
+        .heartbeat_timeout_ns = BOW_NEVER,
+        .now_ns = now_of(conn),
+    };
+
+    conn->ops->configure(conn, &options);
+    int rc = http2 ? bow__http2_session_new(&options, &conn->session)
+                   : bow__native_session_new(&options, &conn->session);
+    if (rc < 0) {
+        return rc;
+    }
+    conn->up = true;
+    conn->ops->on_up(conn);
+    bow__conn_touch(conn);
+    return 0;
+}
+
+static void refuse_opening(struct bow__conn *conn, const struct bow_buf *bytes, bool http1)
+{
+    static const char answer[] = "HTTP/1.1 400 Bad Request\r\n"
+                                 "Content-Type: text/plain; charset=utf-8\r\n"
+                                 "Content-Length: 46\r\n"
+                                 "Connection: close\r\n"
+                                 "\r\n"
+                                 "This port speaks Bowline and gRPC, not HTTP/1\n";
+    struct bow_buf buf = bow_buf_borrow(answer, sizeof(answer) - 1);
+    struct bow__text text;
+
+    conn->counters->now.bad_prefaces++;
+    bow__counters_touch(conn->counters);
+    bow__text_clear(&text);
+    bow__text_escape(&text, (struct bow_slice){bytes->data, bytes->len}, 64);
+    bow__log(conn->context, BOW_LOG_DEBUG, "client %s speaks no protocol of this port: \"%s\"",
+             bow_channel_peer(conn->channel), text.bytes);
+    if (http1 && bow_channel_write(conn->channel, &buf, NULL, NULL) == 0) {
+        bow__conn_close(conn, "it spoke HTTP/1", LAST_WORDS_NS);
+        return;
+    }
+    conn->closing = true;
+    bow_channel_close(conn->channel, -EPROTO);
+}
+
+/* Returns whether there is a session to feed. */
+static bool detect(struct bow__conn *conn, const struct bow_buf *bytes)
+{
+    enum bow__protocol protocol = bow__detect((struct bow_slice){bytes->data, bytes->len});
+    int rc = 0;
+
+    if (protocol == BOW__PROTOCOL_HTTP2 && !bow__http2_is_built()) {
+        protocol = BOW__PROTOCOL_UNKNOWN;
+    }
+    switch (protocol) {
+    case BOW__PROTOCOL_UNDECIDED:
+        return false;
+    case BOW__PROTOCOL_NATIVE:
+        rc = start_session(conn, false);
+        break;
+    case BOW__PROTOCOL_HTTP2:
+        rc = start_session(conn, true);
+        break;
+    case BOW__PROTOCOL_HTTP1:
+    case BOW__PROTOCOL_UNKNOWN:
+        refuse_opening(conn, bytes, protocol == BOW__PROTOCOL_HTTP1);
+        return false;
+    }
+    if (rc < 0) {
+        conn->closing = true;
+        bow_channel_close(conn->channel, rc);
+        return false;
+    }
+    return true;
+}
+
+static size_t on_read(struct bow_handler *handler, const struct bow_buf *bytes)
+{
+    struct bow__conn *conn = conn_of(handler);
+
+    if (conn->closing) {
+        return bytes->len;
+    }
+    if (conn->session == NULL && !detect(conn, bytes)) {
+        return conn->closing ? bytes->len : 0;
+    }
+    conn->in_session = true;
+    ssize_t n = conn->session->ops->feed(conn->session, bytes->data, bytes->len, now_of(conn));
+    if (!leave_session(conn)) {
+        return bytes->len;
+    }
+    if (n < 0) {
+        conn->counters->now.bytes_received += bytes->len;
+        on_broken(conn);
+        return bytes->len;
+    }
+    conn->counters->now.bytes_received += (size_t)n;
+    bow__conn_touch(conn);
+    return (size_t)n;
+}
+
+static void on_active(struct bow_handler *handler)
+{
+    struct bow__conn *conn = conn_of(handler);
+
+    if (conn->server) {
+        watch_times(conn);
+        return;
+    }
+    int rc = start_session(conn, conn->http2);
+    if (rc < 0) {
+        bow_channel_close(conn->channel, rc);
+    }
+}
+
+/* The peer can send nothing more, so it is gone or as good as: what it asked for is given up. */
+static void on_eof(struct bow_handler *handler)
+{
+    struct bow__conn *conn = conn_of(handler);
+
+    if (conn->session != NULL && conn->session->n_streams == 0) {
+        bow__conn_close(conn, NULL, LAST_WORDS_NS);
+        return;
+    }
+    bow_channel_close(conn->channel, 0);
+}
+
+static void on_error(struct bow_handler *handler, int error)
+{
+    bow_channel_close(handler->channel, error);
+}
+
+void bow__conn_init(struct bow__conn *conn, struct bow_channel *channel,
+                    const struct bow__conn_ops *ops, struct bow__counters *counters, bool server)
+{
+    static const struct bow_handler_ops handler_ops = {
+        .name = "rpc",
+        .on_active = on_active,
+        .on_read = on_read,
+        .on_eof = on_eof,
+        .on_error = on_error,
+        .on_inactive = on_inactive,
+        .on_drain = on_drain,
+        .on_sent = on_sent,
+    };
+
+    conn->handler.ops = &handler_ops;
+    conn->ops = ops;
+    conn->channel = channel;
+    conn->loop = bow_channel_loop(channel);
+    conn->context = bow_loop_context(conn->loop);
+    conn->counters = counters;
+    conn->server = server;
+    conn->timer_at = BOW_NEVER;
+    conn->first_frame_at = BOW_NEVER;
+    conn->settle.fn = settle;
+    bow__list_init(&conn->settle.link);
+    bow_timer_init(&conn->timer, conn->loop, on_timer, conn);
+    counters->now.connections_opened++;
+    bow__counters_touch(counters);
+    bow_channel_add_last(channel, &conn->handler);
+}
