@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * The server's side of a unary call: what a session's events do to it, and what
+ * it asks of its connection. Which bytes they came in is the session's business.
+ */
+
+#include "rpc/dispatch.h"
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "rpc/core/errors.h"
+#include "rpc/worker.h"
+#include <bowline/limits.h>
+
+#include <errno.h>
+#include <string.h>
+
+#define ESCAPED_PATH_BYTES 200u
+/* What a client is asked to wait when there is no memory for its call. */
+#define RETRY_AFTER_NS UINT64_C(1000000000)
+
+/* Reads the clock: a handler may have held the loop since its time was taken. */
+static uint64_t clock_of(const struct bow__worker *worker)
+{
+    const struct bow_system *system = bow__context_system(worker->context);
+
+    return system->now_ns(system->user);
+}
+
+/* The call is the first member; constness of a call does not extend to what it is part of. */
+static struct bow__served *served_of(const struct bow_call *call)
+{
+    return (struct bow__served *)(uintptr_t)call;
+}
+
+static struct bow__method_counts *counts_of(const struct bow__served *served)
+{
+    return &served->worker->counters.methods[served->call.entry->index];
+}
+
+/* Take the call out of its connection, which is not asked anything for it any more. */
+static void detach(struct bow__served *served, enum bow_code code)
+{
+    struct bow__method_counts *counts = counts_of(served);
+
+    bow_timer_stop(&served->timer);
+    bow__list_remove(&served->link);
+    served->worker->counters.now.calls_ended++;
+    counts->ended[(unsigned)code < BOW_N_CODES ? code : BOW_UNKNOWN]++;
+    counts->total_ns += clock_of(served->worker) - served->started_ns;
+    bow__conn_touch(&served->conn->conn);
+}
+
+/* What a call asks of its connection */
+
+static bool in_loop(const struct bow_call *call)
+{
+    return bow_loop_in_loop(served_of(call)->worker->loop);
+}
+
+static struct bow_loop *loop_of(const struct bow_call *call)
+{
+    return served_of(call)->worker->loop;
+}
+
+static int run_task(void *user)
+{
+    struct bow__served *served = user;
+
+    served->call.run(&served->call);
+    return 0;
+}
+
+static int post(struct bow_call *call, void (*run)(struct bow_call *call))
+{
+    struct bow__served *served = served_of(call);
+
+    call->run = run;
+    bow_task_init(&served->task, "answer call", run_task, served);
+    return bow_loop_post(served->worker->loop, &served->task);
+}
+
+static void answered(struct bow_call *call, enum bow_code code, size_t n_bytes, int error)
+{
+    struct bow__served *served = served_of(call);
+    struct bow__conn *conn = &served->conn->conn;
+
+    counts_of(served)->bytes_out += n_bytes;
+    detach(served, code);
+    if (error == -ENOMEM) {
+        bow_channel_close(conn->channel, error);
+    }
+}
+
+static void hold(struct bow_call *call)
+{
+    struct bow__served *served = served_of(call);
+
+    served->held = bow_channel_ref(served->conn->conn.channel);
+    served->conn = NULL;
+    bow__worker_ref(served->worker);
+    atomic_fetch_add_explicit(&served->worker->counters.n_unanswered, 1, memory_order_relaxed);
+}
+
+static void free_served(struct bow_call *call)
+{
+    struct bow__served *served = served_of(call);
+    struct bow__worker *worker = served->worker;
+    struct bow_channel *held = served->held;
+
+    if (held == NULL) {
+        bow__worker_put(worker, served);
+        return;
+    }
+    bow__free(worker->context, served, BOW__SERVED_BYTES);
+    bow_channel_unref(held);
+    atomic_fetch_sub_explicit(&worker->counters.n_unanswered, 1, memory_order_relaxed);
+    bow__worker_unref(worker);
+}
+
+/* The stream has ended, or was ended, without the handler. */
+static void end_call(struct bow__served *served, enum bow_code code)
+{
+    detach(served, code);
+    bow__call_end(&served->call, code);
+}
+
+/* End the stream with an error of ours, then the call. */
+static void refuse_call(struct bow__served *served, enum bow_code code, const char *message)
+{
+    struct bow__session *session = served->call.session;
+    struct bow_channel *channel = served->conn->conn.channel;
+    struct bow_status status = BOW_STATUS_OK_INIT;
+
+    status.code = code;
+    status.message = message;
+    int rc = session->ops->finish(session, served->call.key, &status);
+    end_call(served, code);
+    if (rc == -ENOMEM) {
+        bow_channel_close(channel, rc);
+    }
+}
+
+/* Deadlines */
+
+static void describe_deadline(const struct bow__served *served, struct bow__text *text)
+{
+    bow__text_clear(text);
+    bow__text_printf(text, "deadline of ");
+    bow__text_duration(text, served->timeout_ns);
+    if (served->capped) {
+        bow__text_printf(text, " (the server's max_deadline_ns)");
+    }
+    bow__text_printf(text, " passed %s %s",
+                     served->call.invoked ? "in the handler of" : "before the handler of",
+                     served->call.method->path);
+}
+
+static void expire(struct bow__served *served)
+{
+    struct bow__text text;
+
+    if (!served->call.invoked) {
+        served->worker->counters.now.calls_expired_unrun++;
+    }
+    describe_deadline(served, &text);
+    refuse_call(served, BOW_DEADLINE_EXCEEDED, text.bytes);
+}
+
+static void on_deadline(struct bow_timer *timer, void *user)
+{
+    (void)timer;
+    expire(user);
+}
+
+/* Opening */
+
+static void refuse_open(struct bow__server_conn *conn, uint64_t key, enum bow_code code,
+                        const char *message)
+{
+    struct bow__session *session = conn->conn.session;
+    struct bow_status status = BOW_STATUS_OK_INIT;
+
+    status.code = code;
+    status.message = message;
+    if (code == BOW_RESOURCE_EXHAUSTED) {
+        status.not_processed = true;
+        status.retry_after_ns = RETRY_AFTER_NS;
+    }
+    if (session->ops->finish(session, key, &status) == -ENOMEM) {
+        bow_channel_close(conn->conn.channel, -ENOMEM);
+    }
+}
+
+/* Counted though it never becomes a call. */
+static void count_refused(struct bow__worker *worker, uint32_t index, enum bow_code code)
+{
+    worker->counters.now.calls_started++;
+    worker->counters.now.calls_ended++;
+    worker->counters.methods[index].started++;
+    worker->counters.methods[index].ended[code]++;
+}
+
+static const struct bow__registered_method *find_method(const struct bow__worker *worker,
+                                                        const struct bow__request_head *head)
+{
+    const struct bow__registered_method *entry =
+        head->path_cache != NULL ? *head->path_cache : NULL;
+
+    if (entry == NULL) {
+        entry = bow__registry_find(worker->registry, head->path);
+        if (head->path_cache != NULL) {
+            /* The cache's word is not const; what it points to is, and is only read. */
+            *head->path_cache = (void *)(uintptr_t)entry;
+        }
+    }
+    return entry;
+}
+
+static void refuse_unknown(struct bow__server_conn *conn, uint64_t key, struct bow_slice path)
+{
+    struct bow__text text;
+
+    conn->worker->counters.now.unknown_methods++;
+    count_refused(conn->worker, conn->worker->registry->n_methods, BOW_UNIMPLEMENTED);
+    bow__text_clear(&text);
+    bow__text_printf(&text, "unknown method ");
+    bow__text_escape(&text, path, ESCAPED_PATH_BYTES);
+    refuse_open(conn, key, BOW_UNIMPLEMENTED, text.bytes);
+}
+
+static void refuse_streaming(struct bow__server_conn *conn, uint64_t key,
+                             const struct bow__registered_method *entry)
+{
+    struct bow__text text;
+
+    count_refused(conn->worker, entry->index, BOW_UNIMPLEMENTED);
+    bow__text_clear(&text);
+    bow__text_printf(&text, "%s is a streaming method, which this version does not serve",
+                     entry->method->path);
+    refuse_open(conn, key, BOW_UNIMPLEMENTED, text.bytes);
+}
+
+static void refuse_expired(struct bow__server_conn *conn, uint64_t key,
+                           const struct bow__registered_method *entry)
+{
+    struct bow__text text;
+
+    conn->worker->counters.now.calls_expired_unrun++;
+    count_refused(conn->worker, entry->index, BOW_DEADLINE_EXCEEDED);
+    bow__text_clear(&text);
+    bow__text_printf(&text, "the deadline had passed when %s arrived", entry->method->path);
+    refuse_open(conn, key, BOW_DEADLINE_EXCEEDED, text.bytes);
+}
+
+static struct bow__served *begin(struct bow__server_conn *conn, uint64_t key,
+                                 const struct bow__registered_method *entry, uint64_t time_left_ns)
+{
+    static const struct bow__call_ops ops = {
+        .in_loop = in_loop,
+        .loop = loop_of,
+        .post = post,
+        .answered = answered,
+        .hold = hold,
+        .free = free_served,
+    };
+    struct bow__worker *worker = conn->worker;
+    struct bow__served *served = bow__worker_get(worker);
+
+    if (served == NULL) {
+        return NULL;
+    }
+    bow__call_init(&served->call, &ops, worker->context, served->slab,
+                   BOW__SERVED_BYTES - sizeof(*served));
+    served->call.session = conn->conn.session;
+    served->call.key = key;
+    served->call.method = entry->method;
+    served->call.entry = entry;
+    served->call.peer = bow_channel_peer(conn->conn.channel);
+    served->worker = worker;
+    served->conn = conn;
+    served->held = NULL;
+    served->complete = false;
+    served->capped = time_left_ns > worker->limits->max_deadline_ns;
+    served->timeout_ns = bow__time_min(time_left_ns, worker->limits->max_deadline_ns);
+    served->started_ns = bow_loop_now(worker->loop);
+    served->call.deadline_ns = bow__time_add(served->started_ns, served->timeout_ns);
+    bow_timer_init(&served->timer, worker->loop, on_deadline, served);
+    bow_timer_start_at(&served->timer, served->call.deadline_ns);
+    bow__list_init(&served->link);
+    bow__list_push_back(&conn->calls, &served->link);
+    worker->counters.now.calls_started++;
+    counts_of(served)->started++;
+    return served;
+}
+
+static void *on_open(void *owner, uint64_t key, const struct bow__request_head *head)
+{
+    struct bow__server_conn *conn = owner;
+    const struct bow__registered_method *entry = find_method(conn->worker, head);
+
+    bow__conn_seen(&conn->conn);
+    if (entry == NULL) {
+        refuse_unknown(conn, key, head->path);
+        return NULL;
+    }
+    if (entry->method->invoke == NULL) {
+        refuse_streaming(conn, key, entry);
+        return NULL;
+    }
+    if (head->time_left_ns == 0) {
+        refuse_expired(conn, key, entry);
+        return NULL;
+    }
+    struct bow__served *served = begin(conn, key, entry, head->time_left_ns);
+    if (served == NULL) {
+        count_refused(conn->worker, entry->index, BOW_RESOURCE_EXHAUSTED);
+        refuse_open(conn, key, BOW_RESOURCE_EXHAUSTED, "the server has no memory for a call");
+    }
+    return served;
+}
+
+/* The request */
+
+static void run(struct bow__served *served)
+{
+    served->complete = true;
+    if (served->call.deadline_ns <= clock_of(served->worker)) {
+        expire(served);
+        return;
+    }
+    bow__call_invoke(&served->call);
+}
+
+static void refuse_undecodable(struct bow__served *served, int rc, const struct bow__text *reason)
+{
+    struct bow__text text;
+
+    served->worker->counters.now.undecodable_messages++;
+    bow__text_clear(&text);
+    bow__text_printf(&text, "the request of %s cannot be decoded: %s", served->call.method->path,
+                     reason->bytes);
+    refuse_call(served, rc == -ENOMEM ? BOW_RESOURCE_EXHAUSTED : BOW_INTERNAL, text.bytes);
+}
+
+static void on_message(void *owner, uint64_t key, void *stream, struct bow__message *message,
+                       bool last)
+{
+    struct bow__server_conn *conn = owner;
+    struct bow__session *session = conn->conn.session;
+    struct bow__served *served = stream;
+    size_t n_bytes = message->bytes.len;
+    struct bow__text reason;
+
+    if (served->call.request != NULL) {
+        refuse_call(served, BOW_INTERNAL, "a unary call takes one message, and a second one came");
+        return;
+    }
+    if (message->compressed) {
+        refuse_call(served, BOW_UNIMPLEMENTED, "compressed messages are not supported");
+        return;
+    }
+    bow__text_clear(&reason);
+    counts_of(served)->bytes_in += n_bytes;
+    int rc = bow__call_decode(&served->call, message, &reason);
+    session->ops->consumed(session, key, n_bytes);
+    if (rc < 0) {
+        refuse_undecodable(served, rc, &reason);
+        return;
+    }
+    if (last) {
+        run(served);
+    }
+}
+
+static void on_half_close(void *owner, uint64_t key, void *stream)
+{
+    struct bow__served *served = stream;
+
+    (void)owner;
+    (void)key;
+    if (served->call.request == NULL) {
+        refuse_call(served, BOW_INTERNAL, "a unary call takes one message, and none came");
+        return;
+    }
+    if (!served->complete) {
+        run(served);
+    }
+}
+
+static void on_reset(void *owner, uint64_t key, void *stream, const struct bow_status *why)
+{
+    (void)owner;
+    (void)key;
+    end_call(stream, why->code == BOW_OK ? BOW_CANCELLED : why->code);
+}
+
+static void on_ready(void *owner)
+{
+    struct bow__server_conn *conn = owner;
+
+    bow__conn_seen(&conn->conn);
+}
+
+static void on_goaway(void *owner, const struct bow_status *reason)
+{
+    (void)owner;
+    (void)reason;
+}
+
+const struct bow__session_events bow__dispatch_events = {
+    .on_open = on_open,
+    .on_message = on_message,
+    .on_half_close = on_half_close,
+    .on_reset = on_reset,
+    .on_ready = on_ready,
+    .on_goaway = on_goaway,
+};

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * A server's share of one loop: which connections there are, and how they end.
+ * What happens on a connection is in dispatch.c.
+ */
+
+#include "rpc/worker.h"
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "rpc/dispatch.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define MAX_IDLE_CALLS 256u
+#define LAST_WORDS_NS UINT64_C(100000000)
+
+static struct bow__server_conn *server_conn_of(struct bow__link *link)
+{
+    return BOW__CONTAINER(link, struct bow__server_conn, link);
+}
+
+/* Done once no connection is left and nothing of ours is posted. */
+static void check_done(struct bow__worker *worker)
+{
+    if (!worker->draining || worker->done || !bow__list_is_empty(&worker->conns) ||
+        bow__counters_is_posted(&worker->counters)) {
+        return;
+    }
+    worker->done = true;
+    bow__counters_publish(&worker->counters);
+    if (worker->hooked) {
+        bow_loop_remove_hook(worker->loop, &worker->hook);
+        worker->hooked = false;
+    }
+    worker->on_done(worker);
+}
+
+static void on_published(void *owner)
+{
+    check_done(owner);
+}
+
+/* The loop shuts down; its channels are closed. */
+static void on_loop_shutdown(struct bow_loop_hook *hook)
+{
+    struct bow__worker *worker = BOW__CONTAINER(hook, struct bow__worker, hook);
+
+    worker->hooked = false;
+    worker->draining = true;
+    check_done(worker);
+}
+
+static int open_task(void *user)
+{
+    struct bow__worker *worker = user;
+
+    int rc = bow_loop_add_hook(worker->loop, &worker->hook);
+    if (rc < 0) {
+        worker->draining = true;
+        check_done(worker);
+        return rc;
+    }
+    worker->hooked = true;
+    return 0;
+}
+
+static int drain_task(void *user)
+{
+    struct bow__worker *worker = user;
+    struct bow__link *next;
+
+    worker->draining = true;
+    for (struct bow__link *at = worker->conns.next; at != &worker->conns; at = next) {
+        next = at->next;
+        bow__conn_goaway(&server_conn_of(at)->conn, "the server is shutting down");
+    }
+    check_done(worker);
+    return 0;
+}
+
+static int close_task(void *user)
+{
+    struct bow__worker *worker = user;
+    struct bow__link *next;
+
+    for (struct bow__link *at = worker->conns.next; at != &worker->conns; at = next) {
+        next = at->next;
+        bow__conn_close(&server_conn_of(at)->conn, "the server has shut down", LAST_WORDS_NS);
+    }
+    return 0;
+}
+
+int bow__worker_new(struct bow_context *context, struct bow_loop *loop, struct bow_server *server,
+                    const struct bow__registry *registry, const struct bow__worker_limits *limits,
+                    atomic_uint *n_connections, void (*on_done)(struct bow__worker *worker),
+                    struct bow__worker **ret_worker)
+{
+    struct bow__worker *worker = bow__alloc_zero(context, sizeof(*worker));
+
+    if (worker == NULL) {
+        return -ENOMEM;
+    }
+    int rc = bow__counters_init(&worker->counters, context, loop, registry->n_methods + 1,
+                                on_published, worker);
+    if (rc < 0) {
+        bow__free(context, worker, sizeof(*worker));
+        return rc;
+    }
+    worker->context = bow_context_ref(context);
+    worker->loop = bow_loop_ref(loop);
+    worker->server = server;
+    worker->registry = registry;
+    worker->limits = limits;
+    worker->n_connections = n_connections;
+    worker->on_done = on_done;
+    worker->hook.fn = on_loop_shutdown;
+    atomic_store_explicit(&worker->refs, 1, memory_order_relaxed);
+    bow__list_init(&worker->conns);
+    bow_task_init(&worker->open_task, "open worker", open_task, worker);
+    bow_task_init(&worker->drain_task, "drain worker", drain_task, worker);
+    bow_task_init(&worker->close_task, "close worker", close_task, worker);
+    *ret_worker = worker;
+    return 0;
+}
+
+void bow__worker_ref(struct bow__worker *worker)
+{
+    atomic_fetch_add_explicit(&worker->refs, 1, memory_order_relaxed);
+}
+
+void bow__worker_unref(struct bow__worker *worker)
+{
+    if (worker == NULL || atomic_fetch_sub_explicit(&worker->refs, 1, memory_order_acq_rel) != 1) {
+        return;
+    }
+    struct bow_context *context = worker->context;
+    struct bow_loop *loop = worker->loop;
+    while (worker->idle != NULL) {
+        struct bow__served *served = worker->idle;
+        worker->idle = served->next;
+        bow__free(context, served, BOW__SERVED_BYTES);
+    }
+    bow__counters_fini(&worker->counters);
+    bow__free(context, worker, sizeof(*worker));
+    bow_loop_unref(loop);
+    bow_context_unref(context);
+}
+
+int bow__worker_open(struct bow__worker *worker)
+{
+    return bow_loop_post(worker->loop, &worker->open_task);
+}
+
+int bow__worker_drain(struct bow__worker *worker)
+{
+    return bow_loop_post(worker->loop, &worker->drain_task);
+}
+
+int bow__worker_close(struct bow__worker *worker)
+{
+    return bow_loop_post(worker->loop, &worker->close_task);
+}
+
+struct bow__served *bow__worker_get(struct bow__worker *worker)
+{
+    struct bow__served *served = worker->idle;
+
+    if (served == NULL) {
+        return bow__alloc(worker->context, BOW__SERVED_BYTES);
+    }
+    worker->idle = served->next;
+    worker->n_idle--;
+    return served;
+}
+
+void bow__worker_put(struct bow__worker *worker, struct bow__served *served)
+{
+    if (worker->n_idle >= MAX_IDLE_CALLS) {
+        bow__free(worker->context, served, BOW__SERVED_BYTES);
+        return;
+    }
+    served->next = worker->idle;
+    worker->idle = served;
+    worker->n_idle++;
+}
+
+/* Connections */
+
+static void configure(struct bow__conn *conn, struct bow__session_options *options)
+{
+    const struct bow__worker *worker = BOW__CONTAINER(conn, struct bow__server_conn, conn)->worker;
+
+    options->max_message_bytes = worker->limits->max_message_bytes;
+    options->max_calls = worker->limits->max_calls;
+    options->heartbeat_ns = worker->limits->heartbeat_ns;
+    options->heartbeat_timeout_ns = worker->limits->heartbeat_timeout_ns;
+}
+
+static void on_up(struct bow__conn *conn)
+{
+    const struct bow__worker *worker = BOW__CONTAINER(conn, struct bow__server_conn, conn)->worker;
+
+    if (worker->draining) {
+        bow__conn_goaway(conn, "the server is shutting down");
+    }
+}
+
+static void on_down(struct bow__conn *conn, const struct bow_status *why)
+{
+    (void)conn;
+    (void)why;
+}
+
+static void on_gone(struct bow__conn *conn)
+{
+    struct bow__server_conn *lost = BOW__CONTAINER(conn, struct bow__server_conn, conn);
+
+    bow__list_remove(&lost->link);
+    atomic_fetch_sub_explicit(lost->worker->n_connections, 1, memory_order_relaxed);
+    check_done(lost->worker);
+}
+
+int bow__worker_accept(struct bow__worker *worker, struct bow_channel *channel)
+{
+    static const struct bow__conn_ops ops = {
+        .events = &bow__dispatch_events,
+        .configure = configure,
+        .on_up = on_up,
+        .on_down = on_down,
+        .on_gone = on_gone,
+    };
+    struct bow__server_conn *accepted = bow_channel_data(channel);
+
+    if (worker->draining) {
+        return -ESHUTDOWN;
+    }
+    if (atomic_fetch_add_explicit(worker->n_connections, 1, memory_order_relaxed) >=
+        worker->limits->max_connections) {
+        atomic_fetch_sub_explicit(worker->n_connections, 1, memory_order_relaxed);
+        worker->counters.now.connections_refused++;
+        bow__counters_touch(&worker->counters);
+        return -EMFILE;
+    }
+    accepted->worker = worker;
+    bow__list_init(&accepted->calls);
+    bow__list_push_back(&worker->conns, &accepted->link);
+    bow__conn_init(&accepted->conn, channel, &ops, &worker->counters, true);
+    accepted->conn.first_frame_at =
+        bow__time_add(bow_loop_now(worker->loop), worker->limits->first_frame_timeout_ns);
+    return 0;
+}

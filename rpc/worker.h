@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#ifndef BOWLINE_RPC_WORKER_H
+#define BOWLINE_RPC_WORKER_H
+
+/*
+ * What a server has on one of its loops: connections, calls, counters, and a
+ * pool of calls so that a call allocates nothing once warm.
+ *
+ *     new ──► open ──► (connections) ──► drain ──► [close] ──► done, reported once ──► unref
+ *
+ * Counted: the server holds one reference, and each call that its handler keeps
+ * longer than anybody waits for it holds one, so that it can be let go of on any
+ * thread after the server has gone.
+ */
+
+#include "rpc/conn.h"
+#include "rpc/core/call.h"
+#include "rpc/core/registry.h"
+#include <bowline/server.h>
+
+/** A call with its arena's first memory; the whole is this large. */
+#define BOW__SERVED_BYTES ((size_t)4096)
+
+struct bow__worker_limits {
+    uint64_t max_deadline_ns;
+    uint64_t heartbeat_ns;
+    uint64_t heartbeat_timeout_ns;
+    uint64_t first_frame_timeout_ns;
+    size_t max_message_bytes;
+    uint32_t max_calls;
+    uint32_t max_connections;
+};
+
+struct bow__worker {
+    struct bow_context *context;
+    struct bow_loop *loop;
+    struct bow_server *server; /* until done */
+    const struct bow__registry *registry;
+    const struct bow__worker_limits *limits;
+    atomic_uint *n_connections; /* of all workers */
+    atomic_uint refs;           /* relaxed up, acq_rel down */
+    struct bow__counters counters;
+    struct bow__link conns;
+    struct bow__served *idle;
+    uint32_t n_idle;
+    bool draining;
+    bool done;
+    bool hooked;
+    struct bow_loop_hook hook;
+    struct bow_task open_task;
+    struct bow_task drain_task;
+    struct bow_task close_task;
+    struct bow_task done_task;
+    void (*on_done)(struct bow__worker *worker); /* on the worker's loop */
+};
+
+struct bow__server_conn {
+    struct bow__conn conn; /* first */
+    struct bow__worker *worker;
+    struct bow__link link;  /* in the worker's conns */
+    struct bow__link calls; /* of those with an open stream */
+};
+
+struct bow__served {
+    struct bow_call call; /* first */
+    struct bow__worker *worker;
+    struct bow__server_conn *conn; /* NULL once the stream has ended */
+    struct bow__link link;         /* in the connection's calls */
+    struct bow_timer timer;
+    struct bow_task task;
+    uint64_t started_ns;
+    uint64_t timeout_ns;
+    bool capped;              /* by the server's max_deadline_ns */
+    bool complete;            /* the client has ended its side */
+    struct bow_channel *held; /* by a call that nobody waits for */
+    struct bow__served *next; /* idle */
+    _Alignas(16) uint8_t slab[];
+};
+
+/** Returns 0 or -ENOMEM. Thread: any. */
+int bow__worker_new(struct bow_context *context, struct bow_loop *loop, struct bow_server *server,
+                    const struct bow__registry *registry, const struct bow__worker_limits *limits,
+                    atomic_uint *n_connections, void (*on_done)(struct bow__worker *worker),
+                    struct bow__worker **ret_worker);
+void bow__worker_ref(struct bow__worker *worker);
+void bow__worker_unref(struct bow__worker *worker);
+
+/** Begin on the loop, refuse and wind up new and old connections, close them now; each posts a
+ * task. Returns 0, or what posting fails with. Thread: any. */
+int bow__worker_open(struct bow__worker *worker);
+int bow__worker_drain(struct bow__worker *worker);
+int bow__worker_close(struct bow__worker *worker);
+
+/** Bind a new connection. In on_channel. Returns 0; -ESHUTDOWN; -EMFILE over max_connections. */
+int bow__worker_accept(struct bow__worker *worker, struct bow_channel *channel);
+
+/** A call from the pool, or NULL. Loop. */
+struct bow__served *bow__worker_get(struct bow__worker *worker);
+/** Its memory again: the arena has been reset. Loop. */
+void bow__worker_put(struct bow__worker *worker, struct bow__served *served);
+
+#endif
