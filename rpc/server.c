@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * A server's options, services and end, and what it tells about itself.
+ */
+
+#include "base/alloc.h"
+#include "base/options.h"
+#include "rpc/server_state.h"
+#include <bowline/limits.h>
+#include <bowline/metrics.h>
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#define SECONDS(n) (UINT64_C(1000000000) * (n))
+
+static uint64_t or_default(uint64_t value, uint64_t otherwise)
+{
+    return value != 0 ? value : otherwise;
+}
+
+static void set_limits(struct bow_server *server)
+{
+    const struct bow_server_options *options = &server->options;
+
+    server->limits = (struct bow__worker_limits){
+        .max_deadline_ns = or_default(options->max_deadline_ns, SECONDS(60)),
+        .heartbeat_ns = or_default(options->heartbeat_ns, SECONDS(60)),
+        .heartbeat_timeout_ns = or_default(options->heartbeat_timeout_ns, SECONDS(20)),
+        .first_frame_timeout_ns =
+            or_default(options->first_frame_timeout_ns, BOW_LIMIT_FIRST_FRAME_NS),
+        .max_message_bytes =
+            options->max_message_bytes > 0 ? options->max_message_bytes : BOW_LIMIT_MESSAGE_BYTES,
+        .max_calls = options->max_calls > 0 ? options->max_calls : BOW_LIMIT_CALLS_IN_FLIGHT,
+        .max_connections =
+            options->max_connections > 0 ? options->max_connections : BOW_LIMIT_CONNECTIONS,
+    };
+    server->options.grace_ns = or_default(options->grace_ns, SECONDS(10));
+}
+
+static int check_options(const struct bow_server_options *options)
+{
+    int n_loops = (options->loop != NULL) + (options->group != NULL) + (options->workers > 0);
+
+    return n_loops > 1 || options->backlog < 0 ? -EINVAL : 0;
+}
+
+static int get_context(struct bow_context *given, struct bow_context **ret_context)
+{
+    struct bow_context_options defaults = BOW_CONTEXT_OPTIONS_INIT;
+
+    if (given != NULL) {
+        *ret_context = bow_context_ref(given);
+        return 0;
+    }
+    return bow_context_new(&defaults, ret_context);
+}
+
+static int make(const struct bow_server_options *options, struct bow_context *context,
+                struct bow_server **ret_server)
+{
+    struct bow_server *server = bow__alloc_zero(context, sizeof(*server));
+
+    if (server == NULL) {
+        return -ENOMEM;
+    }
+    server->options = *options;
+    server->options.listen = NULL;
+    if (options->listen != NULL) {
+        server->options.listen = bow__dup(context, options->listen, strlen(options->listen));
+        if (server->options.listen == NULL) {
+            bow__free(context, server, sizeof(*server));
+            return -ENOMEM;
+        }
+    }
+    server->context = context;
+    set_limits(server);
+    bow__registry_init(&server->registry, context);
+    bow__text_clear(&server->error);
+    pthread_mutex_init(&server->lock, NULL);
+    pthread_cond_init(&server->stopped, NULL);
+    atomic_store(&server->refs, 1);
+    bow__server_init_stop(server);
+    *ret_server = server;
+    return 0;
+}
+
+int bow_server_new(const struct bow_server_options *options, struct bow_server **ret_server)
+{
+    struct bow_server_options known = BOW_SERVER_OPTIONS_INIT;
+    struct bow_context *context = NULL;
+
+    int rc = bow__options_read(&known, sizeof(known), options);
+    if (rc < 0) {
+        return rc;
+    }
+    rc = check_options(&known);
+    if (rc < 0) {
+        return rc;
+    }
+    rc = get_context(known.context, &context);
+    if (rc < 0) {
+        return rc;
+    }
+    rc = make(&known, context, ret_server);
+    if (rc < 0) {
+        bow_context_unref(context);
+    }
+    return rc;
+}
+
+int bow_server_add_service(struct bow_server *server, const struct bow_service *service,
+                           const void *handlers, size_t handlers_size, uint64_t hash, void *user)
+{
+    bow__text_clear(&server->error);
+    return bow__registry_add(&server->registry, service, handlers, handlers_size, hash, user,
+                             &server->error);
+}
+
+/* The end */
+
+void bow__server_ref(struct bow_server *server)
+{
+    atomic_fetch_add_explicit(&server->refs, 1, memory_order_relaxed);
+}
+
+bool bow__server_drop(struct bow_server *server)
+{
+    return atomic_fetch_sub_explicit(&server->refs, 1, memory_order_acq_rel) == 1;
+}
+
+void bow__server_unref(struct bow_server *server)
+{
+    if (bow__server_drop(server)) {
+        bow__server_destroy(server);
+    }
+}
+
+void bow__server_destroy(struct bow_server *server)
+{
+    struct bow_context *context = server->context;
+    bow__server_unmake(server);
+    bow__registry_fini(&server->registry);
+    pthread_cond_destroy(&server->stopped);
+    pthread_mutex_destroy(&server->lock);
+    if (server->options.listen != NULL) {
+        bow__free(context, (void *)(uintptr_t)server->options.listen,
+                  strlen(server->options.listen) + 1);
+    }
+    bow__free(context, server, sizeof(*server));
+    bow_context_unref(context);
+}
+
+void bow_server_free(struct bow_server *server)
+{
+    if (server == NULL) {
+        return;
+    }
+    if (bow__server_get_state(server) == BOW__SERVER_STARTED) {
+        bow_server_stop(server);
+        (void)bow_server_join(server);
+    }
+    bow__server_unref(server);
+}
+
+/* What it tells */
+
+const char *bow_server_error(const struct bow_server *server)
+{
+    return server->error.bytes;
+}
+
+uint16_t bow_server_port(const struct bow_server *server)
+{
+    return server->port;
+}
+
+int bow_server_metrics(const struct bow_server *server, struct bow_metrics *metrics)
+{
+    struct bow_metrics sum = BOW_METRICS_INIT;
+
+    if (metrics->size < sizeof(metrics->size) || metrics->size > sizeof(sum)) {
+        return -EINVAL;
+    }
+    sum.size = metrics->size;
+    for (uint32_t i = 0; i < server->n_workers; i++) {
+        bow__counters_add(&server->workers[i]->counters, &sum);
+    }
+    memcpy(metrics, &sum, metrics->size);
+    return 0;
+}
+
+void bow_server_each_method(const struct bow_server *server, bow_method_metrics_fn fn, void *user)
+{
+    for (uint32_t index = 0; index <= server->registry.n_methods; index++) {
+        const struct bow__registered_method *entry = bow__registry_at(&server->registry, index);
+        struct bow_method_metrics sum = {.path = entry != NULL ? entry->method->path : "*"};
+        for (uint32_t i = 0; i < server->n_workers; i++) {
+            bow__counters_add_method(&server->workers[i]->counters, index, &sum);
+        }
+        fn(&sum, user);
+    }
+}

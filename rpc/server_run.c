@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * bow_server_run(): one thread lends itself to a server until it has stopped. It
+ * drives the main loop when that one has no thread of its own, else a small loop
+ * that only waits for signals and for the end.
+ */
+
+#include "rpc/server_state.h"
+#include "rpc/signals.h"
+
+#include <errno.h>
+
+struct run {
+    struct bow_server *server;
+    struct bow_loop *loop; /* driven by this thread */
+    bool owns_loop;
+    bool over; /* set on the loop */
+    bool signalled;
+    struct bow__signals signals;
+};
+
+static void on_signal(void *user)
+{
+    struct run *run = user;
+
+    bow_server_stop(run->server);
+    if (run->signalled) {
+        bow__server_hurry(run->server);
+    }
+    run->signalled = true;
+}
+
+static int on_stopped(void *user)
+{
+    struct run *run = user;
+
+    run->over = true;
+    return 0;
+}
+
+static int choose_loop(struct run *run)
+{
+    struct bow_loop_options options = BOW_LOOP_OPTIONS_INIT;
+
+    /* Says -EINVAL for a loop with a thread of its own. */
+    if (bow_loop_run_once(run->server->main, 0) == 0) {
+        run->loop = bow_loop_ref(run->server->main);
+        return 0;
+    }
+    options.thread = BOW_LOOP_OWNER;
+    int rc = bow_loop_new(run->server->context, &options, &run->loop);
+    if (rc < 0) {
+        return rc;
+    }
+    run->owns_loop = true;
+    /* This thread becomes the loop's. */
+    return bow_loop_run_once(run->loop, 0);
+}
+
+static void drop_loop(struct run *run)
+{
+    if (run->owns_loop && bow_loop_shutdown(run->loop, 0, 0) == 0) {
+        (void)!bow_loop_run(run->loop);
+    }
+    bow_loop_unref(run->loop);
+}
+
+/* False: it has stopped already, nobody will wake us. */
+static bool ask_to_be_woken(struct run *run)
+{
+    struct bow_server *server = run->server;
+
+    bow_task_init(&server->run_task, "server stopped", on_stopped, run);
+    pthread_mutex_lock(&server->lock);
+    bool running = server->state == BOW__SERVER_STARTED;
+    if (running) {
+        server->run_loop = run->loop;
+    }
+    pthread_mutex_unlock(&server->lock);
+    return running;
+}
+
+static int serve(struct run *run)
+{
+    int rc = 0;
+
+    while (!run->over && rc == 0) {
+        rc = bow_loop_run_once(run->loop, BOW_NEVER);
+        if (bow_loop_get_state(run->loop) == BOW_LOOP_TERMINATED) {
+            break;
+        }
+    }
+    pthread_mutex_lock(&run->server->lock);
+    run->server->run_loop = NULL;
+    pthread_mutex_unlock(&run->server->lock);
+    return rc;
+}
+
+static int run_started(struct bow_server *server)
+{
+    struct run run = {.server = server};
+
+    int rc = choose_loop(&run);
+    if (rc < 0) {
+        drop_loop(&run);
+        return rc;
+    }
+    rc = bow__signals_start(&run.signals, run.loop, on_signal, &run);
+    if (rc == 0) {
+        if (ask_to_be_woken(&run)) {
+            rc = serve(&run);
+        }
+        bow__signals_stop(&run.signals);
+    }
+    drop_loop(&run);
+    return rc;
+}
+
+int bow_server_run(struct bow_server *server)
+{
+    int rc = 0;
+
+    bow__server_ref(server);
+    if (bow__server_get_state(server) == BOW__SERVER_NEW) {
+        rc = bow__server_start(server, BOW_LOOP_OWNER);
+    }
+    if (rc == 0 && bow__server_get_state(server) == BOW__SERVER_STARTED) {
+        rc = run_started(server);
+    }
+    bow__server_unref(server);
+    return rc;
+}
