@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * A client's options and life, and which of its links a thread uses.
+ */
+
+#include "base/alloc.h"
+#include "base/options.h"
+#include "rpc/client_state.h"
+#include "rpc/http2_built.h"
+#include <bowline/limits.h>
+#include <bowline/metrics.h>
+
+#include <errno.h>
+#include <string.h>
+
+#define MILLISECONDS(n) (UINT64_C(1000000) * (n))
+#define SECONDS(n) (UINT64_C(1000000000) * (n))
+
+/* Options */
+
+static uint64_t or_default(uint64_t value, uint64_t otherwise)
+{
+    return value != 0 ? value : otherwise;
+}
+
+static void set_defaults(struct bow_client_options *options)
+{
+    options->default_timeout_ns = or_default(options->default_timeout_ns, SECONDS(30));
+    options->connect_timeout_ns = or_default(options->connect_timeout_ns, SECONDS(20));
+    options->backoff_min_ns = or_default(options->backoff_min_ns, MILLISECONDS(100));
+    options->backoff_max_ns = or_default(options->backoff_max_ns, SECONDS(30));
+    options->heartbeat_ns = or_default(options->heartbeat_ns, SECONDS(20));
+    options->heartbeat_timeout_ns = or_default(options->heartbeat_timeout_ns, SECONDS(10));
+    if (options->max_message_bytes == 0) {
+        options->max_message_bytes = BOW_LIMIT_MESSAGE_BYTES;
+    }
+    if (options->max_queued_calls == 0) {
+        options->max_queued_calls = BOW_LIMIT_QUEUED_CALLS;
+    }
+}
+
+static int check_options(const struct bow_client_options *options, const char **ret_target,
+                         bool *ret_http2)
+{
+    static const char grpc[] = "grpc:";
+    const char *target = options->target;
+
+    if (target == NULL || (options->loop != NULL && options->group != NULL)) {
+        return -EINVAL;
+    }
+    *ret_http2 = strncmp(target, grpc, strlen(grpc)) == 0;
+    if (*ret_http2) {
+        target += strlen(grpc);
+    }
+    int local = bow_address_is_local(target);
+    if (local < 0 || (*ret_http2 && !bow__http2_is_built())) {
+        return -EINVAL;
+    }
+    *ret_target = target;
+    return local == 0 && !options->plaintext ? -EPERM : 0;
+}
+
+/* Life */
+
+static void destroy(struct bow_client *client)
+{
+    struct bow_context *context = client->context;
+
+    if (client->own_loop != NULL && bow_loop_shutdown(client->own_loop, 0, 0) == 0) {
+        (void)!bow_loop_run(client->own_loop);
+    }
+    for (uint32_t i = 0; i < client->n_links; i++) {
+        bow__link_fini(&client->links[i]);
+    }
+    bow_loop_unref(client->own_loop);
+    if (client->links != NULL) {
+        bow__free(context, client->links, client->n_links * sizeof(*client->links));
+    }
+    if (client->target != NULL) {
+        bow__free(context, client->target, strlen(client->target) + 1);
+    }
+    bow__call_ids_fini(&client->ids);
+    pthread_cond_destroy(&client->closed);
+    pthread_mutex_destroy(&client->lock);
+    bow__free(context, client, sizeof(*client));
+    bow_context_unref(context);
+}
+
+/* The calling thread becomes the loop's. */
+static int make_own_loop(struct bow_client *client)
+{
+    struct bow_loop_options options = BOW_LOOP_OPTIONS_INIT;
+
+    options.thread = BOW_LOOP_OWNER;
+    options.name = "bow-client";
+    int rc = bow_loop_new(client->context, &options, &client->own_loop);
+    if (rc < 0) {
+        return rc;
+    }
+    client->confined = true;
+    client->thread = pthread_self();
+    return bow_loop_run_once(client->own_loop, 0);
+}
+
+static int make_links(struct bow_client *client)
+{
+    struct bow_group *group = client->options.group;
+    uint32_t n = group != NULL ? bow_group_size(group) : 1;
+
+    if (group == NULL && client->options.loop == NULL) {
+        int rc = make_own_loop(client);
+        if (rc < 0) {
+            return rc;
+        }
+    }
+    client->links = bow__alloc_array(client->context, n, sizeof(*client->links));
+    if (client->links == NULL) {
+        return -ENOMEM;
+    }
+    client->n_links = n;
+    for (uint32_t i = 0; i < n; i++) {
+        struct bow_loop *loop = group != NULL      ? bow_group_get(group, i)
+                                : client->confined ? client->own_loop
+                                                   : client->options.loop;
+        bow__link_init(&client->links[i], client, loop);
+    }
+    return 0;
+}
+
+static int make(const struct bow_client_options *options, struct bow_context *context,
+                struct bow_client **ret_client)
+{
+    const char *target = NULL;
+    bool http2 = false;
+
+    int rc = check_options(options, &target, &http2);
+    if (rc < 0) {
+        return rc;
+    }
+    struct bow_client *client = bow__alloc_zero(context, sizeof(*client));
+    if (client == NULL) {
+        return -ENOMEM;
+    }
+    client->context = bow_context_ref(context);
+    client->options = *options;
+    client->options.target = NULL;
+    client->http2 = http2;
+    set_defaults(&client->options);
+    bow__call_ids_init(&client->ids, context);
+    pthread_mutex_init(&client->lock, NULL);
+    pthread_cond_init(&client->closed, NULL);
+    client->target = bow__dup(context, target, strlen(target));
+    rc = client->target != NULL ? make_links(client) : -ENOMEM;
+    if (rc < 0) {
+        destroy(client);
+        return rc;
+    }
+    *ret_client = client;
+    return 0;
+}
+
+int bow_client_new(const struct bow_client_options *options, struct bow_client **ret_client)
+{
+    struct bow_client_options known = BOW_CLIENT_OPTIONS_INIT;
+    struct bow_context_options defaults = BOW_CONTEXT_OPTIONS_INIT;
+    struct bow_context *context = NULL;
+
+    int rc = bow__options_read(&known, sizeof(known), options);
+    if (rc < 0) {
+        return rc;
+    }
+    if (known.context != NULL) {
+        return make(&known, known.context, ret_client);
+    }
+    rc = bow_context_new(&defaults, &context);
+    if (rc < 0) {
+        return rc;
+    }
+    rc = make(&known, context, ret_client);
+    bow_context_unref(context);
+    return rc;
+}
+
+static uint32_t n_open_links(struct bow_client *client)
+{
+    pthread_mutex_lock(&client->lock);
+    uint32_t n = client->n_open_links;
+    pthread_mutex_unlock(&client->lock);
+    return n;
+}
+
+/* Returns whether the caller is to destroy the client. */
+static bool link_closed(struct bow_client *client)
+{
+    pthread_mutex_lock(&client->lock);
+    bool destroys = --client->n_open_links == 0 && client->free_when_closed;
+    pthread_cond_broadcast(&client->closed);
+    pthread_mutex_unlock(&client->lock);
+    return destroys;
+}
+
+void bow__client_link_closed(struct bow__client_link *link)
+{
+    struct bow_client *client = link->client;
+
+    if (link_closed(client)) {
+        destroy(client);
+    }
+}
+
+static void close_links(struct bow_client *client)
+{
+    for (uint32_t i = 0; i < client->n_links; i++) {
+        struct bow__client_link *link = &client->links[i];
+        if (!atomic_load_explicit(&link->used, memory_order_acquire)) {
+            continue;
+        }
+        /* A loop that refuses has shut down: the link was closed by its hook, or never opened. */
+        if (bow_loop_post(link->loop, &link->close_task) < 0 && !link->closed) {
+            link->closed = true;
+            (void)link_closed(client);
+        }
+    }
+}
+
+static void wait_for_links(struct bow_client *client)
+{
+    pthread_mutex_lock(&client->lock);
+    while (client->n_open_links > 0) {
+        pthread_cond_wait(&client->closed, &client->lock);
+    }
+    pthread_mutex_unlock(&client->lock);
+}
+
+static void free_confined(struct bow_client *client)
+{
+    close_links(client);
+    if (!client->driving) {
+        bow__client_end_drive(client);
+    }
+}
+
+void bow_client_free(struct bow_client *client)
+{
+    if (client == NULL || atomic_exchange(&client->closing, true)) {
+        return;
+    }
+    if (client->confined) {
+        free_confined(client);
+        return;
+    }
+    bool in_loops = bow__client_in_loops(client);
+    pthread_mutex_lock(&client->lock);
+    client->n_open_links++; /* until all have been told */
+    client->free_when_closed = in_loops;
+    pthread_mutex_unlock(&client->lock);
+    close_links(client);
+    bool destroys = link_closed(client);
+    if (!in_loops) {
+        wait_for_links(client);
+        destroys = true;
+    }
+    if (destroys) {
+        destroy(client);
+    }
+}
+
+/* Confined clients */
+
+int bow__client_drive(struct bow_client *client, uint64_t timeout_ns)
+{
+    client->driving = true;
+    int rc = bow_loop_run_once(client->own_loop, timeout_ns);
+    client->driving = false;
+    return rc;
+}
+
+void bow__client_end_drive(struct bow_client *client)
+{
+    if (!atomic_load(&client->closing)) {
+        return;
+    }
+    while (n_open_links(client) > 0 && bow__client_drive(client, BOW_NEVER) == 0) {
+    }
+    destroy(client);
+}
+
+int bow_client_poll(struct bow_client *client, uint64_t timeout_ns)
+{
+    if (!client->confined || !pthread_equal(client->thread, pthread_self()) || client->driving) {
+        return -EINVAL;
+    }
+    int rc = bow__client_drive(client, timeout_ns);
+    bow__client_end_drive(client);
+    return rc;
+}
+
+/* Links and threads */
+
+bool bow__client_in_loops(const struct bow_client *client)
+{
+    if (client->options.group != NULL) {
+        return bow_group_current(client->options.group) != NULL;
+    }
+    return bow_loop_in_loop(client->links[0].loop);
+}
+
+static struct bow__client_link *choose_link(struct bow_client *client)
+{
+    if (client->n_links == 1) {
+        return &client->links[0];
+    }
+    const struct bow_loop *current = bow_group_current(client->options.group);
+    for (uint32_t i = 0; current != NULL && i < client->n_links; i++) {
+        if (client->links[i].loop == current) {
+            return &client->links[i];
+        }
+    }
+    /* Any mapping that stays the same for a thread; the low bits of its address are alike. */
+    uint64_t hash = (uint64_t)(uintptr_t)pthread_self() * UINT64_C(0x9E3779B97F4A7C15);
+    return &client->links[(hash >> 32) % client->n_links];
+}
+
+struct bow__client_link *bow__client_link_of(struct bow_client *client)
+{
+    if (client->confined && !pthread_equal(client->thread, pthread_self())) {
+        return NULL;
+    }
+    struct bow__client_link *link = choose_link(client);
+    if (atomic_load_explicit(&link->used, memory_order_acquire)) {
+        return link;
+    }
+    pthread_mutex_lock(&client->lock);
+    if (!atomic_load_explicit(&link->used, memory_order_relaxed)) {
+        client->n_open_links++;
+        atomic_store_explicit(&link->used, true, memory_order_release);
+    }
+    pthread_mutex_unlock(&client->lock);
+    return link;
+}
+
+int bow_client_metrics(const struct bow_client *client, struct bow_metrics *metrics)
+{
+    struct bow_metrics sum = BOW_METRICS_INIT;
+
+    if (metrics->size < sizeof(metrics->size) || metrics->size > sizeof(sum)) {
+        return -EINVAL;
+    }
+    sum.size = metrics->size;
+    for (uint32_t i = 0; i < client->n_links; i++) {
+        bow__counters_add(&client->links[i].counters, &sum);
+    }
+    memcpy(metrics, &sum, metrics->size);
+    return 0;
+}

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * One call of a client, on its loop: memory, sending, deadline, completion. When
+ * it may be sent is the link's business.
+ */
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "rpc/client_state.h"
+#include "rpc/core/errors.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define MAX_IDLE_CALLS 256u
+
+/* Memory */
+
+static struct bow__client_call *take(struct bow__client_link *link, bool in_loop)
+{
+    struct bow__client_call *call = in_loop ? link->idle : NULL;
+
+    if (call != NULL) {
+        link->idle = call->next;
+        link->n_idle--;
+        return call;
+    }
+    call = bow__alloc(link->client->context, sizeof(*call));
+    if (call != NULL) {
+        call->memory = NULL;
+    }
+    return call;
+}
+
+static void on_timer(struct bow_timer *timer, void *user);
+
+struct bow__client_call *bow__client_call_new(struct bow__client_link *link, bool in_loop)
+{
+    struct bow__client_call *call = take(link, in_loop);
+
+    if (call == NULL) {
+        return NULL;
+    }
+    struct bow_result_memory *memory = call->memory;
+    memset(call, 0, offsetof(struct bow__client_call, request));
+    call->memory = memory != NULL ? memory : bow__result_memory_new(link->client->context);
+    call->link = link;
+    bow__list_init(&call->at);
+    bow__list_init(&call->child.link);
+    bow_timer_init(&call->timer, link->loop, on_timer, call);
+    bow_task_init(&call->cancel_task, "cancel call", bow__client_call_cancel_task, call);
+    if (call->memory == NULL) {
+        bow__client_call_free(call, in_loop);
+        return NULL;
+    }
+    return call;
+}
+
+void bow__client_call_free(struct bow__client_call *call, bool in_loop)
+{
+    struct bow__client_link *link = call->link;
+
+    call->block = bow__block_unref(call->block);
+    if (in_loop && link->n_idle < MAX_IDLE_CALLS) {
+        call->next = link->idle;
+        link->idle = call;
+        link->n_idle++;
+        return;
+    }
+    bow__result_memory_free(call->memory);
+    bow__free(link->client->context, call, sizeof(*call));
+}
+
+/* Sending */
+
+static int send_block(struct bow__client_call *call, struct bow__session *session,
+                      struct bow__block *block)
+{
+    int rc = session->ops->send(session, call->key, BOW__SEND_END, block, 0, call->n_request);
+
+    if (rc < 0) {
+        bow__block_unref(block);
+    }
+    return rc;
+}
+
+static int send_request(struct bow__client_call *call, struct bow__session *session)
+{
+    const uint8_t *bytes = call->block != NULL ? call->block->data : call->request;
+    size_t cap = 0;
+
+    uint8_t *room = call->n_request <= BOW__IN_PLACE_BYTES
+                        ? session->ops->reserve(session, call->key, BOW__SEND_END, &cap)
+                        : NULL;
+    if (room != NULL && call->n_request <= cap) {
+        memcpy(room, bytes, call->n_request);
+        return session->ops->commit(session, call->key, BOW__SEND_END, call->n_request);
+    }
+    if (call->block != NULL) {
+        return send_block(call, session, bow__block_ref(call->block));
+    }
+    struct bow__block *block =
+        bow__block_new(call->link->client->context, BOW__INLINE_REQUEST_BYTES);
+    if (block == NULL) {
+        return -ENOMEM;
+    }
+    memcpy(block->data, bytes, call->n_request);
+    return send_block(call, session, block);
+}
+
+int bow__client_call_send(struct bow__client_call *call)
+{
+    struct bow__client_link *link = call->link;
+    struct bow__session *session = link->conn->conn.session;
+    struct bow__request_head head = {
+        .path = {(const uint8_t *)call->method->path, strlen(call->method->path)},
+        .path_key = (uint64_t)(uintptr_t)call->method,
+        .time_left_ns = bow__time_left(call->deadline_ns, bow_loop_now(link->loop)),
+    };
+
+    int rc = session->ops->open(session, &head, call, &call->key);
+    if (rc < 0) {
+        return rc;
+    }
+    rc = send_request(call, session);
+    if (rc < 0) {
+        session->ops->abandon(session, call->key);
+        return rc;
+    }
+    call->conn = link->conn;
+    call->state = BOW__CLIENT_CALL_OPEN;
+    bow__list_push_back(&link->calls, &call->at);
+    if (call->n_request > BOW__HELD_REQUEST_BYTES) {
+        call->block = bow__block_unref(call->block);
+    }
+    bow__conn_touch(&link->conn->conn);
+    return 0;
+}
+
+void bow__client_call_abandon(struct bow__client_call *call, enum bow_code code)
+{
+    struct bow__session *session = call->conn != NULL ? call->conn->conn.session : NULL;
+
+    if (call->state == BOW__CLIENT_CALL_OPEN && session != NULL) {
+        session->ops->cancel(session, call->key, code);
+        bow__conn_touch(&call->conn->conn);
+    }
+}
+
+/* Completion */
+
+/* Nobody finds the call any more; a cancellation that was posted before is the last to hold it. */
+static void leave(struct bow__client_call *call)
+{
+    bow_timer_stop(&call->timer);
+    bow__list_remove(&call->at);
+    if (call->state == BOW__CLIENT_CALL_QUEUED) {
+        atomic_fetch_sub_explicit(&call->link->n_queued, 1, memory_order_relaxed);
+    }
+    if (call->id != 0) {
+        bow__call_ids_remove(&call->link->client->ids, call->id);
+    }
+    bow__family_leave(&call->child);
+    call->state = BOW__CLIENT_CALL_DONE;
+    call->conn = NULL;
+}
+
+static void release(struct bow__client_call *call)
+{
+    struct bow__client_link *link = call->link;
+
+    link->n_calls--;
+    if (atomic_load(&call->cancel_posted)) {
+        call->ended = true;
+        link->n_calls++; /* until that task has run */
+    } else {
+        bow__client_call_free(call, true);
+    }
+    bow__link_check_closed(link);
+}
+
+static void run_done(struct bow__client_call *call, const struct bow_status *status)
+{
+    struct bow_result result = BOW_RESULT_INIT;
+
+    result.status = *status;
+    result.reply = status->code == BOW_OK ? call->reply : NULL;
+    result.memory = call->memory;
+    call->memory = NULL;
+    call->done(&result, call->fn, call->user);
+    /* Moved away, it is another's now. */
+    call->memory = result.memory;
+    if (call->memory != NULL) {
+        bow__arena_reset(&call->memory->arena);
+    }
+}
+
+void bow__client_call_complete(struct bow__client_call *call, const struct bow_status *status)
+{
+    struct bow__client_link *link = call->link;
+    bool kept = call->state == BOW__CLIENT_CALL_FAILING;
+
+    leave(call);
+    link->counters.now.calls_ended++;
+    bow__counters_touch(&link->counters);
+    struct bow_status final = kept ? *status : bow__result_keep_status(call->memory, status);
+    run_done(call, &final);
+    release(call);
+}
+
+void bow__client_call_fail(struct bow__client_call *call, enum bow_code code, const char *message)
+{
+    struct bow_status status = BOW_STATUS_OK_INIT;
+
+    status.code = code;
+    status.message = message;
+    bow__client_call_complete(call, &status);
+}
+
+static int complete_task(void *user)
+{
+    struct bow__client_call *call = user;
+
+    bow__client_call_complete(call, &call->failure);
+    return 0;
+}
+
+int bow__client_call_fail_later(struct bow__client_call *call, enum bow_code code,
+                                const char *message)
+{
+    struct bow_status status = BOW_STATUS_OK_INIT;
+
+    status.code = code;
+    status.message = message;
+    call->failure = bow__result_keep_status(call->memory, &status);
+    call->state = BOW__CLIENT_CALL_FAILING;
+    bow_timer_stop(&call->timer);
+    bow_task_init(&call->task, "complete call", complete_task, call);
+    return bow_loop_post(call->link->loop, &call->task);
+}
+
+/* Deadline */
+
+static const char *stage_of(const struct bow__client_call *call)
+{
+    if (call->state == BOW__CLIENT_CALL_OPEN) {
+        return "waiting for the reply of";
+    }
+    return call->link->state == BOW__LINK_READY ? "waiting for a stream slot at" : "connecting to";
+}
+
+static void describe_deadline(const struct bow__client_call *call, struct bow__text *text)
+{
+    static const char *const origins[] = {
+        [BOW__TIMEOUT_GIVEN] = "",
+        [BOW__TIMEOUT_DEFAULT] = " (the client's default_timeout_ns, for the call named none)",
+        [BOW__TIMEOUT_PARENT] = " (the parent call's)",
+    };
+
+    bow__text_clear(text);
+    bow__text_printf(text, "deadline of ");
+    bow__text_duration(text, call->timeout_ns);
+    bow__text_printf(text, "%s passed while %s %s", origins[call->timeout_origin], stage_of(call),
+                     call->link->client->target);
+}
+
+static void on_timer(struct bow_timer *timer, void *user)
+{
+    struct bow__client_call *call = user;
+    struct bow__text text;
+
+    (void)timer;
+    describe_deadline(call, &text);
+    bow__client_call_abandon(call, BOW_DEADLINE_EXCEEDED);
+    bow__client_call_fail(call, BOW_DEADLINE_EXCEEDED, text.bytes);
+}
+
+void bow__client_call_arm(struct bow__client_call *call)
+{
+    bow_timer_start_at(&call->timer, call->deadline_ns);
+}
+
+/* Cancel */
+
+int bow__client_call_cancel_task(void *user)
+{
+    struct bow__client_call *call = user;
+    struct bow__client_link *link = call->link;
+
+    if (call->ended) {
+        link->n_calls--;
+        bow__client_call_free(call, true);
+        bow__link_check_closed(link);
+        return 0;
+    }
+    atomic_store(&call->cancel_posted, false);
+    switch (call->state) {
+    case BOW__CLIENT_CALL_POSTED:
+        call->cancelled = true;
+        break;
+    case BOW__CLIENT_CALL_QUEUED:
+    case BOW__CLIENT_CALL_OPEN:
+        bow__client_call_abandon(call, BOW_CANCELLED);
+        bow__client_call_fail(call, BOW_CANCELLED, "the call was cancelled");
+        break;
+    case BOW__CLIENT_CALL_FAILING:
+    case BOW__CLIENT_CALL_DONE:
+        break;
+    }
+    return 0;
+}

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * What a session tells a client, and what it has to know of it.
+ */
+
+#include "rpc/client_state.h"
+#include "rpc/core/decode.h"
+#include <bowline/limits.h>
+
+#include <errno.h>
+#include <string.h>
+
+static struct bow__client_conn *client_conn_of(struct bow__conn *conn)
+{
+    return BOW__CONTAINER(conn, struct bow__client_conn, conn);
+}
+
+/* Decoding may amplify, so its cap follows the size of what came. */
+static size_t reply_cap(size_t n_bytes)
+{
+    size_t cap = BOW_LIMIT_CALL_ARENA_BYTES;
+
+    if (n_bytes < BOW_LIMIT_CALL_ARENA_BYTES / 64) {
+        cap = n_bytes * 64 + ((size_t)64 << 10);
+    }
+    return cap < BOW_LIMIT_CALL_ARENA_BYTES ? cap : BOW_LIMIT_CALL_ARENA_BYTES;
+}
+
+static int decode_reply(struct bow__client_call *call, struct bow__message *message,
+                        struct bow__text *reason)
+{
+    struct bow__decode_options options = {0};
+    struct bow__arena *arena = &call->memory->arena;
+
+    arena->max_bytes = reply_cap(message->bytes.len);
+    if (message->block != NULL && bow__arena_adopt(arena, message->block) == 0) {
+        options.block = message->block;
+        message->block = NULL;
+    }
+    int rc =
+        bow__decode(call->method->output, message->bytes, &options, arena, &call->reply, reason);
+    arena->max_bytes = BOW_LIMIT_CALL_ARENA_BYTES;
+    return rc;
+}
+
+static void give_up(struct bow__client_call *call, enum bow_code code, const char *message)
+{
+    bow__client_call_abandon(call, BOW_CANCELLED);
+    bow__client_call_fail(call, code, message);
+}
+
+static void on_message(void *owner, uint64_t key, void *stream, struct bow__message *message,
+                       bool end)
+{
+    struct bow__client_conn *conn = owner;
+    struct bow__client_call *call = stream;
+    struct bow__session *session = conn->conn.session;
+    size_t n_bytes = message->bytes.len;
+    struct bow__text reason;
+
+    (void)end;
+    if (call->reply != NULL) {
+        give_up(call, BOW_INTERNAL, "a unary call has one reply, and a second one came");
+        return;
+    }
+    if (message->compressed) {
+        give_up(call, BOW_UNIMPLEMENTED, "the reply is compressed, which is not supported");
+        return;
+    }
+    bow__text_clear(&reason);
+    bow__text_printf(&reason, "the reply of %s cannot be decoded: ", call->method->path);
+    int rc = decode_reply(call, message, &reason);
+    session->ops->consumed(session, key, n_bytes);
+    if (rc < 0) {
+        conn->link->counters.now.undecodable_messages++;
+        give_up(call, rc == -ENOMEM ? BOW_RESOURCE_EXHAUSTED : BOW_INTERNAL, reason.bytes);
+    }
+}
+
+/* Nothing of the call reached a handler, and an overloaded peer is not asked again at once. */
+static bool may_retry(const struct bow__client_call *call, const struct bow_status *status)
+{
+    bool held = call->block != NULL || call->n_request <= BOW__INLINE_REQUEST_BYTES;
+
+    return status->not_processed && status->retry_after_ns == 0 && !call->retried && held &&
+           !call->link->closing;
+}
+
+static void on_status(void *owner, uint64_t key, void *stream, const struct bow_status *status)
+{
+    struct bow__client_call *call = stream;
+
+    (void)owner;
+    (void)key;
+    if (status->code != BOW_OK && may_retry(call, status)) {
+        bow__link_requeue(call->link, call);
+        return;
+    }
+    if (status->code == BOW_OK && call->reply == NULL) {
+        bow__client_call_fail(call, BOW_INTERNAL, "the peer says OK and sent no reply");
+        return;
+    }
+    bow__client_call_complete(call, status);
+}
+
+static void on_ready(void *owner)
+{
+    struct bow__client_conn *conn = owner;
+
+    bow__link_pump(conn->link);
+}
+
+static void on_goaway(void *owner, const struct bow_status *reason)
+{
+    struct bow__client_conn *conn = owner;
+
+    (void)reason;
+    bow__link_conn_retired(conn->link, conn);
+    bow__conn_touch(&conn->conn);
+}
+
+static void configure(struct bow__conn *conn, struct bow__session_options *options)
+{
+    const struct bow_client *client = client_conn_of(conn)->link->client;
+
+    options->unattended = client->confined;
+    options->max_message_bytes = client->options.max_message_bytes;
+    options->heartbeat_ns = client->options.heartbeat_ns;
+    options->heartbeat_timeout_ns = client->options.heartbeat_timeout_ns;
+    options->authority =
+        strncmp(client->target, "unix", 4) == 0
+            ? (struct bow_slice){(const uint8_t *)"localhost", 9}
+            : (struct bow_slice){(const uint8_t *)client->target, strlen(client->target)};
+}
+
+static void on_up(struct bow__conn *conn)
+{
+    bow__link_conn_up(client_conn_of(conn)->link, client_conn_of(conn));
+}
+
+static void on_down(struct bow__conn *conn, const struct bow_status *why)
+{
+    (void)why;
+    bow__link_conn_retired(client_conn_of(conn)->link, client_conn_of(conn));
+}
+
+static void on_gone(struct bow__conn *conn)
+{
+    struct bow__client_conn *gone = client_conn_of(conn);
+
+    bow__list_remove(&gone->at);
+    bow__link_check_closed(gone->link);
+}
+
+int bow__client_conn_init(struct bow_channel *channel, void *user)
+{
+    static const struct bow__session_events events = {
+        .on_message = on_message,
+        .on_status = on_status,
+        .on_ready = on_ready,
+        .on_goaway = on_goaway,
+    };
+    static const struct bow__conn_ops ops = {
+        .events = &events,
+        .configure = configure,
+        .on_up = on_up,
+        .on_down = on_down,
+        .on_gone = on_gone,
+    };
+    struct bow__client_conn *conn = bow_channel_data(channel);
+    struct bow__client_link *link = user;
+
+    conn->link = link;
+    bow__list_push_back(&link->conns, &conn->at);
+    bow__conn_init(&conn->conn, channel, &ops, &link->counters, false);
+    conn->conn.http2 = link->client->http2;
+    return 0;
+}

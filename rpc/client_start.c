@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * Starting and cancelling calls, from any thread: what is done on the caller's
+ * thread (checks, encoding, times, names), and the step onto the loop.
+ */
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/options.h"
+#include "rpc/client_state.h"
+#include "rpc/core/call.h"
+#include "rpc/core/encode.h"
+#include "rpc/core/errors.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* Checks */
+
+static int check(const struct bow_client *client, const struct bow_method *method,
+                 const ProtobufCMessage *request, struct bow__text *reason)
+{
+    if (atomic_load(&client->closing)) {
+        bow__text_printf(reason, "the client is being freed");
+        return -ESHUTDOWN;
+    }
+    if ((method->flags & (BOW_METHOD_CLIENT_STREAMING | BOW_METHOD_SERVER_STREAMING)) != 0) {
+        bow__text_printf(reason, "%s is a streaming method", method->path);
+        return -EINVAL;
+    }
+    if (request == NULL || request->descriptor != method->input) {
+        bow__text_printf(reason, "the request of %s is not a %s", method->path,
+                         method->input->name);
+        return -EINVAL;
+    }
+    return 0;
+}
+
+/* The request */
+
+static int encode(struct bow__client_call *call, const ProtobufCMessage *request,
+                  struct bow__text *reason)
+{
+    ssize_t n = bow__encode(request, call->request, BOW__INLINE_REQUEST_BYTES, reason);
+
+    if (n == -ENOBUFS) {
+        size_t size = bow__encoded_size(request);
+        if (size == SIZE_MAX) {
+            bow__text_printf(reason, "it is too large");
+            return -EINVAL;
+        }
+        call->block = bow__block_new(call->link->client->context, size);
+        if (call->block == NULL) {
+            return -ENOMEM;
+        }
+        n = bow__encode(request, call->block->data, size, reason);
+    }
+    if (n < 0) {
+        return -EINVAL;
+    }
+    call->n_request = (size_t)n;
+    return 0;
+}
+
+/* Times */
+
+static void set_deadline(struct bow__client_call *call, const struct bow_call_options *options)
+{
+    const struct bow_client *client = call->link->client;
+    const struct bow_system *system = bow__context_system(client->context);
+
+    /* The clock itself: a loop that is not being driven has an old notion of it. */
+    call->started_ns = system->now_ns(system->user);
+    call->timeout_ns = options->timeout_ns;
+    if (call->timeout_ns == 0) {
+        call->timeout_ns = client->options.default_timeout_ns;
+        call->timeout_origin = BOW__TIMEOUT_DEFAULT;
+    }
+    call->deadline_ns = bow__time_add(call->started_ns, call->timeout_ns);
+    if (options->parent != NULL && bow_call_deadline(options->parent) < call->deadline_ns) {
+        call->deadline_ns = bow_call_deadline(options->parent);
+        call->timeout_ns = bow__time_left(call->deadline_ns, call->started_ns);
+        call->timeout_origin = BOW__TIMEOUT_PARENT;
+    }
+}
+
+/* Names and parents */
+
+static void cancel_child(struct bow__child *child)
+{
+    bow__client_call_request_cancel(BOW__CONTAINER(child, struct bow__client_call, child));
+}
+
+static int join_parent(struct bow__client_call *call, struct bow_call *parent)
+{
+    if (parent == NULL) {
+        return 0;
+    }
+    struct bow__family *family = bow__call_family(parent);
+    if (family == NULL) {
+        return -ENOMEM;
+    }
+    call->child.cancel = cancel_child;
+    bow__family_join(family, &call->child);
+    return 0;
+}
+
+static int name_call(struct bow__client_call *call, uint64_t *ret_id)
+{
+    if (ret_id == NULL) {
+        return 0;
+    }
+    call->id = bow__call_ids_put(&call->link->client->ids, call);
+    return call->id != 0 ? 0 : -ENOMEM;
+}
+
+/* Nobody else may find the call after this. */
+static void forget(struct bow__client_call *call)
+{
+    if (call->id != 0) {
+        bow__call_ids_remove(&call->link->client->ids, call->id);
+    }
+    bow__family_leave(&call->child);
+}
+
+/* Onto the loop */
+
+static int open_link(struct bow__client_link *link)
+{
+    if (link->opened || link->closing) {
+        return 0;
+    }
+    int rc = bow_loop_add_hook(link->loop, &link->hook);
+    link->opened = rc == 0;
+    return rc;
+}
+
+/* Returns as bow__link_submit(); the call is then not on the loop. */
+static int begin(struct bow__client_call *call, struct bow__text *reason)
+{
+    struct bow__client_link *link = call->link;
+
+    int rc = open_link(link);
+    if (rc == 0) {
+        rc = bow__link_submit(link, call, reason);
+    }
+    if (rc == 0) {
+        bow__client_call_arm(call);
+    }
+    if (rc == 0 || rc == -ENOTCONN) {
+        link->n_calls++;
+        link->counters.now.calls_started++;
+        bow__counters_touch(&link->counters);
+    }
+    return rc;
+}
+
+static void fail_posted(struct bow__client_call *call, int rc, const struct bow__text *reason)
+{
+    enum bow_code code = rc == -ENOTCONN ? BOW_UNAVAILABLE : bow__code_from_errno(rc);
+
+    if (rc == -ESHUTDOWN) {
+        bow__client_call_fail(call, BOW_CANCELLED, "the client was closed");
+        return;
+    }
+    bow__client_call_fail(call, code,
+                          reason->len > 0 ? reason->bytes : "the request cannot be sent");
+}
+
+static int start_task(void *user)
+{
+    struct bow__client_call *call = user;
+    struct bow__text reason;
+
+    bow__text_clear(&reason);
+    int rc = call->cancelled ? -ECANCELED : begin(call, &reason);
+    if (rc == 0) {
+        return 0;
+    }
+    if (rc != -ENOTCONN) {
+        call->link->n_calls++;
+        call->link->counters.now.calls_started++;
+    }
+    if (call->cancelled) {
+        bow__client_call_fail(call, BOW_CANCELLED, "the call was cancelled");
+        return 0;
+    }
+    fail_posted(call, rc, &reason);
+    return 0;
+}
+
+static int start_in_loop(struct bow__client_call *call, struct bow__text *reason)
+{
+    int rc = begin(call, reason);
+
+    if (rc != -ENOTCONN) {
+        return rc;
+    }
+    rc = bow__client_call_fail_later(call, BOW_UNAVAILABLE, reason->bytes);
+    if (rc < 0) {
+        call->link->n_calls--;
+    }
+    return rc;
+}
+
+static int start_elsewhere(struct bow__client_call *call)
+{
+    struct bow__client_link *link = call->link;
+
+    if (atomic_load_explicit(&link->n_queued, memory_order_relaxed) >=
+        link->client->options.max_queued_calls) {
+        return -EAGAIN;
+    }
+    bow_task_init(&call->task, "start call", start_task, call);
+    return bow_loop_post(link->loop, &call->task);
+}
+
+/* A cancellation may be under way already, which then frees the call. */
+static void undo(struct bow__client_call *call, bool in_loop)
+{
+    forget(call);
+    if (in_loop && atomic_load(&call->cancel_posted)) {
+        call->ended = true;
+        call->link->n_calls++;
+        return;
+    }
+    bow__client_call_free(call, in_loop);
+}
+
+static int prepare(struct bow__client_call *call, const ProtobufCMessage *request,
+                   const struct bow_call_options *options, uint64_t *ret_id,
+                   struct bow__text *reason)
+{
+    int rc = encode(call, request, reason);
+    if (rc < 0) {
+        return rc;
+    }
+    set_deadline(call, options);
+    rc = name_call(call, ret_id);
+    if (rc < 0) {
+        return rc;
+    }
+    return join_parent(call, options->parent);
+}
+
+/* The id is there before the callback can be, which may run on another thread at once. */
+static int launch(struct bow__client_call *call, bool in_loop, uint64_t *ret_id,
+                  struct bow__text *reason)
+{
+    uint64_t before = ret_id != NULL ? *ret_id : 0;
+
+    if (ret_id != NULL) {
+        *ret_id = call->id;
+    }
+    int rc = in_loop ? start_in_loop(call, reason) : start_elsewhere(call);
+    if (rc < 0 && ret_id != NULL) {
+        *ret_id = before;
+    }
+    return rc;
+}
+
+int bow__client_start(struct bow_client *client, const struct bow_method *method,
+                      const ProtobufCMessage *request, const struct bow_call_options *options,
+                      bow_client_done_fn done, bow_any_fn fn, void *user, uint64_t *ret_id,
+                      struct bow__text *reason)
+{
+    struct bow_call_options known = BOW_CALL_OPTIONS_INIT;
+
+    int rc = options != NULL ? bow__options_read(&known, sizeof(known), options) : 0;
+    if (rc == 0) {
+        rc = check(client, method, request, reason);
+    }
+    if (rc < 0) {
+        return rc;
+    }
+    struct bow__client_link *link = bow__client_link_of(client);
+    if (link == NULL) {
+        bow__text_printf(reason, "the client is confined to the thread that created it");
+        return -EINVAL;
+    }
+    bool in_loop = bow_loop_in_loop(link->loop);
+    struct bow__client_call *call = bow__client_call_new(link, in_loop);
+    if (call == NULL) {
+        return -ENOMEM;
+    }
+    call->method = method;
+    call->done = done;
+    call->fn = fn;
+    call->user = user;
+    rc = prepare(call, request, &known, ret_id, reason);
+    if (rc == 0) {
+        rc = launch(call, in_loop, ret_id, reason);
+    }
+    if (rc < 0) {
+        undo(call, in_loop);
+    }
+    return rc;
+}
+
+int bow_client_start(struct bow_client *client, const struct bow_method *method,
+                     const ProtobufCMessage *request, const struct bow_call_options *options,
+                     bow_client_done_fn done, bow_any_fn fn, void *user, uint64_t *ret_id)
+{
+    struct bow__text reason;
+
+    bow__text_clear(&reason);
+    return bow__client_start(client, method, request, options, done, fn, user, ret_id, &reason);
+}
+
+/* Cancelling */
+
+void bow__client_call_request_cancel(struct bow__client_call *call)
+{
+    if (atomic_exchange(&call->cancel_posted, true)) {
+        return;
+    }
+    if (bow_loop_post(call->link->loop, &call->cancel_task) < 0) {
+        /* The loop shuts down, and ends its calls. */
+        atomic_store(&call->cancel_posted, false);
+    }
+}
+
+void bow_client_cancel(struct bow_client *client, uint64_t id)
+{
+    bow__call_ids_with(&client->ids, id, bow__client_call_request_cancel);
+}

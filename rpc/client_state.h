@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#ifndef BOWLINE_RPC_CLIENT_STATE_H
+#define BOWLINE_RPC_CLIENT_STATE_H
+
+/*
+ * A client from inside, for the files that make it up:
+ *
+ *     client.c         options, life, metrics
+ *     client_start.c   starting and cancelling calls, from any thread
+ *     client_block.c   waiting for one
+ *     client_call.c    a call on its loop: sent, answered, expired, completed
+ *     client_conn.c    what a session tells a client
+ *     link.c           one loop's connections: connecting, back-off, the queue
+ *
+ * Design. A client has a link per loop, in use from the first call on that loop.
+ * A link and its calls belong to its loop; from other threads a call reaches it by
+ * its own task, and is cancelled by another of its own. What threads share:
+ *
+ *     closing, n_queued    relaxed hints; what they decide is decided again on the loop
+ *     link->used           acquire/release, and the lock around setting it
+ *     cancel_posted        exchanged under the lock through which the call was found
+ *     n_open_links         under the lock
+ */
+
+#include "rpc/call_ids.h"
+#include "rpc/conn.h"
+#include "rpc/core/family.h"
+#include "rpc/result.h"
+#include <bowline/client.h>
+#include <bowline/group.h>
+#include <stdatomic.h>
+
+/** Requests up to this size live in the call itself. */
+#define BOW__INLINE_REQUEST_BYTES 256
+
+/** A request that is larger is not held for a second try once it was sent. */
+#define BOW__HELD_REQUEST_BYTES ((size_t)64 << 10)
+
+enum bow__client_call_state {
+    BOW__CLIENT_CALL_POSTED = 0, /* on its way to the loop */
+    BOW__CLIENT_CALL_QUEUED,     /* in the link's queue */
+    BOW__CLIENT_CALL_OPEN,       /* has a stream */
+    BOW__CLIENT_CALL_FAILING,    /* its completion is posted */
+    BOW__CLIENT_CALL_DONE,
+};
+
+/** Where a call's time-out came from, for the text that says it passed. */
+enum bow__timeout_origin {
+    BOW__TIMEOUT_GIVEN = 0,
+    BOW__TIMEOUT_DEFAULT,
+    BOW__TIMEOUT_PARENT,
+};
+
+struct bow__client_conn {
+    struct bow__conn conn; /* first */
+    struct bow__client_link *link;
+    struct bow__link at; /* in the link's conns */
+};
+
+struct bow__client_call {
+    struct bow__link at; /* in the link's queue or calls */
+    struct bow__client_link *link;
+    const struct bow_method *method;
+    bow_client_done_fn done;
+    bow_any_fn fn;
+    void *user;
+    uint64_t id; /* 0: has none */
+    enum bow__client_call_state state;
+
+    struct bow__client_conn *conn; /* while open */
+    uint64_t key;
+    struct bow_timer timer;
+    struct bow_task task; /* start, or completion */
+    struct bow_task cancel_task;
+    atomic_bool cancel_posted;
+    bool cancelled; /* before it began */
+    bool ended;     /* completed while the cancel task is under way, which frees it */
+    struct bow__child child;
+
+    uint64_t started_ns;
+    uint64_t deadline_ns;
+    uint64_t timeout_ns;
+    enum bow__timeout_origin timeout_origin;
+
+    struct bow__block *block; /* the request, when it is not inline */
+    size_t n_request;
+    bool retried;
+    struct bow_result_memory *memory;
+    ProtobufCMessage *reply;
+    struct bow_status failure;     /* FAILING: what to complete with; in `memory` */
+    struct bow__client_call *next; /* idle */
+    uint8_t request[BOW__INLINE_REQUEST_BYTES];
+};
+
+enum bow__link_state {
+    BOW__LINK_IDLE = 0,
+    BOW__LINK_CONNECTING,
+    BOW__LINK_READY,
+    BOW__LINK_BACKING_OFF,
+};
+
+struct bow__client_link {
+    struct bow_client *client;
+    struct bow_loop *loop;
+    atomic_bool used;
+    atomic_uint n_queued;
+
+    /* The rest belongs to the loop. */
+    enum bow__link_state state;
+    struct bow__client_conn *conn; /* that takes new calls */
+    struct bow__link conns;        /* with those that end */
+    struct bow_connect *connect;
+    struct bow__link queue; /* calls that wait for a connection or a stream */
+    struct bow__link calls; /* open ones */
+    uint32_t n_calls;       /* all that are on the loop and not completed */
+    struct bow__text last_error;
+    uint64_t failed_at_ns;
+    uint64_t backoff_ns;
+    uint64_t next_try_ns;
+    bool wanted; /* a call has failed fast since */
+    bool was_up; /* for the count of reconnects */
+    struct bow_timer retry_timer;
+    struct bow__counters counters;
+    struct bow__client_call *idle;
+    uint32_t n_idle;
+    bool opened; /* the hook is set */
+    bool closing;
+    bool closed;
+    struct bow_loop_hook hook;
+    struct bow_task close_task;
+};
+
+struct bow_client {
+    struct bow_context *context;
+    struct bow_client_options options;
+    char *target; /* without "grpc:" */
+    bool http2;
+    bool confined;
+    pthread_t thread; /* of a confined one */
+    bool driving;     /* confined: inside its loop */
+    struct bow_loop *own_loop;
+    struct bow__call_ids ids;
+    struct bow__client_link *links;
+    uint32_t n_links;
+    atomic_bool closing;
+
+    pthread_mutex_t lock;
+    pthread_cond_t closed;
+    uint32_t n_open_links;
+    bool free_when_closed;
+};
+
+/* client.c */
+
+/** The link for the calling thread, marked as used; NULL for a confined client on another thread.
+ */
+struct bow__client_link *bow__client_link_of(struct bow_client *client);
+/** Whether the calling thread is one of the client's loops'. */
+bool bow__client_in_loops(const struct bow_client *client);
+/** A link's last act: it is touched no more. Loop. */
+void bow__client_link_closed(struct bow__client_link *link);
+/** Drive a confined client's loop for one turn. Returns 0 or as bow_loop_run_once(). */
+int bow__client_drive(struct bow_client *client, uint64_t timeout_ns);
+/** After the last drive: the end of a confined client that a callback freed meanwhile. */
+void bow__client_end_drive(struct bow_client *client);
+
+/* client_start.c */
+
+/** What of a call the caller's thread prepares. Returns 0 or as bow_client_start(). */
+int bow__client_start(struct bow_client *client, const struct bow_method *method,
+                      const ProtobufCMessage *request, const struct bow_call_options *options,
+                      bow_client_done_fn done, bow_any_fn fn, void *user, uint64_t *ret_id,
+                      struct bow__text *reason);
+/** Post the call's cancellation; under the lock it was found by. Thread: any. */
+void bow__client_call_request_cancel(struct bow__client_call *call);
+
+/* client_call.c */
+
+struct bow__client_call *bow__client_call_new(struct bow__client_link *link, bool in_loop);
+void bow__client_call_free(struct bow__client_call *call, bool in_loop);
+
+/** Send the call over the link's connection. Returns 0; -EAGAIN and -EPIPE (not now); or what it
+ * fails with. */
+int bow__client_call_send(struct bow__client_call *call);
+/** End it with `status` (borrowed), through its callback, now. */
+void bow__client_call_complete(struct bow__client_call *call, const struct bow_status *status);
+void bow__client_call_fail(struct bow__client_call *call, enum bow_code code, const char *message);
+/** The same by a task of its own. Returns 0 or -ESHUTDOWN. */
+int bow__client_call_fail_later(struct bow__client_call *call, enum bow_code code,
+                                const char *message);
+/** Arm the deadline; it may have passed. */
+void bow__client_call_arm(struct bow__client_call *call);
+/** Tell the peer that an open call is given up. */
+void bow__client_call_abandon(struct bow__client_call *call, enum bow_code code);
+/** On the loop, after request_cancel. */
+int bow__client_call_cancel_task(void *user);
+
+/* link.c */
+
+void bow__link_init(struct bow__client_link *link, struct bow_client *client,
+                    struct bow_loop *loop);
+void bow__link_fini(struct bow__client_link *link);
+
+/**
+ * Send `call`, or queue it, connecting when needed. Returns 0; or, with the call still the
+ * caller's: -ENOTCONN (backing off: `reason` says why), -EAGAIN (the queue is full), -EMSGSIZE,
+ * -ENOMEM, -ESHUTDOWN. Loop.
+ */
+int bow__link_submit(struct bow__client_link *link, struct bow__client_call *call,
+                     struct bow__text *reason);
+/** A call that was not processed is tried once more: queued first. */
+void bow__link_requeue(struct bow__client_link *link, struct bow__client_call *call);
+/** Send from the queue what can be. */
+void bow__link_pump(struct bow__client_link *link);
+/** A call left the link; it may be done. */
+void bow__link_check_closed(struct bow__client_link *link);
+/** A connection that took calls is up, takes no more, or is gone. */
+void bow__link_conn_up(struct bow__client_link *link, struct bow__client_conn *conn);
+void bow__link_conn_retired(struct bow__client_link *link, struct bow__client_conn *conn);
+
+/* client_conn.c */
+
+/** on_channel of a link's connections; `user` is the link. */
+int bow__client_conn_init(struct bow_channel *channel, void *user);
+
+#endif
