@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * The service of echo.proto, a server and a client for it, and ways to wait.
+ */
+
+#include "call_fixture.h"
+
+#include <arpa/inet.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define PATIENCE_S 20
+
+static bool is_grpc;
+static bool is_unix;
+
+void calls_choose(int argc, char **argv)
+{
+    is_grpc = argc > 1 && strcmp(argv[1], "grpc") == 0;
+    is_unix = argc > 2 && strcmp(argv[2], "unix") == 0;
+}
+
+bool calls_is_grpc(void)
+{
+    return is_grpc;
+}
+
+bool calls_is_unix(void)
+{
+    return is_unix;
+}
+
+/* Waiting */
+
+static struct timespec patience(void)
+{
+    struct timespec until;
+
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += PATIENCE_S;
+    return until;
+}
+
+void calls_wait(struct calls *t, const int *counter, int n)
+{
+    struct timespec until = patience();
+    int rc = 0;
+
+    pthread_mutex_lock(&t->lock);
+    while (*counter < n && rc == 0) {
+        rc = pthread_cond_timedwait(&t->changed, &t->lock, &until);
+    }
+    int reached = *counter;
+    pthread_mutex_unlock(&t->lock);
+    assert_true(reached >= n);
+}
+
+void calls_wait_server_metric(struct calls *t, size_t offset, uint64_t n)
+{
+    struct timespec until = patience();
+    struct timespec now;
+    uint64_t value = 0;
+
+    do {
+        struct bow_metrics metrics = BOW_METRICS_INIT;
+        assert_int_equal(bow_server_metrics(t->server, &metrics), 0);
+        memcpy(&value, (const char *)&metrics + offset, sizeof(value));
+        clock_gettime(CLOCK_REALTIME, &now);
+    } while (value < n && now.tv_sec < until.tv_sec);
+    assert_int_equal(value, n);
+}
+
+static void note(struct calls *t, int *counter)
+{
+    pthread_mutex_lock(&t->lock);
+    (*counter)++;
+    pthread_cond_broadcast(&t->changed);
+    pthread_mutex_unlock(&t->lock);
+}
+
+/* The service */
+
+int calls_reply(struct bow_call *call, uint64_t number)
+{
+    Calls__Reply reply = CALLS__REPLY__INIT;
+
+    reply.number = number;
+    return calls__echo__say__reply(call, &reply);
+}
+
+static void say(struct bow_call *call, const Calls__Request *request, void *user)
+{
+    struct calls *t = user;
+    Calls__Reply reply = CALLS__REPLY__INIT;
+
+    note(t, &t->n_said);
+    if (request->code != 0) {
+        (void)bow_call_fail(call, (enum bow_code)request->code, "asked to fail: %s", request->text);
+        return;
+    }
+    reply.number = request->number;
+    reply.text = request->text;
+    reply.payload = request->payload;
+    if (request->reply_bytes > 0) {
+        reply.payload.len = request->reply_bytes;
+        reply.payload.data = bow_call_alloc(call, request->reply_bytes);
+        if (reply.payload.data != NULL) {
+            memset(reply.payload.data, (int)request->number, request->reply_bytes);
+        }
+    }
+    (void)calls__echo__say__reply(call, &reply);
+}
+
+static void on_cancel(struct bow_call *call, enum bow_code why, void *user)
+{
+    struct calls *t = user;
+
+    pthread_mutex_lock(&t->lock);
+    bool answers = t->answers_cancel;
+    t->why = why;
+    pthread_mutex_unlock(&t->lock);
+    if (answers) {
+        t->cancel_reply_rc = calls_reply(call, 0);
+    }
+    note(t, &t->n_cancelled);
+}
+
+static void hold(struct bow_call *call, const Calls__Request *request, void *user)
+{
+    struct calls *t = user;
+
+    (void)request;
+    bow_call_on_cancel(call, on_cancel, t);
+    pthread_mutex_lock(&t->lock);
+    t->held[t->n_held] = call;
+    pthread_mutex_unlock(&t->lock);
+    note(t, &t->n_held);
+}
+
+struct bow_call *calls_take_held(struct calls *t)
+{
+    calls_wait(t, &t->n_held, 1);
+    pthread_mutex_lock(&t->lock);
+    struct bow_call *call = t->held[0];
+    t->n_held--;
+    memmove(&t->held[0], &t->held[1], (size_t)t->n_held * sizeof(t->held[0]));
+    pthread_mutex_unlock(&t->lock);
+    return call;
+}
+
+static void *answer_elsewhere(void *call)
+{
+    assert_int_equal(calls_reply(call, 77), 0);
+    return NULL;
+}
+
+static void later(struct bow_call *call, const Calls__Request *request, void *user)
+{
+    struct calls *t = user;
+
+    (void)request;
+    pthread_mutex_lock(&t->lock);
+    pthread_t *helper = &t->helpers[t->n_helpers++];
+    pthread_mutex_unlock(&t->lock);
+    assert_int_equal(pthread_create(helper, NULL, answer_elsewhere, call), 0);
+}
+
+static const struct calls__echo__handlers handlers = {.say = say, .hold = hold, .later = later};
+
+void calls_on_done(struct bow_result *result, const Calls__Reply *reply, void *user)
+{
+    struct calls *t = user;
+
+    (void)reply;
+    pthread_mutex_lock(&t->lock);
+    bow_result_fini(&t->result);
+    bow_result_move(&t->result, result);
+    pthread_mutex_unlock(&t->lock);
+    note(t, &t->n_done);
+}
+
+/* Server and client */
+
+static void choose_address(struct calls *t)
+{
+    static int n;
+
+    if (is_unix) {
+        snprintf(t->address, sizeof(t->address), "unix-abstract:bowline-calls-%d-%d", (int)getpid(),
+                 n++);
+    } else {
+        snprintf(t->address, sizeof(t->address), "127.0.0.1:0");
+    }
+}
+
+void calls_server_options(struct calls *t, struct bow_server_options *ret_options)
+{
+    struct bow_server_options options = BOW_SERVER_OPTIONS_INIT;
+
+    options.context = t->context;
+    options.listen = t->address;
+    options.grace_ns = 1; /* tests that want grace say so */
+    *ret_options = options;
+}
+
+struct bow_server *calls_start_server(struct calls *t, const struct bow_server_options *options)
+{
+    struct bow_server *server = NULL;
+
+    assert_int_equal(bow_server_new(options, &server), 0);
+    assert_int_equal(calls__echo__serve(server, &handlers, t), 0);
+    int rc = bow_server_start(server);
+    if (rc != 0) {
+        fail_msg("start: %d: %s", rc, bow_server_error(server));
+    }
+    if (!is_unix) {
+        snprintf(t->address, sizeof(t->address), "127.0.0.1:%u", bow_server_port(server));
+    }
+    snprintf(t->target, sizeof(t->target), "%s%s", is_grpc ? "grpc:" : "", t->address);
+    return server;
+}
+
+void calls_client_options(struct calls *t, struct bow_client_options *ret_options)
+{
+    struct bow_client_options options = BOW_CLIENT_OPTIONS_INIT;
+
+    options.context = t->context;
+    options.target = t->target;
+    options.loop = t->loop;
+    *ret_options = options;
+}
+
+struct bow_client *calls_new_client(struct calls *t, const struct bow_client_options *options)
+{
+    struct bow_client *client = NULL;
+
+    (void)t;
+    assert_int_equal(bow_client_new(options, &client), 0);
+    return client;
+}
+
+void calls_kill_server(struct calls *t)
+{
+    bow_server_free(t->server);
+    t->server = NULL;
+}
+
+int calls_raw_connect(struct calls *t)
+{
+    struct sockaddr_un un = {.sun_family = AF_UNIX};
+    struct sockaddr_in in = {.sin_family = AF_INET};
+    const char *colon = strchr(t->address, ':');
+    int fd = socket(is_unix ? AF_UNIX : AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    assert_true(fd >= 0);
+    if (is_unix) {
+        size_t len = strlen(colon + 1);
+        memcpy(un.sun_path + 1, colon + 1, len);
+        socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + len);
+        assert_int_equal(connect(fd, (struct sockaddr *)&un, size), 0);
+        return fd;
+    }
+    in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    in.sin_port = htons((uint16_t)atoi(colon + 1));
+    assert_int_equal(connect(fd, (struct sockaddr *)&in, sizeof(in)), 0);
+    return fd;
+}
+
+int calls_setup_bare(void **state)
+{
+    struct bow_loop_options loop_options = BOW_LOOP_OPTIONS_INIT;
+    struct bow_result empty = BOW_RESULT_INIT;
+    struct calls *t = calloc(1, sizeof(*t));
+
+    assert_non_null(t);
+    test_alloc_init(&t->alloc);
+    t->context = test_context_new(&t->alloc);
+    t->result = empty;
+    pthread_mutex_init(&t->lock, NULL);
+    pthread_cond_init(&t->changed, NULL);
+    choose_address(t);
+    assert_int_equal(bow_loop_new(t->context, &loop_options, &t->loop), 0);
+    *state = t;
+    return 0;
+}
+
+int calls_setup(void **state)
+{
+    struct bow_server_options server_options;
+    struct bow_client_options client_options;
+
+    calls_setup_bare(state);
+    struct calls *t = *state;
+    calls_server_options(t, &server_options);
+    t->server = calls_start_server(t, &server_options);
+    calls_client_options(t, &client_options);
+    t->client = calls_new_client(t, &client_options);
+    return 0;
+}
+
+int calls_teardown(void **state)
+{
+    struct calls *t = *state;
+
+    for (int i = 0; i < t->n_helpers; i++) {
+        pthread_join(t->helpers[i], NULL);
+    }
+    bow_client_free(t->client);
+    bow_server_free(t->server);
+    while (t->n_held > 0) {
+        (void)calls_reply(calls_take_held(t), 0);
+    }
+    assert_int_equal(bow_loop_shutdown(t->loop, 0, 0), 0);
+    assert_int_equal(bow_loop_join(t->loop, BOW_NEVER), 0);
+    bow_loop_unref(t->loop);
+    bow_result_fini(&t->result);
+    test_context_end(t->context, &t->alloc);
+    pthread_cond_destroy(&t->changed);
+    pthread_mutex_destroy(&t->lock);
+    free(t);
+    return 0;
+}

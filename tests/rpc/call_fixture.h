@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#ifndef BOWLINE_TESTS_RPC_CALL_FIXTURE_H
+#define BOWLINE_TESTS_RPC_CALL_FIXTURE_H
+
+/*
+ * A server with the service of echo.proto on a thread of its own, and a client on
+ * another, over the protocol and the kind of socket that the test was started
+ * with:
+ *
+ *     call_test PROTOCOL SOCKET       native | grpc, tcp | unix
+ *
+ * Hold keeps its calls until the test takes them; what becomes of them meanwhile
+ * is counted. Waiting is for events, with a limit that only a broken test meets.
+ */
+
+#include "protos/echo.bow.h"
+#include "tests/support/alloc.h"
+
+#include <bowline/client.h>
+#include <bowline/loop.h>
+#include <bowline/metrics.h>
+#include <bowline/server.h>
+#include <pthread.h>
+
+#define CALLS_MAX_HELD 64
+#define MS UINT64_C(1000000)
+
+struct calls {
+    struct test_alloc alloc;
+    struct bow_context *context;
+    char address[128]; /* the server's */
+    char target[160];  /* the client's */
+    struct bow_server *server;
+    struct bow_loop *loop; /* the client's */
+    struct bow_client *client;
+
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    struct bow_call *held[CALLS_MAX_HELD]; /* oldest first */
+    int n_held;
+    int n_cancelled;          /* on_cancel of Hold has run */
+    enum bow_code why;        /* the last of them */
+    bool answers_cancel;      /* on_cancel answers the call itself */
+    int cancel_reply_rc;      /* what that returned */
+    int n_said;               /* calls of Say that ran */
+    int n_done;               /* completions through calls_on_done */
+    struct bow_result result; /* the last one, moved */
+    pthread_t helpers[CALLS_MAX_HELD];
+    int n_helpers;
+};
+
+/** Which protocol and socket; from the arguments of main(). */
+void calls_choose(int argc, char **argv);
+bool calls_is_grpc(void);
+bool calls_is_unix(void);
+
+/** cmocka's setup and teardown: everything up; nothing left. */
+int calls_setup(void **state);
+int calls_teardown(void **state);
+
+/** Only the context, and addresses; server and client are the test's own. */
+int calls_setup_bare(void **state);
+
+void calls_server_options(struct calls *t, struct bow_server_options *ret_options);
+/** A started server at t->address; sets t->target to where it listens. */
+struct bow_server *calls_start_server(struct calls *t, const struct bow_server_options *options);
+struct bow_client *calls_new_client(struct calls *t, const struct bow_client_options *options);
+void calls_client_options(struct calls *t, struct bow_client_options *ret_options);
+/** End the server: its connections close at once. */
+void calls_kill_server(struct calls *t);
+
+/** Wait until `*counter` (of t, under its lock) is at least `n`. */
+void calls_wait(struct calls *t, const int *counter, int n);
+/** The oldest held call, waiting for it. */
+struct bow_call *calls_take_held(struct calls *t);
+int calls_reply(struct bow_call *call, uint64_t number);
+
+/** A completion that moves the result to t->result and counts it. */
+void calls_on_done(struct bow_result *result, const Calls__Reply *reply, void *user);
+
+/** Read the server's or the client's metrics until `counter` reaches `n`. */
+void calls_wait_server_metric(struct calls *t, size_t offset, uint64_t n);
+#define CALLS_WAIT_METRIC(t, name, n)                                                              \
+    calls_wait_server_metric((t), offsetof(struct bow_metrics, name), (n))
+
+/** A TCP or Unix stream connected to t->address, without Bowline. */
+int calls_raw_connect(struct calls *t);
+
+#endif

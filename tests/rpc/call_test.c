@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * Calls that end by themselves: replies, errors, sizes, and what bad input gets.
+ */
+
+#include "call_fixture.h"
+
+#include <errno.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void test_call_say_replies(void **state)
+{
+    struct calls *t = *state;
+    Calls__Request request = CALLS__REQUEST__INIT;
+    struct bow_result result = BOW_RESULT_INIT;
+    char text[] = "hello";
+
+    request.number = 42;
+    request.text = text;
+    const Calls__Reply *reply = calls__echo__say__call(t->client, &request, NULL, &result);
+    assert_string_equal(result.status.message, "");
+    assert_int_equal(result.status.code, BOW_OK);
+    assert_non_null(reply);
+    assert_int_equal(reply->number, 42);
+    assert_string_equal(reply->text, "hello");
+    bow_result_fini(&result);
+    assert_null(result.reply);
+}
+
+static void test_call_empty_message_replies(void **state)
+{
+    struct calls *t = *state;
+    Calls__Request request = CALLS__REQUEST__INIT;
+    struct bow_result result = BOW_RESULT_INIT;
+
+    assert_non_null(calls__echo__say__call(t->client, &request, NULL, &result));
+    bow_result_fini(&result);
+}
+
+static void test_call_started_completes_on_the_loop(void **state)
+{
+    struct calls *t = *state;
+    Calls__Request request = CALLS__REQUEST__INIT;
+    uint64_t id = 0;
+
+    request.number = 7;
+    assert_int_equal(calls__echo__say__start(t->client, &request, NULL, calls_on_done, t, &id), 0);
+    assert_int_not_equal(id, 0);
+    calls_wait(t, &t->n_done, 1);
+    assert_int_equal(t->result.status.code, BOW_OK);
+    assert_int_equal(((const Calls__Reply *)t->result.reply)->number, 7);
+}
+
+static void test_call_fail_status_arrives(void **state)
+{
+    struct calls *t = *state;
+    Calls__Request request = CALLS__REQUEST__INIT;
+    struct bow_result result = BOW_RESULT_INIT;
+    char text[] = "caf\xC3\xA9 100%";
+
+    request.code = BOW_NOT_FOUND;
+    request.text = text;
+    assert_null(calls__echo__say__call(t->client, &request, NULL, &result));
+    assert_int_equal(result.status.code, BOW_NOT_FOUND);
+    assert_string_equal(result.status.message, "asked to fail: caf\xC3\xA9 100%");
+    bow_result_fini(&result);
+}
+
+static void test_call_fail_with_ok_is_internal(void **state)
+{
+    struct calls *t = *state;
+    Calls__Request request = CALLS__REQUEST__INIT;
+    struct bow_result result = BOW_RESULT_INIT;
+
+    assert_int_equal(calls__echo__hold__start(t->client, &request, NULL, calls_on_done, t, NULL),
+                     0);
+    assert_int_equal(bow_call_fail(calls_take_held(t), BOW_OK, "fine"), 0);
+    calls_wait(t, &t->n_done, 1);
+    assert_int_equal(t->result.status.code, BOW_INTERNAL);
+    bow_result_fini(&result);
+}
+
+static void expect_unimplemented(struct calls *t, const struct bow_method *method,
+                                 const char *words)
+{
+    Calls__Request request = CALLS__REQUEST__INIT;
+    struct bow_result result = BOW_RESULT_INIT;
+
+    assert_null(bow_client_call(t->client, method, &request.base, NULL, &result));
+    assert_int_equal(result.status.code, BOW_UNIMPLEMENTED);
+    assert_non_null(strstr(result.status.message, words));
+    bow_result_fini(&result);
+}
+
+static void test_call_unknown_method_is_named(void **state)
+{
+    struct calls *t = *state;
+    struct bow_method unknown = *calls__echo__say__method();
+
+    unknown.path = "/calls.Echo/Nothing";
+    expect_unimplemented(t, &unknown, "/calls.Echo/Nothing");
+    expect_unimplemented(t, &unknown, "/calls.Echo/Nothing"); /* by its number, if it has one */
+    CALLS_WAIT_METRIC(t, unknown_methods, 2);
+}
+
+static void test_call_absent_handler_is_unimplemented(void **state)
+{
+    struct calls *t = *state;
+
+    expect_unimplemented(t, calls__echo__absent__method(), "/calls.Echo/Absent");
+}
+
+static void test_call_streaming_method_is_unimplemented(void **state)
+{
+    struct calls *t = *state;
+    struct bow_method disguised = *calls__echo__stream__method();
+
+    disguised.flags = 0;
+    expect_unimplemented(t, &disguised, "streaming");
+}
+
+static void test_call_streaming_method_is_refused_by_the_client(void **state)
+{
+    struct calls *t = *state;
+    Calls__Request request = CALLS__REQUEST__INIT;
+
+    assert_int_equal(bow_client_start(t->client, calls__echo__stream__method(), &request.base, NULL,
+                                      NULL, NULL, NULL, NULL),
+                     -EINVAL);
+}
+
+static void test_call_from_another_thread_is_answered(void **state)
+{
+    struct calls *t = *state;
+    Calls__Request request = CALLS__REQUEST__INIT;
+    struct bow_result result = BOW_RESULT_INIT;
+
+    const Calls__Reply *reply = calls__echo__later__call(t->client, &request, NULL, &result);
+    assert_non_null(reply);
+    assert_int_equal(reply->number, 77);
+    bow_result_fini(&result);
+}
+
+/* A message whose bytes do not decode as the method's input: a string that is not UTF-8. */
+static void test_call_undecodable_request_is_internal(void **state)
+{
+    struct calls *t = *state;
+    Calls__Request request = CALLS__REQUEST__INIT;
+    struct bow_result result = BOW_RESULT_INIT;
+    char text[] = "\xFF\xFE";
+
+    request.text = text;
+    assert_null(calls__echo__say__call(t->client, &request, NULL, &result));
+    assert_int_equal(result.status.code, BOW_INTERNAL);
+    assert_non_null(strstr(result.status.message, "calls.Request.text"));
+    assert_non_null(strstr(result.status.message, "UTF-8"));
+    bow_result_fini(&result);
+    CALLS_WAIT_METRIC(t, undecodable_messages, 1);
+}
+
+static void test_call_undecodable_reply_is_internal(void **state)
+{
+    struct calls *t = *state;
+    Calls__Request request = CALLS__REQUEST__INIT;
+    Calls__Reply reply = CALLS__REPLY__INIT;
+    char text[] = "\xC0";
+
+    assert_int_equal(calls__echo__hold__start(t->client, &request, NULL, calls_on_done, t, NULL),
+                     0);
+    reply.text = text;
+    assert_int_equal(calls__echo__hold__reply(calls_take_held(t), &reply), 0);
+    calls_wait(t, &t->n_done, 1);
+    assert_int_equal(t->result.status.code, BOW_INTERNAL);
+    assert_non_null(strstr(t->result.status.message, "calls.Reply.text"));
+}
+
+static void test_call_reply_of_another_type_is_internal(void **state)
+{
+    struct calls *t = *state;
+    Calls__Request request = CALLS__REQUEST__INIT;
+    Calls__Request wrong = CALLS__REQUEST__INIT;
+
+    assert_int_equal(calls__echo__hold__start(t->client, &request, NULL, calls_on_done, t, NULL),
+                     0);
+    assert_int_equal(bow_call_reply(calls_take_held(t), &wrong.base), -EINVAL);
+    calls_wait(t, &t->n_done, 1);
+    assert_int_equal(t->result.status.code, BOW_INTERNAL);
+    assert_non_null(strstr(t->result.status.message, "calls.Reply"));
+}
+
+static void test_call_memory_over_the_cap_is_resource_exhausted(void **state)
+{
+    struct calls *t = *state;
+    Calls__Request request = CALLS__REQUEST__INIT;
+
+    assert_int_equal(calls__echo__hold__start(t->client, &request, NULL, calls_on_done, t, NULL),
+                     0);
+    struct bow_call *call = calls_take_held(t);
+    assert_null(bow_call_alloc(call, (size_t)65 << 20));
+    assert_int_equal(calls_reply(call, 1), -ENOMEM);
+    calls_wait(t, &t->n_done, 1);
+    assert_int_equal(t->result.status.code, BOW_RESOURCE_EXHAUSTED);
+    assert_non_null(strstr(t->result.status.message, "67108864"));
+}
+
+/* Sizes */
+
+static void send_payload(struct calls *t, size_t n_request, uint32_t n_reply)
+{
+    Calls__Request request = CALLS__REQUEST__INIT;
+    struct bow_result result = BOW_RESULT_INIT;
+
+    request.number = 'r';
+    request.payload.len = n_request;
+    request.payload.data = malloc(n_request + 1);
+    memset(request.payload.data, 'q', n_request);
+    request.reply_bytes = n_reply;
+    const Calls__Reply *reply = calls__echo__say__call(t->client, &request, NULL, &result);
+    assert_string_equal(result.status.message, "");
+    assert_non_null(reply);
+    size_t expected = n_reply > 0 ? n_reply : n_request;
+    assert_int_equal(reply->payload.len, expected);
+    for (size_t i = 0; i < expected; i++) {
+        assert_int_equal(reply->payload.data[i], n_reply > 0 ? 'r' : 'q');
+    }
+    bow_result_fini(&result);
+    free(request.payload.data);
+}
+
+static void test_call_of_each_size_replies(void **state)
+{
+    static const size_t sizes[] = {1, 200, 250, 256, 300, 4000, 16000, 16384, 16500, 65536, 70000};
+    struct calls *t = *state;
+
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        send_payload(t, sizes[i], 0);
+    }
+}
+
+static void test_call_of_3_mib_replies_3_mib(void **state)
+{
+    send_payload(*state, (size_t)3 << 20, 0);
+    send_payload(*state, 10, 3u << 20);
+}
+
+static void test_call_request_over_the_limit_is_resource_exhausted(void **state)
+{
+    struct calls *t = *state;
+    Calls__Request request = CALLS__REQUEST__INIT;
+    struct bow_result result = BOW_RESULT_INIT;
+
+    request.payload.len = (size_t)5 << 20;
+    request.payload.data = calloc(1, request.payload.len);
+    assert_null(calls__echo__say__call(t->client, &request, NULL, &result));
+    assert_int_equal(result.status.code, BOW_RESOURCE_EXHAUSTED);
+    bow_result_fini(&result);
+    free(request.payload.data);
+    send_payload(t, 10, 0); /* the connection is as good as before, or another one is made */
+}
+
+static void test_call_reply_over_the_limit_is_resource_exhausted(void **state)
+{
+    struct calls *t = *state;
+    Calls__Request request = CALLS__REQUEST__INIT;
+    struct bow_result result = BOW_RESULT_INIT;
+
+    request.reply_bytes = 5u << 20;
+    assert_null(calls__echo__say__call(t->client, &request, NULL, &result));
+    assert_int_equal(result.status.code, BOW_RESOURCE_EXHAUSTED);
+    bow_result_fini(&result);
+    send_payload(t, 10, 0);
+}
+
+/* Metrics */
+
+static void find_say(const struct bow_method_metrics *metrics, void *user)
+{
+    struct bow_method_metrics *found = user;
+
+    if (strcmp(metrics->path, "/calls.Echo/Say") == 0) {
+        *found = *metrics;
+    }
+}
+
+static void test_call_is_counted_by_method_and_code(void **state)
+{
+    struct calls *t = *state;
+    struct bow_method_metrics say = {0};
+    Calls__Request request = CALLS__REQUEST__INIT;
+    struct bow_result result = BOW_RESULT_INIT;
+
+    send_payload(t, 100, 0);
+    request.code = BOW_ABORTED;
+    assert_null(calls__echo__say__call(t->client, &request, NULL, &result));
+    bow_result_fini(&result);
+    CALLS_WAIT_METRIC(t, calls_ended, 2);
+    bow_server_each_method(t->server, find_say, &say);
+    assert_int_equal(say.started, 2);
+    assert_int_equal(say.ended[BOW_OK], 1);
+    assert_int_equal(say.ended[BOW_ABORTED], 1);
+    assert_true(say.bytes_in > 100);
+    assert_true(say.bytes_out > 100);
+    assert_true(say.total_ns > 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, calls_setup, calls_teardown)
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_call_say_replies),
+        TEST(test_call_empty_message_replies),
+        TEST(test_call_started_completes_on_the_loop),
+        TEST(test_call_fail_status_arrives),
+        TEST(test_call_fail_with_ok_is_internal),
+        TEST(test_call_unknown_method_is_named),
+        TEST(test_call_absent_handler_is_unimplemented),
+        TEST(test_call_streaming_method_is_unimplemented),
+        TEST(test_call_streaming_method_is_refused_by_the_client),
+        TEST(test_call_from_another_thread_is_answered),
+        TEST(test_call_undecodable_request_is_internal),
+        TEST(test_call_undecodable_reply_is_internal),
+        TEST(test_call_reply_of_another_type_is_internal),
+        TEST(test_call_memory_over_the_cap_is_resource_exhausted),
+        TEST(test_call_of_each_size_replies),
+        TEST(test_call_of_3_mib_replies_3_mib),
+        TEST(test_call_request_over_the_limit_is_resource_exhausted),
+        TEST(test_call_reply_over_the_limit_is_resource_exhausted),
+        TEST(test_call_is_counted_by_method_and_code),
+    };
+
+    calls_choose(argc, argv);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
