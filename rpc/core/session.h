@@ -80,7 +80,10 @@ struct bow__session_events {
      * too large, connection lost); the last event. The peer has been told if it can be.
      */
     void (*on_reset)(void *owner, uint64_t key, void *stream, const struct bow_status *why);
-    /** The peer's settings arrived or a stream slot got free: open() may succeed again. */
+    /**
+     * The peer's settings arrived: it speaks the protocol. Client: also when a stream slot got
+     * free; open() may succeed again.
+     */
     void (*on_ready)(void *owner);
     /** The peer takes no new calls on this connection; those it did not process have ended with
      * not_processed. */

@@ -85,6 +85,9 @@ void bow__http2_on_settings(struct bow__http2_session *session, const nghttp2_se
     }
     session->has_settings = true;
     if (base->server) {
+        if (is_first) {
+            base->events->on_ready(base->owner);
+        }
         return;
     }
     if (!bow__http2_can_open(base)) {

@@ -81,9 +81,7 @@ ssize_t bow__native_take_settings(struct bow__native *session, const struct bow_
     raise_windows(session, &settings);
     session->peer = settings;
     session->settings_seen = true;
-    if (!session->base.server) {
-        session->base.events->on_ready(session->base.owner);
-    }
+    session->base.events->on_ready(session->base.owner);
     return frame->length;
 }
 

@@ -129,6 +129,10 @@ static void on_ready(void *owner)
 {
     struct side *side = owner;
 
+    /* A server's says no more than that settings came, which each connection begins with. */
+    if (side->session != NULL && side->session->server) {
+        return;
+    }
     write_log(side, "ready\n");
     call_hook(side, SIDE_READY, 0);
 }
