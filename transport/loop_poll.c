@@ -110,14 +110,14 @@ static bool spin_until(struct bow_loop *loop, uint64_t end_ns)
 /* Returns when it wants to be asked again. */
 static uint64_t trim_pool(struct bow_loop *loop)
 {
-    if (loop->pool.n_idle == 0) {
-        return BOW_NEVER;
-    }
-    if (bow__time_left(bow__time_add(loop->last_events_ns, IDLE_NS), loop->now_ns) == 0) {
+    uint64_t due_ns = bow__time_add(loop->last_events_ns, IDLE_NS);
+
+    if (loop->pool.n_idle > 0 && due_ns <= loop->now_ns) {
         bow__pool_trim(&loop->pool);
         loop->last_events_ns = loop->now_ns;
+        due_ns = bow__time_add(loop->now_ns, IDLE_NS);
     }
-    return bow__time_add(loop->last_events_ns, IDLE_NS);
+    return loop->pool.n_idle > 0 ? due_ns : BOW_NEVER;
 }
 
 static void sleep_for(struct bow_loop *loop, uint64_t max_wait_ns)
