@@ -75,7 +75,7 @@ void calls_wait_server_metric(struct calls *t, size_t offset, uint64_t n)
         assert_int_equal(bow_server_metrics(t->server, &metrics), 0);
         memcpy(&value, (const char *)&metrics + offset, sizeof(value));
         clock_gettime(CLOCK_REALTIME, &now);
-    } while (value < n && now.tv_sec < until.tv_sec);
+    } while (value != n && now.tv_sec < until.tv_sec);
     assert_int_equal(value, n);
 }
 
