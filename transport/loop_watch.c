@@ -37,17 +37,44 @@ int bow__loop_open_wake(struct bow_loop *loop)
     return rc;
 }
 
+/* Interest 0 is kept out of the poller, which reports HUP and ERR even to those who ask nothing. */
+static int set_interest(struct bow_loop *loop, struct bow__watch *watch, uint32_t events)
+{
+    const struct bow_poller_ops *poller = loop->system->poller;
+
+    if (events == watch->events) {
+        return 0;
+    }
+    if (events == 0) {
+        return poller->remove(loop->poller, watch->fd);
+    }
+    if (watch->events == 0) {
+        return poller->add(loop->poller, watch->fd, events, watch);
+    }
+    return poller->modify(loop->poller, watch->fd, events, watch);
+}
+
+static void blank_events(struct bow_loop *loop, const struct bow__watch *watch)
+{
+    for (int i = loop->event_at + 1; i < loop->n_events; i++) {
+        if (loop->events[i].data == watch) {
+            loop->events[i].data = NULL;
+        }
+    }
+}
+
 int bow__loop_watch(struct bow_loop *loop, struct bow__watch *watch, int fd, uint32_t events)
 {
     assert(bow__loop_may_touch(loop));
     if (loop->stage >= BOW__LOOP_CLOSING) {
         return -ESHUTDOWN;
     }
-    int rc = loop->system->poller->add(loop->poller, fd, events, watch);
+    watch->fd = fd;
+    watch->events = 0;
+    int rc = set_interest(loop, watch, events);
     if (rc < 0) {
         return rc;
     }
-    watch->fd = fd;
     watch->events = events;
     bow__list_push_back(&loop->watches, &watch->link);
     return 0;
@@ -56,22 +83,15 @@ int bow__loop_watch(struct bow_loop *loop, struct bow__watch *watch, int fd, uin
 int bow__loop_rewatch(struct bow_loop *loop, struct bow__watch *watch, uint32_t events)
 {
     assert(bow__loop_may_touch(loop));
-    if (events == watch->events) {
-        return 0;
+    int rc = set_interest(loop, watch, events);
+    if (rc < 0) {
+        return rc;
     }
-    const struct bow_poller_ops *poller = loop->system->poller;
-    int rc;
+    watch->events = events;
     if (events == 0) {
-        rc = poller->remove(loop->poller, watch->fd);
-    } else if (watch->events == 0) {
-        rc = poller->add(loop->poller, watch->fd, events, watch);
-    } else {
-        rc = poller->modify(loop->poller, watch->fd, events, watch);
+        blank_events(loop, watch);
     }
-    if (rc == 0) {
-        watch->events = events;
-    }
-    return rc;
+    return 0;
 }
 
 void bow__loop_unwatch(struct bow_loop *loop, struct bow__watch *watch)
@@ -81,16 +101,10 @@ void bow__loop_unwatch(struct bow_loop *loop, struct bow__watch *watch)
     if (watch->link.next == NULL || bow__list_is_empty(&watch->link)) {
         return;
     }
-    if (watch->events != 0) {
-        loop->system->poller->remove(loop->poller, watch->fd);
-    }
-    bow__list_remove(&watch->link);
+    set_interest(loop, watch, 0);
     watch->events = 0;
-    for (int i = loop->event_at + 1; i < loop->n_events; i++) {
-        if (loop->events[i].data == watch) {
-            loop->events[i].data = NULL;
-        }
-    }
+    bow__list_remove(&watch->link);
+    blank_events(loop, watch);
 }
 
 int bow__loop_handle_events(struct bow_loop *loop)

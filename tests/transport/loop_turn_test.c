@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* One turn: its order, its shares of time, its events (L10, L14–L17). */
+/* One turn: its order and its shares of time (L10, L14, L15). */
 
 #include "tests/support/loops.h"
+#include "tests/support/ready.h"
 #include "transport/loop.h"
 
 #include <bowline/timer.h>
@@ -9,45 +10,10 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <cmocka.h>
-
-/* A descriptor that is ready until somebody reads it, and what happens then. */
-struct ready {
-    struct bow__watch watch;
-    struct bow_loop *loop;
-    int n_events;
-    void (*then)(struct ready *ready);
-    void *user;
-};
-
-static void on_ready(struct bow__watch *watch, uint32_t events)
-{
-    struct ready *ready = BOW__CONTAINER(watch, struct ready, watch);
-
-    (void)events;
-    ready->n_events++;
-    if (ready->then != NULL) {
-        ready->then(ready);
-    }
-}
-
-static void ready_open(struct ready *ready, struct bow_loop *loop)
-{
-    *ready = (struct ready){.watch.on_events = on_ready, .loop = loop};
-    int fd = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
-    assert_true(fd >= 0);
-    assert_int_equal(bow__loop_watch(loop, &ready->watch, fd, BOW_POLL_IN), 0);
-}
-
-static void ready_close(struct ready *ready)
-{
-    bow__loop_unwatch(ready->loop, &ready->watch);
-    close(ready->watch.fd);
-}
 
 /* L10 */
 
@@ -298,7 +264,7 @@ static void test_loop_l15_restless_tasks_and_timers_do_not_starve_io(void **stat
     assert_int_equal(bow_loop_run_once(loop, 0), 0);
     struct reposter reposter = {.loop = loop};
     struct spinner spinner = {.n_fired = 0};
-    struct ready server = {.watch.on_events = on_ready, .loop = loop, .then = echo};
+    struct ready server = {.watch.on_events = ready_on_events, .loop = loop, .then = echo};
     bow_task_init(&reposter.task, "repost", repost, &reposter);
     assert_int_equal(bow_loop_post(loop, &reposter.task), 0);
     bow_timer_init(&spinner.timer, loop, spin, &spinner);
@@ -357,176 +323,6 @@ static void test_loop_l15_a_flood_of_io_does_not_starve_tasks_or_timers(void **s
     loops_end(&t);
 }
 
-/* L16 */
-
-#define N_READY 200
-
-static void test_loop_l16_the_batch_doubles_when_it_was_full(void **state)
-{
-    struct loops t;
-    static struct ready many[N_READY];
-    struct bow_loop_stats stats = {.size = sizeof(stats)};
-    const uint64_t expected[] = {64, 64 + 128, 64 + 128 + N_READY, 64 + 128 + 2 * N_READY};
-
-    (void)state;
-    loops_begin(&t);
-    struct bow_loop *loop = loops_new_owner(&t);
-    for (int i = 0; i < N_READY; i++) {
-        ready_open(&many[i], loop);
-    }
-    for (int turn = 0; turn < 4; turn++) {
-        assert_int_equal(bow_loop_run_once(loop, 0), 0);
-        assert_int_equal(bow_loop_get_stats(loop, &stats), 0);
-        assert_int_equal(stats.events, expected[turn]);
-    }
-    for (int i = 0; i < N_READY; i++) {
-        assert_true(many[i].n_events >= 2); /* nobody is passed over */
-        ready_close(&many[i]);
-    }
-    bow_loop_unref(loop);
-    loops_end(&t);
-}
-
-static void test_loop_l16_a_batch_that_cannot_grow_serves_all_the_same(void **state)
-{
-    struct loops t;
-    static struct ready many[N_READY];
-
-    (void)state;
-    loops_begin(&t);
-    struct bow_loop *loop = loops_new_owner(&t);
-    for (int i = 0; i < N_READY; i++) {
-        ready_open(&many[i], loop);
-    }
-    t.alloc.fail_at = t.alloc.n_calls + 1;
-    t.alloc.fail_after = true;
-    for (int turn = 0; turn < 8; turn++) {
-        assert_int_equal(bow_loop_run_once(loop, 0), 0);
-    }
-    t.alloc.fail_at = 0;
-    for (int i = 0; i < N_READY; i++) {
-        assert_true(many[i].n_events >= 1);
-        ready_close(&many[i]);
-    }
-    bow_loop_unref(loop);
-    loops_end(&t);
-}
-
-/* L17, F07: whichever of two comes first closes the other and puts a new one in its place. */
-
-struct usurper {
-    struct ready *ready; /* the two */
-    struct ready fresh;  /* not ready, with the number of the closed one */
-    bool is_done;
-};
-
-static void open_idle(struct ready *ready, struct bow_loop *loop, int fd)
-{
-    *ready = (struct ready){.watch.on_events = on_ready, .loop = loop};
-    int idle = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    assert_int_equal(idle, fd); /* the lowest free number */
-    assert_int_equal(bow__loop_watch(loop, &ready->watch, idle, BOW_POLL_IN), 0);
-}
-
-static void usurp(struct ready *ready)
-{
-    struct usurper *usurper = ready->user;
-    struct ready *other = ready == &usurper->ready[0] ? &usurper->ready[1] : &usurper->ready[0];
-    struct bow_loop *loop = ready->loop;
-
-    if (usurper->is_done) {
-        return;
-    }
-    usurper->is_done = true;
-    int fd = other->watch.fd;
-    ready_close(other);
-    open_idle(&usurper->fresh, loop, fd);
-}
-
-static void test_loop_l17_an_event_never_reaches_the_channel_that_reused_its_number(void **state)
-{
-    struct loops t;
-    struct ready ready[2];
-    struct usurper usurper = {.ready = ready};
-
-    (void)state;
-    loops_begin(&t);
-    struct bow_loop *loop = loops_new_owner(&t);
-    for (int i = 0; i < 2; i++) {
-        ready_open(&ready[i], loop);
-        ready[i].then = usurp;
-        ready[i].user = &usurper;
-    }
-    assert_int_equal(bow_loop_run_once(loop, 0), 0);
-    assert_int_equal(ready[0].n_events + ready[1].n_events, 1);
-    assert_int_equal(usurper.fresh.n_events, 0);
-    ready_close(&ready[ready[0].n_events == 1 ? 0 : 1]);
-    assert_int_equal(bow_loop_run_once(loop, 0), 0);
-    assert_int_equal(usurper.fresh.n_events, 0);
-    ready_close(&usurper.fresh);
-    bow_loop_unref(loop);
-    loops_end(&t);
-}
-
-/* The same in the memory of the closed one, which is the harder case: its address is reused too. */
-static void usurp_in_place(struct ready *ready)
-{
-    struct usurper *usurper = ready->user;
-    struct ready *other = ready == &usurper->ready[0] ? &usurper->ready[1] : &usurper->ready[0];
-
-    if (usurper->is_done) {
-        return;
-    }
-    usurper->is_done = true;
-    int fd = other->watch.fd;
-    struct bow_loop *loop = other->loop;
-    ready_close(other);
-    open_idle(other, loop, fd);
-}
-
-static void test_loop_l17_an_event_never_reaches_the_channel_in_the_same_memory(void **state)
-{
-    struct loops t;
-    struct ready ready[2];
-    struct usurper usurper = {.ready = ready};
-
-    (void)state;
-    loops_begin(&t);
-    struct bow_loop *loop = loops_new_owner(&t);
-    for (int i = 0; i < 2; i++) {
-        ready_open(&ready[i], loop);
-        ready[i].then = usurp_in_place;
-        ready[i].user = &usurper;
-    }
-    assert_int_equal(bow_loop_run_once(loop, 0), 0);
-    assert_int_equal(ready[0].n_events + ready[1].n_events, 1);
-    ready_close(&ready[0]);
-    ready_close(&ready[1]);
-    bow__loop_unwatch(loop, &ready[1].watch); /* idempotent */
-    bow_loop_unref(loop);
-    loops_end(&t);
-}
-
-static void test_loop_l17_rewatch_changes_what_is_reported(void **state)
-{
-    struct loops t;
-    struct ready ready;
-
-    (void)state;
-    loops_begin(&t);
-    struct bow_loop *loop = loops_new_owner(&t);
-    ready_open(&ready, loop);
-    assert_int_equal(bow__loop_rewatch(loop, &ready.watch, 0), 0);
-    assert_int_equal(bow_loop_run_once(loop, 0), 0);
-    assert_int_equal(ready.n_events, 0);
-    assert_int_equal(bow__loop_rewatch(loop, &ready.watch, BOW_POLL_OUT), 0);
-    assert_int_equal(bow_loop_run_once(loop, 0), 0);
-    assert_int_equal(ready.n_events, 1);
-    ready_close(&ready);
-    bow_loop_unref(loop);
-    loops_end(&t);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -536,11 +332,6 @@ int main(void)
         cmocka_unit_test(test_loop_l14_the_clock_is_read_every_64_tasks),
         cmocka_unit_test(test_loop_l15_restless_tasks_and_timers_do_not_starve_io),
         cmocka_unit_test(test_loop_l15_a_flood_of_io_does_not_starve_tasks_or_timers),
-        cmocka_unit_test(test_loop_l16_the_batch_doubles_when_it_was_full),
-        cmocka_unit_test(test_loop_l16_a_batch_that_cannot_grow_serves_all_the_same),
-        cmocka_unit_test(test_loop_l17_an_event_never_reaches_the_channel_that_reused_its_number),
-        cmocka_unit_test(test_loop_l17_an_event_never_reaches_the_channel_in_the_same_memory),
-        cmocka_unit_test(test_loop_l17_rewatch_changes_what_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
