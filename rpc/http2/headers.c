@@ -256,7 +256,7 @@ static bool count_bytes(struct bow__http2_session *session, struct bow__http2_he
     raise_defect(header, BOW__HTTP2_DEFECT_TOO_LARGE);
     if (header->n_bytes > HEADER_BOMB_FACTOR * BOW_LIMIT_HEADER_BYTES) {
         bow__http2_break(session, NGHTTP2_ENHANCE_YOUR_CALM, -EMSGSIZE, BOW_RESOURCE_EXHAUSTED,
-                         "header block of more than %u × BOW_LIMIT_HEADER_BYTES (%zu)",
+                         "header block of more than %u times BOW_LIMIT_HEADER_BYTES (%zu)",
                          HEADER_BOMB_FACTOR, BOW_LIMIT_HEADER_BYTES);
     }
     return false;

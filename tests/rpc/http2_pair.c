@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include <cmocka.h>
+#include <nghttp2/nghttp2.h>
 
 static void write_log(struct side *side, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
@@ -467,21 +468,80 @@ void bytes_request(struct bytes *bytes, uint8_t flags, uint32_t stream, const ch
     bytes_headers(bytes, flags, stream, fields);
 }
 
-const uint8_t *bytes_find(const struct bytes *bytes, size_t skip, uint8_t type, uint32_t stream,
-                          size_t *ret_len, uint8_t *ret_flags)
+static uint32_t get_u32(const uint8_t *at)
 {
-    const uint8_t *at = bytes->data + skip;
-    const uint8_t *end = bytes->data + bytes->len;
+    return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
+}
 
-    while (end - at >= 9) {
-        size_t len = (size_t)at[0] << 16 | (size_t)at[1] << 8 | at[2];
-        uint32_t id = (uint32_t)at[5] << 24 | (uint32_t)at[6] << 16 | (uint32_t)at[7] << 8 | at[8];
-        if (at[3] == type && id == stream) {
-            *ret_len = len;
-            *ret_flags = at[4];
-            return at + 9;
+static size_t print_headers(nghttp2_hd_inflater *inflater, const uint8_t *at, size_t len,
+                            char *text, size_t cap)
+{
+    size_t n = 0;
+
+    for (;;) {
+        nghttp2_nv nv;
+        int flags = 0;
+        ssize_t used = nghttp2_hd_inflate_hd2(inflater, &nv, &flags, at, len, 1);
+        assert_true(used >= 0);
+        at += used;
+        len -= (size_t)used;
+        if ((flags & NGHTTP2_HD_INFLATE_EMIT) != 0) {
+            n += (size_t)snprintf(text + n, cap - n, " %.*s=%.*s", (int)nv.namelen,
+                                  (const char *)nv.name, (int)nv.valuelen, (const char *)nv.value);
+            assert_true(n < cap);
         }
+        if ((flags & NGHTTP2_HD_INFLATE_FINAL) != 0) {
+            nghttp2_hd_inflate_end_headers(inflater);
+            return n;
+        }
+    }
+}
+
+static size_t print_payload(nghttp2_hd_inflater *inflater, uint8_t type, const uint8_t *at,
+                            size_t len, char *text, size_t cap)
+{
+    switch (type) {
+    case NGHTTP2_HEADERS:
+        return print_headers(inflater, at, len, text, cap);
+    case NGHTTP2_DATA:
+        return (size_t)snprintf(text, cap, " %zu", len);
+    case NGHTTP2_RST_STREAM:
+    case NGHTTP2_WINDOW_UPDATE:
+        return (size_t)snprintf(text, cap, " %u", get_u32(at));
+    case NGHTTP2_GOAWAY:
+        return (size_t)snprintf(text, cap, " %u %u%s%.*s", get_u32(at), get_u32(at + 4),
+                                len > 8 ? " " : "", (int)(len - 8), (const char *)at + 8);
+    default:
+        return 0;
+    }
+}
+
+void bytes_print(const struct bytes *bytes, char *text, size_t cap)
+{
+    static const char *const names[] = {"DATA", "HEADERS", "PRIORITY", "RST_STREAM",   "SETTINGS",
+                                        "PUSH", "PING",    "GOAWAY",   "WINDOW_UPDATE"};
+    const uint8_t *at = bytes->data;
+    const uint8_t *end = bytes->data + bytes->len;
+    nghttp2_hd_inflater *inflater = NULL;
+
+    assert_int_equal(nghttp2_hd_inflate_new(&inflater), 0);
+    text[0] = '\0';
+    while (end - at >= 9) {
+        size_t len = get_u32(at) >> 8;
+        const char *suffix = (at[3] <= 1 && (at[4] & 1) != 0) ? " end"
+                             : ((at[3] == NGHTTP2_SETTINGS || at[3] == NGHTTP2_PING) && at[4] == 1)
+                                 ? " ack"
+                                 : "";
+        size_t n = (size_t)snprintf(text, cap, "%s %u%s", names[at[3]], get_u32(at + 5), suffix);
+        assert_true(n < cap);
+        n += print_payload(inflater, at[3], at + 9, len, text + n, cap - n);
+        assert_true(n + 1 < cap);
+        text[n++] = '\n';
+        text[n] = '\0';
+        text += n;
+        cap -= n;
         at += 9 + len;
     }
-    return NULL;
+    nghttp2_hd_inflate_del(inflater);
+    assert_ptr_equal(at, end);
 }

@@ -110,8 +110,15 @@ void bytes_preface(struct bytes *bytes);
 void bytes_headers(struct bytes *bytes, uint8_t flags, uint32_t stream, const char *const *fields);
 /** The HEADERS of a gRPC request for /a.B/C, and more fields (may be NULL). */
 void bytes_request(struct bytes *bytes, uint8_t flags, uint32_t stream, const char *const *more);
-/** Find a frame in what a side sent (after `skip` bytes). Returns its payload. */
-const uint8_t *bytes_find(const struct bytes *bytes, size_t skip, uint8_t type, uint32_t stream,
-                          size_t *ret_len, uint8_t *ret_flags);
+/**
+ * Write the frames that a side sent as lines, up to `cap` bytes of text:
+ *
+ *     SETTINGS 0
+ *     HEADERS 1 end :status=200 content-type=application/grpc grpc-status=5
+ *     DATA 1 10
+ *     RST_STREAM 1 8
+ *     GOAWAY 0 11 TEXT
+ */
+void bytes_print(const struct bytes *bytes, char *text, size_t cap);
 
 #endif
