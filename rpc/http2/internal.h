@@ -261,8 +261,8 @@ void bow__http2_stream_reset(struct bow__http2_session *session, struct bow__htt
 /** nghttp2 closed it. */
 void bow__http2_stream_closed(struct bow__http2_session *session, struct bow__http2_stream *stream,
                               uint32_t http2_error, bool late);
-/** End every open stream above the id, and those not submitted; not_processed where `status` says
- * so or nothing was sent. */
+/** End every open stream above the id, and requests that have not left; those are not_processed
+ * whatever `status` says. */
 void bow__http2_streams_end(struct bow__http2_session *session, int32_t above,
                             const struct bow_status *status);
 /** Emit what became known while no event could be. */

@@ -205,7 +205,7 @@ void bow__http2_streams_end(struct bow__http2_session *session, int32_t above,
         struct bow__http2_stream *stream = BOW__CONTAINER(link, struct bow__http2_stream, link);
         struct bow_status status = *given;
         bow__list_push_back(&visited, link);
-        if (stream->id == 0 || stream->id > above) {
+        if (stream->id > above || !stream->is_sent) {
             status.not_processed |= !session->base.server && !stream->is_sent;
             bow__http2_stream_end(session, stream, &status);
         }

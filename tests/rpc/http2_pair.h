@@ -48,7 +48,7 @@ struct side {
     uint32_t n_messages;
     size_t n_bytes;
     bool keeps;      /* does not consume messages */
-    bool is_muted;   /* events write no lines */
+    bool is_muted;   /* events write no lines, and messages need not be side_send_block()'s */
     bool has_failed; /* fail() was called on it */
 };
 

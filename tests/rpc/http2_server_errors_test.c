@@ -85,7 +85,7 @@ static void test_garbage_after_the_preface_is_named(void **state)
     struct fixture *t = *state;
 
     bytes_put(&t->in, HTTP2_PREFACE, sizeof(HTTP2_PREFACE) - 1);
-    bytes_put(&t->in, "\xFF\xFE garbage, and more of it", 28);
+    bytes_put(&t->in, "\xFF\xFE garbage, and more of it", 26);
     expect_broken(t, "HTTP/2 PROTOCOL_ERROR by the peer: SETTINGS expected (near a frame of type "
                      "0 on stream 0)");
     assert_true(says(t, "GOAWAY 0 0 1 SETTINGS expected\n"));

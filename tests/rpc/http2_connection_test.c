@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Heartbeats, windows and going away, by a clock that the test moves. */
+#include "tests/rpc/http2_pair.h"
+
+#include <bowline/limits.h>
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define SECOND UINT64_C(1000000000)
+
+struct fixture {
+    struct test_alloc alloc;
+    struct bow_context *context;
+    struct pair pair;
+};
+
+static int set_up(void **state)
+{
+    struct fixture *t = calloc(1, sizeof(*t));
+
+    test_alloc_init(&t->alloc);
+    t->context = test_context_new(&t->alloc);
+    assert_int_equal(pair_begin(&t->pair, t->context), 0);
+    *state = t;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *t = *state;
+
+    pair_end(&t->pair);
+    test_context_end(t->context, &t->alloc);
+    free(t);
+    return 0;
+}
+
+/* The same pair with heartbeats after 20 s, lost after 10 s more. */
+static void begin_with_heartbeats(struct fixture *t, bool client_too, bool unattended)
+{
+    struct pair *pair = &t->pair;
+
+    pair_end(pair);
+    pair_init(pair, t->context);
+    struct bow__session_options options = pair_options(pair, &pair->server, true);
+    options.heartbeat_ns = client_too ? BOW_NEVER : 20 * SECOND;
+    options.heartbeat_timeout_ns = 10 * SECOND;
+    assert_int_equal(side_begin(&pair->server, &options), 0);
+    options = pair_options(pair, &pair->client, false);
+    options.heartbeat_ns = client_too ? 20 * SECOND : BOW_NEVER;
+    options.heartbeat_timeout_ns = 10 * SECOND;
+    options.unattended = unattended;
+    assert_int_equal(side_begin(&pair->client, &options), 0);
+    pair_run(pair, SIZE_MAX);
+}
+
+static uint64_t next_time(const struct side *side)
+{
+    return side->session->ops->next_time(side->session);
+}
+
+static int on_time(struct side *side)
+{
+    return side->session->ops->on_time(side->session, side->pair->now_ns);
+}
+
+static void test_silence_is_answered_by_a_ping(void **state)
+{
+    struct fixture *t = *state;
+    struct side *server = &t->pair.server;
+
+    begin_with_heartbeats(t, false, false);
+    assert_int_equal(next_time(server), PAIR_START_NS + 20 * SECOND);
+    t->pair.now_ns += 20 * SECOND - 1;
+    assert_int_equal(on_time(server), 0);
+    assert_int_equal(server->session->heartbeats_sent, 0);
+    t->pair.now_ns += 1;
+    assert_int_equal(on_time(server), 0);
+    assert_int_equal(server->session->heartbeats_sent, 1);
+    assert_int_equal(next_time(server), t->pair.now_ns + 10 * SECOND);
+    pair_run(&t->pair, SIZE_MAX);
+    assert_int_equal(next_time(server), t->pair.now_ns + 20 * SECOND);
+    assert_int_equal(server->session->heartbeats_lost, 0);
+}
+
+static void test_silence_after_the_ping_loses_the_connection(void **state)
+{
+    struct fixture *t = *state;
+    struct side *server = &t->pair.server;
+    static struct bytes out;
+
+    begin_with_heartbeats(t, false, false);
+    t->pair.now_ns += 20 * SECOND;
+    assert_int_equal(on_time(server), 0);
+    out.len = side_drain(server, out.data, sizeof(out.data));
+    t->pair.now_ns += 10 * SECOND;
+    assert_int_equal(on_time(server), -ETIMEDOUT);
+    assert_int_equal(server->session->heartbeats_lost, 1);
+    assert_int_equal(server->session->failure_code, BOW_UNAVAILABLE);
+    assert_string_equal(server->session->failure.bytes,
+                        "heartbeat lost: no byte from the peer for 10000 ms after a PING");
+}
+
+static void test_any_byte_is_life(void **state)
+{
+    struct fixture *t = *state;
+    struct side *server = &t->pair.server;
+
+    begin_with_heartbeats(t, false, false);
+    t->pair.now_ns += 20 * SECOND;
+    assert_int_equal(on_time(server), 0);
+    t->pair.now_ns += 9 * SECOND;
+    assert_int_equal(side_feed(server, "\0", 1, 1), 0);
+    assert_int_equal(next_time(server), t->pair.now_ns + 20 * SECOND);
+}
+
+static void test_count_stands_still_while_nothing_is_read(void **state)
+{
+    struct fixture *t = *state;
+    struct side *server = &t->pair.server;
+
+    begin_with_heartbeats(t, false, false);
+    t->pair.now_ns += 15 * SECOND;
+    server->session->ops->set_reading(server->session, false, t->pair.now_ns);
+    assert_int_equal(next_time(server), BOW_NEVER);
+    t->pair.now_ns += 100 * SECOND;
+    server->session->ops->set_reading(server->session, true, t->pair.now_ns);
+    assert_int_equal(next_time(server), t->pair.now_ns + 5 * SECOND);
+    t->pair.now_ns += 5 * SECOND;
+    assert_int_equal(on_time(server), 0);
+    server->session->ops->set_reading(server->session, false, t->pair.now_ns);
+    t->pair.now_ns += 100 * SECOND;
+    assert_int_equal(on_time(server), 0);
+    server->session->ops->set_reading(server->session, true, t->pair.now_ns);
+    assert_int_equal(next_time(server), t->pair.now_ns + 10 * SECOND);
+}
+
+static void test_unattended_client_is_pinged_only_during_calls(void **state)
+{
+    struct fixture *t = *state;
+    uint64_t key = 0;
+
+    begin_with_heartbeats(t, false, true);
+    assert_int_equal(next_time(&t->pair.server), BOW_NEVER);
+    assert_int_equal(side_call(&t->pair.client, "/a.B/C", "x", BOW_NEVER, &key), 0);
+    pair_run(&t->pair, SIZE_MAX);
+    assert_int_equal(next_time(&t->pair.server), t->pair.now_ns + 20 * SECOND);
+}
+
+/* gRPC's servers count the third PING without an answer between as abuse. */
+static void test_client_pings_as_grpc_servers_allow(void **state)
+{
+    struct fixture *t = *state;
+    struct side *client = &t->pair.client;
+    uint64_t key = 0;
+
+    begin_with_heartbeats(t, true, false);
+    assert_int_equal(next_time(client), BOW_NEVER);
+    assert_int_equal(side_call(client, "/a.B/C", "x", BOW_NEVER, &key), 0);
+    pair_run(&t->pair, SIZE_MAX);
+    for (size_t i = 1; i <= 2; i++) {
+        t->pair.now_ns += 20 * SECOND;
+        assert_int_equal(next_time(client), t->pair.now_ns);
+        pair_run(&t->pair, SIZE_MAX);
+        assert_int_equal(client->session->heartbeats_sent, i);
+    }
+    assert_int_equal(next_time(client), t->pair.now_ns + 300 * SECOND);
+    /* An answer, and it may again. */
+    assert_int_equal(side_send(&t->pair.server, 1, 0, "y"), 0);
+    pair_run(&t->pair, SIZE_MAX);
+    assert_int_equal(next_time(client), t->pair.now_ns + 20 * SECOND);
+}
+
+static void test_ping_awaited_by_nobody_is_forgotten(void **state)
+{
+    struct fixture *t = *state;
+    struct side *client = &t->pair.client;
+    uint64_t key = 0;
+
+    begin_with_heartbeats(t, true, false);
+    assert_int_equal(side_call(client, "/a.B/C", "x", BOW_NEVER, &key), 0);
+    pair_run(&t->pair, SIZE_MAX);
+    t->pair.now_ns += 20 * SECOND;
+    assert_int_equal(on_time(client), 0);
+    client->session->ops->cancel(client->session, key, BOW_CANCELLED);
+    assert_int_equal(next_time(client), BOW_NEVER);
+    t->pair.now_ns += 1000 * SECOND;
+    assert_int_equal(side_call(client, "/a.B/C", "x", BOW_NEVER, &key), 0);
+    assert_int_equal(on_time(client), 0);
+    assert_int_equal(client->session->heartbeats_lost, 0);
+    assert_int_equal(client->session->heartbeats_sent, 2);
+}
+
+static void goaway(struct side *side)
+{
+    struct bow_status reason = {.code = BOW_UNAVAILABLE, .message = "restarting"};
+
+    side->session->ops->goaway(side->session, &reason);
+    side->session->ops->goaway(side->session, &reason);
+}
+
+static bool is_done(const struct side *side)
+{
+    return side->session->ops->is_done(side->session);
+}
+
+/* A call that crosses the first GOAWAY is served; only then the server leaves. */
+static void test_server_leaves_without_losing_a_call(void **state)
+{
+    struct fixture *t = *state;
+    struct pair *pair = &t->pair;
+    static uint8_t bytes[4096];
+    static uint8_t crossing[4096];
+    uint64_t key = 0;
+
+    assert_int_equal(side_call(&pair->client, "/a.B/C", "x", BOW_NEVER, &key), 0);
+    pair_run(pair, SIZE_MAX);
+    goaway(&pair->server);
+    assert_false(is_done(&pair->server));
+    size_t n = side_drain(&pair->server, bytes, sizeof(bytes));
+    assert_int_equal(side_call(&pair->client, "/a.B/D", "x", BOW_NEVER, &key), 0);
+    size_t n_crossing = side_drain(&pair->client, crossing, sizeof(crossing));
+    assert_int_equal(side_feed(&pair->client, bytes, n, SIZE_MAX), 0);
+    assert_int_equal(side_feed(&pair->server, crossing, n_crossing, SIZE_MAX), 0);
+    pair_run(pair, SIZE_MAX);
+    assert_false(is_done(&pair->server));
+    side_expect(&pair->server,
+                "open 1 /a.B/C\nmessage 1 1 x end\nopen 3 /a.B/D\nmessage 3 1 x end\n");
+    for (uint64_t id = 1; id <= 3; id += 2) {
+        assert_int_equal(side_send(&pair->server, id, BOW__SEND_END, "y"), 0);
+    }
+    pair_run(pair, SIZE_MAX);
+    side_expect(&pair->client, "ready\ngoaway the peer is going away: NO_ERROR\n"
+                               "message 1 1 y\nstatus 1 OK\nmessage 2 1 y\nstatus 2 OK\n");
+    assert_true(is_done(&pair->server));
+    assert_true(is_done(&pair->client));
+}
+
+static void test_idle_server_waits_for_the_clients_answer(void **state)
+{
+    struct fixture *t = *state;
+    static uint8_t bytes[4096];
+
+    pair_run(&t->pair, SIZE_MAX);
+    goaway(&t->pair.server);
+    size_t n = side_drain(&t->pair.server, bytes, sizeof(bytes));
+    assert_false(is_done(&t->pair.server));
+    assert_int_equal(side_feed(&t->pair.client, bytes, n, SIZE_MAX), 0);
+    pair_run(&t->pair, SIZE_MAX);
+    assert_true(is_done(&t->pair.server));
+}
+
+static void test_client_leaves_after_its_calls(void **state)
+{
+    struct fixture *t = *state;
+    struct pair *pair = &t->pair;
+    uint64_t key = 0;
+
+    assert_int_equal(side_call(&pair->client, "/a.B/C", "x", BOW_NEVER, &key), 0);
+    goaway(&pair->client);
+    assert_int_equal(side_call(&pair->client, "/a.B/C", "x", BOW_NEVER, &key), -EPIPE);
+    pair_run(pair, SIZE_MAX);
+    assert_false(is_done(&pair->client));
+    assert_int_equal(side_send(&pair->server, 1, BOW__SEND_END, "y"), 0);
+    pair_run(pair, SIZE_MAX);
+    assert_true(is_done(&pair->client));
+    assert_true(is_done(&pair->server));
+    side_expect(&pair->client, "message 1 1 y\nstatus 1 OK\n");
+}
+
+static void test_call_that_waits_for_a_leaving_server_is_not_processed(void **state)
+{
+    struct fixture *t = *state;
+    struct pair *pair = &t->pair;
+    static uint8_t bytes[4096];
+    uint64_t key = 0;
+
+    pair_run(pair, SIZE_MAX);
+    goaway(&pair->server);
+    size_t n = side_drain(&pair->server, bytes, sizeof(bytes));
+    assert_int_equal(side_call(&pair->client, "/a.B/C", "x", BOW_NEVER, &key), 0);
+    assert_int_equal(side_feed(&pair->client, bytes, n, SIZE_MAX), 0);
+    pair_run(pair, SIZE_MAX);
+    side_expect(&pair->client,
+                "ready\nstatus 1 UNAVAILABLE the peer is going away: NO_ERROR not_processed\n"
+                "goaway the peer is going away: NO_ERROR\n");
+    side_expect(&pair->server, "");
+}
+
+/* The window opens for the message in the making, and not for what lies unread. */
+static void test_unread_messages_hold_the_sender_back(void **state)
+{
+    struct fixture *t = *state;
+    struct pair *pair = &t->pair;
+    struct bow__session *client = pair->client.session;
+    struct bow__request_head head = {{(const uint8_t *)"/a.B/C", 6}, BOW_NEVER, 0, NULL};
+    uint64_t key = 0;
+
+    pair->server.keeps = true;
+    pair_run(pair, SIZE_MAX);
+    assert_int_equal(client->ops->open(client, &head, NULL, &key), 0);
+    /* Larger than the window, alone: it passes. */
+    assert_int_equal(side_send_block(&pair->client, key, 0, 0, 1 << 20), 0);
+    for (size_t i = 0; i < 20; i++) {
+        assert_int_equal(side_send_block(&pair->client, key, 0, 0, 100000), 0);
+    }
+    pair_run(pair, SIZE_MAX);
+    assert_in_range(pair->server.n_messages, 2, 4);
+    uint32_t n_before = pair->server.n_messages;
+    pair_run(pair, SIZE_MAX);
+    assert_int_equal(pair->server.n_messages, n_before);
+    pair->server.session->ops->consumed(pair->server.session, 1, pair->server.n_bytes);
+    pair_run(pair, SIZE_MAX);
+    assert_true(pair->server.n_messages > n_before);
+    pair->server.keeps = false;
+    pair->server.session->ops->consumed(pair->server.session, 1, pair->server.n_bytes);
+    pair_run(pair, SIZE_MAX);
+    assert_int_equal(pair->server.n_messages, 21);
+    client->ops->cancel(client, key, BOW_CANCELLED);
+    pair_run(pair, SIZE_MAX);
+}
+
+/* F16: one stream that nobody reads, many others that go on. */
+static void test_unread_stream_does_not_block_its_neighbours(void **state)
+{
+    struct fixture *t = *state;
+    struct pair *pair = &t->pair;
+    struct bow__session *client = pair->client.session;
+    struct bow__request_head head = {{(const uint8_t *)"/a.B/C", 6}, BOW_NEVER, 0, NULL};
+    uint64_t key = 0;
+
+    pair->server.keeps = true;
+    pair->client.is_muted = true;
+    pair->server.is_muted = true;
+    assert_int_equal(client->ops->open(client, &head, NULL, &key), 0);
+    for (size_t i = 0; i < 20; i++) {
+        assert_int_equal(side_send_block(&pair->client, key, 0, 0, 100000), 0);
+    }
+    pair_run(pair, SIZE_MAX);
+    pair->server.keeps = false;
+    for (uint64_t i = 0; i < 100; i++) {
+        assert_int_equal(side_call(&pair->client, "/a.B/C", "hello", BOW_NEVER, &key), 0);
+        pair_run(pair, SIZE_MAX);
+        assert_int_equal(side_send(&pair->server, 3 + 2 * i, BOW__SEND_END, "reply"), 0);
+        pair_run(pair, SIZE_MAX);
+    }
+    assert_int_equal(pair->client.n_ended, 100);
+}
+
+static void test_room_is_given_only_within_the_peers_credit(void **state)
+{
+    struct fixture *t = *state;
+    struct pair *pair = &t->pair;
+    struct bow__session *client = pair->client.session;
+    struct bow__request_head head = {{(const uint8_t *)"/a.B/C", 6}, BOW_NEVER, 0, NULL};
+    uint64_t keys[8];
+    size_t cap = 0;
+
+    /* Before the server's SETTINGS both windows are 65535. */
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(client->ops->open(client, &head, NULL, &keys[i]), 0);
+        assert_non_null(client->ops->reserve(client, keys[i], 0, &cap));
+        assert_int_equal(cap, BOW__IN_PLACE_BYTES);
+        memset(client->ops->reserve(client, keys[i], 0, &cap), 0, cap);
+        assert_int_equal(client->ops->commit(client, keys[i], 0, cap), 0);
+    }
+    /* Bytes are queued on it already. */
+    assert_null(client->ops->reserve(client, keys[2], 0, &cap));
+    assert_int_equal(client->ops->open(client, &head, NULL, &keys[3]), 0);
+    assert_non_null(client->ops->reserve(client, keys[3], 0, &cap));
+    assert_int_equal(cap, 65535 - 3 * (BOW__IN_PLACE_BYTES + 5) - 5);
+    memset(client->ops->reserve(client, keys[3], 0, &cap), 0, cap);
+    assert_int_equal(client->ops->commit(client, keys[3], 0, cap), 0);
+    assert_int_equal(client->ops->open(client, &head, NULL, &keys[4]), 0);
+    assert_null(client->ops->reserve(client, keys[4], 0, &cap));
+    client->ops->abandon(client, keys[4]);
+    pair->server.is_muted = true;
+    pair_run(pair, SIZE_MAX);
+    assert_int_equal(pair->server.n_messages, 4);
+}
+
+/* F15: output waits in the queues of the streams, not in the outbuf. */
+static void test_drain_yields_a_bounded_amount(void **state)
+{
+    struct fixture *t = *state;
+    struct pair *pair = &t->pair;
+    struct iovec pieces[1024];
+    uint64_t key = 0;
+
+    assert_int_equal(side_call(&pair->client, "/a.B/C", "x", BOW_NEVER, &key), 0);
+    pair_run(pair, SIZE_MAX);
+    assert_int_equal(side_send_block(&pair->server, 1, BOW__SEND_END, 0, 1 << 20), 0);
+    struct bow__session *server = pair->server.session;
+    size_t n = 0;
+    for (size_t round = 0; round < 3; round++) {
+        int count = server->ops->drain(server, pieces, 1024);
+        n = 0;
+        for (int i = 0; i < count; i++) {
+            n += pieces[i].iov_len;
+        }
+    }
+    assert_in_range(n, 64 << 10, 96 << 10);
+    pair_run(pair, SIZE_MAX);
+    assert_int_equal(pair->client.n_bytes, 1 << 20);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(test_silence_is_answered_by_a_ping),
+        TEST(test_silence_after_the_ping_loses_the_connection),
+        TEST(test_any_byte_is_life),
+        TEST(test_count_stands_still_while_nothing_is_read),
+        TEST(test_unattended_client_is_pinged_only_during_calls),
+        TEST(test_client_pings_as_grpc_servers_allow),
+        TEST(test_ping_awaited_by_nobody_is_forgotten),
+        TEST(test_server_leaves_without_losing_a_call),
+        TEST(test_idle_server_waits_for_the_clients_answer),
+        TEST(test_client_leaves_after_its_calls),
+        TEST(test_call_that_waits_for_a_leaving_server_is_not_processed),
+        TEST(test_unread_messages_hold_the_sender_back),
+        TEST(test_unread_stream_does_not_block_its_neighbours),
+        TEST(test_room_is_given_only_within_the_peers_credit),
+        TEST(test_drain_yields_a_bounded_amount),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
