@@ -84,17 +84,12 @@ void bow__http2_on_settings(struct bow__http2_session *session, const nghttp2_se
         }
     }
     session->has_settings = true;
-    if (base->server) {
-        if (is_first) {
-            base->events->on_ready(base->owner);
-        }
-        return;
-    }
-    if (!bow__http2_can_open(base)) {
-        session->is_ready_wanted = true;
-    } else if (is_first) {
+    if (is_first) {
         session->is_ready_wanted = false;
         base->events->on_ready(base->owner);
+    }
+    if (!base->server && !bow__http2_can_open(base)) {
+        session->is_ready_wanted = true;
     }
 }
 

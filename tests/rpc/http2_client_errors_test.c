@@ -300,6 +300,22 @@ static void test_goaway_ends_what_was_not_taken(void **state)
     assert_true(client->ops->is_done(client));
 }
 
+static void test_settings_that_make_room_are_told(void **state)
+{
+    struct fixture *t = *state;
+    struct bow__session *client = t->pair.client.session;
+
+    t->in.len = 0;
+    bytes_frame(&t->in, 4, 0, 0, "\0\3\0\0\0\1", 6);
+    assert_int_equal(feed_in(t), 0);
+    side_expect(&t->pair.client, "ready\n");
+    assert_false(client->ops->can_open(client));
+    bytes_frame(&t->in, 4, 0, 0, "\0\3\0\0\0\2", 6);
+    assert_int_equal(feed_in(t), 0);
+    side_expect(&t->pair.client, "ready\n");
+    assert_true(client->ops->can_open(client));
+}
+
 static void test_second_goaway_is_not_told_again(void **state)
 {
     struct fixture *t = *state;
@@ -353,6 +369,7 @@ int main(void)
         TEST(test_compressed_reply_is_an_error),
         TEST(test_malformed_headers_end_the_call),
         TEST(test_goaway_ends_what_was_not_taken),
+        TEST(test_settings_that_make_room_are_told),
         TEST(test_second_goaway_is_not_told_again),
         TEST(test_ids_used_up_retire_the_connection),
     };

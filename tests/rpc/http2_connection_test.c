@@ -270,7 +270,7 @@ static void test_client_leaves_after_its_calls(void **state)
     pair_run(pair, SIZE_MAX);
     assert_true(is_done(&pair->client));
     assert_true(is_done(&pair->server));
-    side_expect(&pair->client, "message 1 1 y\nstatus 1 OK\n");
+    side_expect(&pair->client, "ready\nmessage 1 1 y\nstatus 1 OK\n");
 }
 
 static void test_call_that_waits_for_a_leaving_server_is_not_processed(void **state)
