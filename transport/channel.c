@@ -219,6 +219,8 @@ static void end(struct bow_channel *channel)
         bow__pipeline_inactive(channel, channel->close_error);
     }
     channel->has_ended = true;
+    /* Closing while this phase sent, or a completion, may have asked for another one. */
+    bow__list_remove(&channel->phase.link);
     bow__channel_touch_reap(channel);
 }
 
