@@ -1,0 +1,482 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * Clients: the three ways to bind one, who may wait where, the queue, parents, and
+ * being freed at awkward moments.
+ */
+
+#include "call_fixture.h"
+
+#include <arpa/inet.h>
+#include <bowline/group.h>
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static struct bow_client *new_confined(struct calls *t)
+{
+    struct bow_client_options options;
+
+    calls_client_options(t, &options);
+    options.loop = NULL;
+    return calls_new_client(t, &options);
+}
+
+static void expect_say(struct bow_client *client)
+{
+    Calls__Request request = CALLS__REQUEST__INIT;
+    struct bow_result result = BOW_RESULT_INIT;
+
+    if (calls__echo__say__call(client, &request, NULL, &result) == NULL) {
+        fail_msg("%s: %s", bow_code_name(result.status.code), result.status.message);
+    }
+    bow_result_fini(&result);
+}
+
+static void expect_say_fails(struct bow_client *client, enum bow_code code, const char *words)
+{
+    Calls__Request request = CALLS__REQUEST__INIT;
+    struct bow_result result = BOW_RESULT_INIT;
+
+    assert_null(calls__echo__say__call(client, &request, NULL, &result));
+    assert_int_equal(result.status.code, code);
+    if (strstr(result.status.message, words) == NULL) {
+        fail_msg("\"%s\" does not say \"%s\"", result.status.message, words);
+    }
+    bow_result_fini(&result);
+}
+
+/* Options */
+
+static void expect_new_fails(struct calls *t, const char *target, bool group, int rc)
+{
+    struct bow_client_options options = BOW_CLIENT_OPTIONS_INIT;
+    struct bow_client *client = NULL;
+
+    options.context = t->context;
+    options.target = target;
+    options.loop = t->loop;
+    options.group = group ? (struct bow_group *)t->loop : NULL;
+    assert_int_equal(bow_client_new(&options, &client), rc);
+    assert_null(client);
+}
+
+static void test_client_bad_options_are_refused(void **state)
+{
+    struct calls *t = *state;
+
+    expect_new_fails(t, NULL, false, -EINVAL);
+    expect_new_fails(t, "", false, -EINVAL);
+    expect_new_fails(t, "no-port", false, -EINVAL);
+    expect_new_fails(t, "grpc:", false, -EINVAL);
+    expect_new_fails(t, "127.0.0.1:1", true, -EINVAL);
+    expect_new_fails(t, "192.0.2.1:80", false, -EPERM);
+}
+
+/* Confined */
+
+static void test_client_confined_calls(void **state)
+{
+    struct calls *t = *state;
+    struct bow_client *client = new_confined(t);
+
+    expect_say(client);
+    expect_say(client);
+    bow_client_free(client);
+}
+
+static void test_client_confined_notices_a_restart_between_calls(void **state)
+{
+    struct calls *t = *state;
+    struct bow_client *client = new_confined(t);
+    struct bow_server_options options;
+
+    expect_say(client);
+    calls_kill_server(t);
+    calls_server_options(t, &options);
+    t->server = calls_start_server(t, &options);
+    expect_say(client);
+    bow_client_free(client);
+}
+
+static void test_client_confined_completes_callbacks_when_polled(void **state)
+{
+    struct calls *t = *state;
+    struct bow_client *client = new_confined(t);
+    Calls__Request request = CALLS__REQUEST__INIT;
+
+    assert_int_equal(calls__echo__say__start(client, &request, NULL, calls_on_done, t, NULL), 0);
+    assert_int_equal(t->n_done, 0);
+    while (t->n_done == 0) {
+        assert_int_equal(bow_client_poll(client, BOW_NEVER), 0);
+    }
+    assert_int_equal(t->result.status.code, BOW_OK);
+    bow_client_free(client);
+}
+
+static void *use_confined(void *user)
+{
+    struct bow_client *client = user;
+    Calls__Request request = CALLS__REQUEST__INIT;
+
+    expect_say_fails(client, BOW_INVALID_ARGUMENT, "confined to the thread");
+    assert_int_equal(calls__echo__say__start(client, &request, NULL, NULL, NULL, NULL), -EINVAL);
+    assert_int_equal(bow_client_poll(client, 0), -EINVAL);
+    return NULL;
+}
+
+static void test_client_confined_refuses_other_threads(void **state)
+{
+    struct calls *t = *state;
+    struct bow_client *client = new_confined(t);
+    pthread_t thread;
+
+    assert_int_equal(pthread_create(&thread, NULL, use_confined, client), 0);
+    pthread_join(thread, NULL);
+    expect_say(client);
+    bow_client_free(client);
+}
+
+/* Waiting on one's own loop */
+
+struct blocked {
+    struct calls *t;
+    struct bow_client *client;
+    bool frees;
+    int n_done;
+};
+
+static void on_done_blocking(struct bow_result *result, const Calls__Reply *reply, void *user)
+{
+    struct blocked *blocked = user;
+
+    (void)reply;
+    assert_int_equal(result->status.code, BOW_OK);
+    expect_say_fails(blocked->client, BOW_FAILED_PRECONDITION, "callback form");
+    if (blocked->frees) {
+        bow_client_free(blocked->client);
+    }
+    pthread_mutex_lock(&blocked->t->lock);
+    blocked->n_done++;
+    pthread_cond_broadcast(&blocked->t->changed);
+    pthread_mutex_unlock(&blocked->t->lock);
+}
+
+static void test_client_blocking_on_its_loop_is_refused(void **state)
+{
+    struct calls *t = *state;
+    struct blocked blocked = {.t = t, .client = t->client};
+    Calls__Request request = CALLS__REQUEST__INIT;
+
+    assert_int_equal(
+        calls__echo__say__start(t->client, &request, NULL, on_done_blocking, &blocked, NULL), 0);
+    calls_wait(t, &blocked.n_done, 1);
+}
+
+static void test_client_confined_blocking_in_a_callback_is_refused(void **state)
+{
+    struct calls *t = *state;
+    struct blocked blocked = {.t = t, .client = new_confined(t)};
+    Calls__Request request = CALLS__REQUEST__INIT;
+
+    assert_int_equal(
+        calls__echo__say__start(blocked.client, &request, NULL, on_done_blocking, &blocked, NULL),
+        0);
+    while (blocked.n_done == 0) {
+        assert_int_equal(bow_client_poll(blocked.client, BOW_NEVER), 0);
+    }
+    bow_client_free(blocked.client);
+}
+
+/* Freeing */
+
+static void test_client_f20_freed_in_its_own_callback(void **state)
+{
+    struct calls *t = *state;
+    struct blocked blocked = {.t = t, .client = t->client, .frees = true};
+    Calls__Request request = CALLS__REQUEST__INIT;
+
+    assert_int_equal(calls__echo__hold__start(t->client, &request, NULL, calls_on_done, t, NULL),
+                     0);
+    assert_int_equal(
+        calls__echo__say__start(t->client, &request, NULL, on_done_blocking, &blocked, NULL), 0);
+    calls_wait(t, &blocked.n_done, 1);
+    calls_wait(t, &t->n_done, 1);
+    assert_int_equal(t->result.status.code, BOW_CANCELLED);
+    t->client = NULL;
+}
+
+static void test_client_f20_confined_freed_in_its_own_callback(void **state)
+{
+    struct calls *t = *state;
+    struct blocked blocked = {.t = t, .client = new_confined(t), .frees = true};
+    Calls__Request request = CALLS__REQUEST__INIT;
+    struct bow_result result = BOW_RESULT_INIT;
+
+    assert_int_equal(
+        calls__echo__say__start(blocked.client, &request, NULL, on_done_blocking, &blocked, NULL),
+        0);
+    /* The blocking call drives the loop on which the other one's callback frees the client. */
+    assert_null(calls__echo__hold__call(blocked.client, &request, NULL, &result));
+    assert_int_equal(result.status.code, BOW_CANCELLED);
+    assert_int_equal(blocked.n_done, 1);
+    bow_result_fini(&result);
+}
+
+static void test_client_unused_is_freed(void **state)
+{
+    struct calls *t = *state;
+
+    bow_client_free(new_confined(t));
+    bow_client_free(NULL);
+}
+
+static int start_after_free(void *user)
+{
+    struct calls *t = user;
+    Calls__Request request = CALLS__REQUEST__INIT;
+    struct bow_client *client = t->client;
+
+    assert_int_equal(calls__echo__hold__start(client, &request, NULL, calls_on_done, t, NULL), 0);
+    bow_client_free(client);
+    assert_int_equal(calls__echo__say__start(client, &request, NULL, NULL, NULL, NULL), -ESHUTDOWN);
+    return 0;
+}
+
+static void test_client_being_freed_takes_no_calls(void **state)
+{
+    struct calls *t = *state;
+
+    assert_int_equal(bow_loop_execute(t->loop, "free", start_after_free, t), 0);
+    calls_wait(t, &t->n_done, 1);
+    assert_int_equal(t->result.status.code, BOW_CANCELLED);
+    t->client = NULL;
+}
+
+static void test_client_outlives_its_loop(void **state)
+{
+    struct calls *t = *state;
+    struct bow_loop_options loop_options = BOW_LOOP_OPTIONS_INIT;
+    struct bow_client_options options;
+    struct bow_loop *loop = NULL;
+    Calls__Request request = CALLS__REQUEST__INIT;
+
+    assert_int_equal(bow_loop_new(t->context, &loop_options, &loop), 0);
+    calls_client_options(t, &options);
+    options.loop = loop;
+    struct bow_client *client = calls_new_client(t, &options);
+    assert_int_equal(calls__echo__hold__start(client, &request, NULL, calls_on_done, t, NULL), 0);
+    calls_wait(t, &t->n_held, 1);
+    assert_int_equal(bow_loop_shutdown(loop, 0, 0), 0);
+    calls_wait(t, &t->n_done, 1);
+    assert_int_equal(t->result.status.code, BOW_UNAVAILABLE);
+    assert_int_equal(bow_loop_join(loop, BOW_NEVER), 0);
+    expect_say_fails(client, BOW_UNAVAILABLE, "ESHUTDOWN");
+    bow_client_free(client);
+    bow_loop_unref(loop);
+}
+
+/* A peer that accepts and never says or reads a thing */
+
+struct mute {
+    int fd;
+    char target[64];
+};
+
+static void mute_open(struct mute *mute)
+{
+    struct sockaddr_in in = {.sin_family = AF_INET};
+    socklen_t len = sizeof(in);
+
+    mute->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    assert_int_equal(bind(mute->fd, (struct sockaddr *)&in, sizeof(in)), 0);
+    assert_int_equal(listen(mute->fd, 8), 0);
+    assert_int_equal(getsockname(mute->fd, (struct sockaddr *)&in, &len), 0);
+    snprintf(mute->target, sizeof(mute->target), "%s127.0.0.1:%u", calls_is_grpc() ? "grpc:" : "",
+             ntohs(in.sin_port));
+}
+
+static struct bow_client *new_mute_client(struct calls *t, struct mute *mute, uint32_t max_queued)
+{
+    struct bow_client_options options;
+
+    mute_open(mute);
+    calls_client_options(t, &options);
+    options.target = mute->target;
+    options.max_queued_calls = max_queued;
+    return calls_new_client(t, &options);
+}
+
+static int fill_queue(void *user)
+{
+    struct calls *t = user;
+    Calls__Request request = CALLS__REQUEST__INIT;
+    int rc = 0;
+
+    while (rc == 0 && t->n_helpers < 1000) {
+        rc = calls__echo__say__start(t->client, &request, NULL, calls_on_done, t, NULL);
+        t->n_helpers += rc == 0;
+    }
+    pthread_mutex_lock(&t->lock);
+    t->cancel_reply_rc = rc;
+    t->n_said = 1;
+    pthread_cond_broadcast(&t->changed);
+    pthread_mutex_unlock(&t->lock);
+    return 0;
+}
+
+static void test_client_queue_is_bounded_and_freed(void **state)
+{
+    struct calls *t = *state;
+    struct mute mute;
+
+    bow_client_free(t->client);
+    t->client = new_mute_client(t, &mute, 10);
+    assert_int_equal(bow_loop_execute(t->loop, "fill", fill_queue, t), 0);
+    calls_wait(t, &t->n_said, 1);
+    assert_int_equal(t->cancel_reply_rc, -EAGAIN);
+    int n_accepted = t->n_helpers;
+    t->n_helpers = 0;
+    assert_int_equal(n_accepted, 10); /* none can be sent before the connection is there */
+    bow_client_free(t->client);
+    t->client = NULL;
+    assert_int_equal(t->n_done, n_accepted);
+    close(mute.fd);
+}
+
+static void test_client_f18_deadline_holds_while_the_peer_does_not_read(void **state)
+{
+    struct calls *t = *state;
+    struct mute mute;
+    struct bow_client *client = new_mute_client(t, &mute, 0);
+    struct bow_call_options options = BOW_CALL_OPTIONS_INIT;
+    Calls__Request request = CALLS__REQUEST__INIT;
+    struct bow_result result = BOW_RESULT_INIT;
+
+    request.payload.len = (size_t)10 << 20;
+    request.payload.data = calloc(1, request.payload.len);
+    options.timeout_ns = 100 * MS;
+    assert_null(calls__echo__say__call(client, &request, &options, &result));
+    assert_int_equal(result.status.code, BOW_DEADLINE_EXCEEDED);
+    bow_result_fini(&result);
+    free(request.payload.data);
+    bow_client_free(client);
+    close(mute.fd);
+}
+
+/* Parents */
+
+static void start_child(struct calls *t, struct bow_call *parent)
+{
+    struct bow_call_options options = BOW_CALL_OPTIONS_INIT;
+    Calls__Request request = CALLS__REQUEST__INIT;
+
+    options.parent = parent;
+    assert_int_equal(
+        calls__echo__hold__start(t->client, &request, &options, calls_on_done, t, NULL), 0);
+}
+
+static struct bow_call *start_parent(struct calls *t, uint64_t timeout_ns, uint64_t *ret_id)
+{
+    struct bow_call_options options = BOW_CALL_OPTIONS_INIT;
+    Calls__Request request = CALLS__REQUEST__INIT;
+
+    options.timeout_ns = timeout_ns;
+    assert_int_equal(
+        calls__echo__hold__start(t->client, &request, &options, calls_on_done, t, ret_id), 0);
+    return calls_take_held(t);
+}
+
+static void test_client_parent_cancelled_cancels_its_child(void **state)
+{
+    struct calls *t = *state;
+    uint64_t id = 0;
+    struct bow_call *parent = start_parent(t, 0, &id);
+
+    start_child(t, parent);
+    struct bow_call *child = calls_take_held(t);
+    bow_client_cancel(t->client, id);
+    calls_wait(t, &t->n_cancelled, 2);
+    calls_wait(t, &t->n_done, 2);
+    assert_int_equal(t->result.status.code, BOW_CANCELLED);
+    assert_int_equal(calls_reply(child, 1), -ECANCELED);
+    start_child(t, parent); /* of a parent that has ended: cancelled at once */
+    calls_wait(t, &t->n_done, 3);
+    assert_int_equal(t->result.status.code, BOW_CANCELLED);
+    assert_int_equal(calls_reply(parent, 1), -ECANCELED);
+}
+
+static void test_client_parent_answered_cancels_its_child(void **state)
+{
+    struct calls *t = *state;
+    struct bow_call *parent = start_parent(t, 0, NULL);
+
+    start_child(t, parent);
+    struct bow_call *child = calls_take_held(t);
+    assert_int_equal(calls_reply(parent, 1), 0);
+    calls_wait(t, &t->n_done, 2);
+    calls_wait(t, &t->n_cancelled, 1);
+    assert_int_equal(calls_reply(child, 1), -ECANCELED);
+}
+
+static void test_client_child_that_ends_first_leaves_its_parent(void **state)
+{
+    struct calls *t = *state;
+    struct bow_call *parent = start_parent(t, 0, NULL);
+
+    start_child(t, parent);
+    assert_int_equal(calls_reply(calls_take_held(t), 1), 0);
+    calls_wait(t, &t->n_done, 1);
+    assert_int_equal(calls_reply(parent, 1), 0);
+    calls_wait(t, &t->n_done, 2);
+    assert_int_equal(t->result.status.code, BOW_OK);
+}
+
+static void test_client_parents_deadline_is_the_childs(void **state)
+{
+    struct calls *t = *state;
+    struct bow_call *parent = start_parent(t, 5000 * MS, NULL);
+
+    start_child(t, parent);
+    struct bow_call *child = calls_take_held(t);
+    assert_true(bow_call_deadline(child) <= bow_call_deadline(parent) + 1000 * MS);
+    assert_int_equal(calls_reply(child, 1), 0);
+    assert_int_equal(calls_reply(parent, 1), 0);
+    calls_wait(t, &t->n_done, 2);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, calls_setup, calls_teardown)
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_client_bad_options_are_refused),
+        TEST(test_client_confined_calls),
+        TEST(test_client_confined_notices_a_restart_between_calls),
+        TEST(test_client_confined_completes_callbacks_when_polled),
+        TEST(test_client_confined_refuses_other_threads),
+        TEST(test_client_blocking_on_its_loop_is_refused),
+        TEST(test_client_confined_blocking_in_a_callback_is_refused),
+        TEST(test_client_f20_freed_in_its_own_callback),
+        TEST(test_client_f20_confined_freed_in_its_own_callback),
+        TEST(test_client_unused_is_freed),
+        TEST(test_client_being_freed_takes_no_calls),
+        TEST(test_client_outlives_its_loop),
+        TEST(test_client_queue_is_bounded_and_freed),
+        TEST(test_client_f18_deadline_holds_while_the_peer_does_not_read),
+        TEST(test_client_parent_cancelled_cancels_its_child),
+        TEST(test_client_parent_answered_cancels_its_child),
+        TEST(test_client_child_that_ends_first_leaves_its_parent),
+        TEST(test_client_parents_deadline_is_the_childs),
+    };
+
+    calls_choose(argc, argv);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
