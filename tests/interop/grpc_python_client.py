@@ -1,0 +1,184 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""gRPC's own client, from Python, calls a Bowline server.
+
+Usage: grpc_python_client.py INTEROP_SERVER [unittest options]; needs interop_pb2.py on PYTHONPATH.
+"""
+import signal
+import subprocess
+import sys
+import time
+import unittest
+
+import grpc
+
+import interop_pb2
+
+SERVER = sys.argv.pop(1)
+MIB = 1 << 20
+NO_LIMIT = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
+
+
+def method(channel, name):
+    return channel.unary_unary(
+        name if name.startswith("/") else "/interop.Interop/" + name,
+        request_serializer=interop_pb2.Request.SerializeToString,
+        response_deserializer=interop_pb2.Reply.FromString,
+    )
+
+
+class BowlineServer(unittest.TestCase):
+    def setUp(self):
+        self.process = subprocess.Popen([SERVER, "127.0.0.1:0"], stdout=subprocess.PIPE, text=True)
+        self.address = "127.0.0.1:" + self.process.stdout.readline().strip()
+        self.channel = grpc.insecure_channel(self.address, options=NO_LIMIT)
+        self.stopping = False
+
+    def tearDown(self):
+        self.channel.close()
+        if not self.stopping:
+            self.process.send_signal(signal.SIGTERM)
+        if self.process.returncode is None:
+            self.assertEqual(self.process.wait(timeout=20), 0)
+        self.process.stdout.close()
+
+    def call(self, name, timeout=20, **fields):
+        return method(self.channel, name)(interop_pb2.Request(**fields), timeout=timeout)
+
+    def fails(self, name, timeout=20, **fields):
+        with self.assertRaises(grpc.RpcError) as caught:
+            self.call(name, timeout, **fields)
+        return caught.exception
+
+    def wait_cancelled(self, count):
+        end = time.monotonic() + 10
+        while self.call("Echo").n_cancelled < count:
+            self.assertLess(time.monotonic(), end, "the server was not told")
+
+    def test_unary_call_is_answered(self):
+        self.assertEqual(self.call("Echo", body=b"hello").body, b"hello")
+
+    def test_empty_message_is_a_message(self):
+        self.assertEqual(self.call("Echo").body, b"")
+
+    def test_calls_after_another_on_one_connection(self):
+        for i in range(300):
+            body = b"%d" % i
+            self.assertEqual(self.call("Echo", body=body).body, body)
+
+    def test_every_code_and_its_message(self):
+        for code in grpc.StatusCode:
+            number = code.value[0]
+            if number == 0:
+                continue
+            text = f"code {number}: 100% sure, grün, 道, \U0001f4a7,\ttab\nnewline %41"
+            error = self.fails("Fail", code=number, message=text)
+            self.assertEqual(error.code(), code)
+            self.assertEqual(error.details(), text)
+
+    def test_ok_without_reply_is_an_error(self):
+        self.assertEqual(self.fails("Fail", code=0).code(), grpc.StatusCode.INTERNAL)
+
+    def test_long_message_is_cut(self):
+        self.assertEqual(self.fails("Fail", code=5, message="x" * 6000).details(), "x" * 4096)
+        # Three times as long on the wire, and this client takes headers of 8 KiB only.
+        error = self.fails("Fail", code=5, message="ü" * 3000)
+        self.assertEqual(error.code(), grpc.StatusCode.NOT_FOUND)
+        self.assertEqual(error.details().replace("ü", ""), "")
+        self.assertGreater(len(error.details()), 1000)
+
+    def test_deadline_ends_the_call_on_both_sides(self):
+        start = time.monotonic()
+        error = self.fails("Hang", timeout=0.3)
+        self.assertEqual(error.code(), grpc.StatusCode.DEADLINE_EXCEEDED)
+        self.assertLess(time.monotonic() - start, 3)
+        self.wait_cancelled(1)
+
+    def test_server_sees_the_deadline(self):
+        left = self.call("Echo", timeout=7).time_left_ns
+        self.assertLess(left, 7.1e9)
+        self.assertGreater(left, 5e9)
+
+    def test_cancel_reaches_the_handler(self):
+        call = method(self.channel, "Hang").future(interop_pb2.Request(), timeout=30)
+        self.call("Echo")
+        call.cancel()
+        self.assertEqual(call.code(), grpc.StatusCode.CANCELLED)
+        self.wait_cancelled(1)
+
+    def test_unknown_method_is_named(self):
+        for name in ("/interop.Interop/NoSuch", "/no.Such/Thing"):
+            error = self.fails(name)
+            self.assertEqual(error.code(), grpc.StatusCode.UNIMPLEMENTED)
+            self.assertIn(name, error.details())
+
+    def test_method_without_handler_is_named(self):
+        error = self.fails("Absent")
+        self.assertEqual(error.code(), grpc.StatusCode.UNIMPLEMENTED)
+        self.assertIn("/interop.Interop/Absent", error.details())
+
+    def test_large_messages_both_ways(self):
+        body = bytes(range(256)) * (3 * MIB // 256)
+        self.assertEqual(self.call("Echo", body=body).body, body)
+        self.assertEqual(self.call("Echo", reply_bytes=3 * MIB).body, b"r" * (3 * MIB))
+
+    def test_message_over_the_limit_is_refused_and_named(self):
+        error = self.fails("Echo", body=b"x" * (5 * MIB))
+        self.assertEqual(error.code(), grpc.StatusCode.RESOURCE_EXHAUSTED)
+        self.assertIn("max_message_bytes (4194304)", error.details())
+        # The connection lives on.
+        self.assertEqual(self.call("Echo", body=b"still").body, b"still")
+
+    def test_compressed_request_is_refused_and_named(self):
+        with self.assertRaises(grpc.RpcError) as caught:
+            method(self.channel, "Echo")(interop_pb2.Request(body=b"z" * 10000), timeout=20,
+                                         compression=grpc.Compression.Gzip)
+        self.assertEqual(caught.exception.code(), grpc.StatusCode.UNIMPLEMENTED)
+        self.assertIn("grpc-encoding", caught.exception.details())
+
+    def test_metadata_is_skipped(self):
+        reply = method(self.channel, "Echo")(
+            interop_pb2.Request(body=b"m"), timeout=20,
+            metadata=(("x-text", "value"), ("x-bytes-bin", b"\x00\xff")))
+        self.assertEqual(reply.body, b"m")
+
+    def test_metadata_over_the_limit_is_refused(self):
+        with self.assertRaises(grpc.RpcError) as caught:
+            method(self.channel, "Echo")(interop_pb2.Request(), timeout=20,
+                                         metadata=(("x-text", "v" * 30000),))
+        self.assertEqual(caught.exception.code(), grpc.StatusCode.RESOURCE_EXHAUSTED)
+
+    def test_a_thousand_calls_at_once(self):
+        echo = method(self.channel, "Echo")
+        calls = [echo.future(interop_pb2.Request(body=b"%d" % i), timeout=60) for i in range(1000)]
+        for i, call in enumerate(calls):
+            self.assertEqual(call.result().body, b"%d" % i)
+
+    def test_large_calls_beside_small_ones(self):
+        echo = method(self.channel, "Echo")
+        large = [echo.future(interop_pb2.Request(reply_bytes=2 * MIB), timeout=60) for _ in range(4)]
+        for i in range(200):
+            self.assertEqual(self.call("Echo", body=b"%d" % i).body, b"%d" % i)
+        for call in large:
+            self.assertEqual(len(call.result().body), 2 * MIB)
+
+    def test_stopping_server_loses_no_call(self):
+        slow = method(self.channel, "Slow")
+        calls = [slow.future(interop_pb2.Request(), timeout=20) for _ in range(20)]
+        self.call("Echo")
+        self.process.send_signal(signal.SIGTERM)
+        self.stopping = True
+        for call in calls:
+            self.assertEqual(call.code(), grpc.StatusCode.OK)
+
+    def test_killed_server_is_unavailable(self):
+        call = method(self.channel, "Hang").future(interop_pb2.Request(), timeout=20)
+        self.call("Echo")
+        self.process.kill()
+        self.stopping = True
+        self.assertEqual(call.code(), grpc.StatusCode.UNAVAILABLE)
+        self.process.wait()
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

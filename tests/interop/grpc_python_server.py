@@ -1,0 +1,83 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""gRPC's own server, in Python, is called by a Bowline client.
+
+Usage: grpc_python_server.py CLIENT_TEST; needs interop_pb2.py on PYTHONPATH. Runs CLIENT_TEST with
+the server's target and exits as it does.
+"""
+import subprocess
+import sys
+import threading
+import time
+from concurrent import futures
+
+import grpc
+
+import interop_pb2
+
+CODES = {code.value[0]: code for code in grpc.StatusCode}
+
+
+class Interop:
+    def __init__(self):
+        self.lock = threading.Lock()
+        self.n_cancelled = 0
+
+    def echo(self, request, context):
+        body = b"r" * request.reply_bytes if request.reply_bytes else request.body
+        left = context.time_remaining()
+        with self.lock:
+            return interop_pb2.Reply(
+                body=body,
+                # Without a deadline it is None or, by version, infinite or decades.
+                time_left_ns=int(left * 1e9) if left is not None and left < 1e6 else 0,
+                n_cancelled=self.n_cancelled,
+            )
+
+    def fail(self, request, context):
+        if request.body:
+            context.set_trailing_metadata((("grpc-status-details-bin", request.body),))
+        context.abort(CODES[request.code], request.message)
+
+    def hang(self, request, context):
+        ended = threading.Event()
+        context.add_callback(ended.set)
+        ended.wait(30)
+        with self.lock:
+            self.n_cancelled += 1
+        return interop_pb2.Reply()
+
+    def slow(self, request, context):
+        time.sleep(0.3)
+        return interop_pb2.Reply()
+
+
+def handler_of(function):
+    return grpc.unary_unary_rpc_method_handler(
+        function,
+        request_deserializer=interop_pb2.Request.FromString,
+        response_serializer=interop_pb2.Reply.SerializeToString,
+    )
+
+
+def main(client_test):
+    interop = Interop()
+    server = grpc.server(
+        futures.ThreadPoolExecutor(max_workers=16),
+        # Fewer than the client has calls, so that some wait for a slot.
+        options=[("grpc.max_concurrent_streams", 100), ("grpc.max_send_message_length", -1)],
+    )
+    methods = {
+        "Echo": interop.echo, "Fail": interop.fail, "Hang": interop.hang, "Slow": interop.slow,
+    }
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(
+        "interop.Interop", {name: handler_of(function) for name, function in methods.items()}),))
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    rc = subprocess.run([client_test, f"grpc:127.0.0.1:{port}"], check=False).returncode
+    server.stop(None).wait()
+    return rc
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* A Bowline client calls the server of grpc_python_server.py. Usage: interop_client_test TARGET */
+
+#include "interop.bow.h"
+#include <bowline/client.h>
+#include <bowline/context.h>
+#include <bowline/system.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define MS UINT64_C(1000000)
+#define MIB ((size_t)1 << 20)
+#define N_AT_ONCE 1000u
+
+static const char *target;
+
+struct fixture {
+    struct bow_context *context;
+    struct bow_client *client;
+    struct bow_result result;
+    Interop__Request request;
+    struct bow_call_options call;
+};
+
+static int set_up(void **state)
+{
+    struct bow_context_options context_options = BOW_CONTEXT_OPTIONS_INIT;
+    struct bow_client_options options = BOW_CLIENT_OPTIONS_INIT;
+    struct fixture *t = calloc(1, sizeof(*t));
+
+    assert_int_equal(bow_context_new(&context_options, &t->context), 0);
+    options.context = t->context;
+    options.target = target;
+    assert_int_equal(bow_client_new(&options, &t->client), 0);
+    t->result = (struct bow_result)BOW_RESULT_INIT;
+    t->request = (Interop__Request)INTEROP__REQUEST__INIT;
+    t->call = (struct bow_call_options)BOW_CALL_OPTIONS_INIT;
+    *state = t;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *t = *state;
+
+    bow_result_fini(&t->result);
+    bow_client_free(t->client);
+    assert_int_equal(bow_context_bytes(t->context), 0);
+    bow_context_unref(t->context);
+    free(t);
+    return 0;
+}
+
+static ProtobufCBinaryData bytes_of(const char *text)
+{
+    return (ProtobufCBinaryData){strlen(text), (uint8_t *)(uintptr_t)text};
+}
+
+static const Interop__Reply *echo(struct fixture *t)
+{
+    bow_result_fini(&t->result);
+    return interop__interop__echo__call(t->client, &t->request, &t->call, &t->result);
+}
+
+static void expect_fails(struct fixture *t, const Interop__Reply *reply, enum bow_code code,
+                         const char *part)
+{
+    assert_null(reply);
+    if (t->result.status.code != code || strstr(t->result.status.message, part) == NULL) {
+        fail_msg("%s: '%s', not %s that says '%s'", bow_code_name(t->result.status.code),
+                 t->result.status.message, bow_code_name(code), part);
+    }
+}
+
+static void test_unary_call_is_answered(void **state)
+{
+    struct fixture *t = *state;
+
+    for (int i = 0; i < 100; i++) {
+        char text[16];
+        snprintf(text, sizeof(text), "call %d", i);
+        t->request.body = bytes_of(text);
+        const Interop__Reply *reply = echo(t);
+        assert_non_null(reply);
+        assert_int_equal(reply->body.len, strlen(text));
+        assert_memory_equal(reply->body.data, text, reply->body.len);
+    }
+}
+
+static void test_empty_message_is_a_message(void **state)
+{
+    struct fixture *t = *state;
+
+    assert_non_null(echo(t));
+    assert_int_equal(t->result.status.code, BOW_OK);
+}
+
+static void test_every_code_and_its_message(void **state)
+{
+    static const char text[] = "100% sure, gr\xC3\xBCn, \xF0\x9F\x92\xA7,\ttab\nnewline %41";
+    struct fixture *t = *state;
+
+    for (uint32_t code = BOW_CANCELLED; code <= BOW_UNAUTHENTICATED; code++) {
+        t->request.code = code;
+        t->request.message = (char *)(uintptr_t)text;
+        assert_null(interop__interop__fail__call(t->client, &t->request, NULL, &t->result));
+        assert_int_equal(t->result.status.code, code);
+        assert_string_equal(t->result.status.message, text);
+        assert_int_equal(t->result.status.details.len, 0);
+        bow_result_fini(&t->result);
+    }
+}
+
+static void test_details_are_bytes(void **state)
+{
+    struct fixture *t = *state;
+    static const char details[] = "\x08\x05\x12\x04text\xFF";
+
+    t->request.code = BOW_NOT_FOUND;
+    t->request.message = (char *)(uintptr_t) "see details";
+    t->request.body = bytes_of(details);
+    expect_fails(t, interop__interop__fail__call(t->client, &t->request, NULL, &t->result),
+                 BOW_NOT_FOUND, "see details");
+    assert_int_equal(t->result.status.details.len, sizeof(details) - 1);
+    assert_memory_equal(t->result.status.details.data, details, sizeof(details) - 1);
+}
+
+static void wait_cancelled(struct fixture *t, uint64_t count)
+{
+    const Interop__Reply *reply = NULL;
+
+    for (int i = 0; i < 10000; i++) {
+        reply = echo(t);
+        assert_non_null(reply);
+        if (reply->n_cancelled >= count) {
+            return;
+        }
+    }
+    fail_msg("the server was not told");
+}
+
+static void test_deadline_ends_the_call_on_both_sides(void **state)
+{
+    struct fixture *t = *state;
+    uint64_t n_before = echo(t)->n_cancelled;
+
+    bow_result_fini(&t->result);
+    t->call.timeout_ns = 200 * MS;
+    /* Which side's clock is first to say so is open. */
+    expect_fails(t, interop__interop__hang__call(t->client, &t->request, &t->call, &t->result),
+                 BOW_DEADLINE_EXCEEDED, "");
+    t->call.timeout_ns = 0;
+    wait_cancelled(t, n_before + 1);
+}
+
+static void test_server_sees_the_deadline(void **state)
+{
+    struct fixture *t = *state;
+
+    t->call.timeout_ns = 7000 * MS;
+    assert_in_range(echo(t)->time_left_ns, 5000 * MS, 7000 * MS);
+    t->call.timeout_ns = BOW_NEVER;
+    const Interop__Reply *reply = echo(t);
+    assert_non_null(reply);
+    assert_int_equal(reply->time_left_ns, 0);
+}
+
+static void test_unknown_method_is_unimplemented(void **state)
+{
+    struct fixture *t = *state;
+
+    expect_fails(t, interop__interop__absent__call(t->client, &t->request, NULL, &t->result),
+                 BOW_UNIMPLEMENTED, "Method not found");
+}
+
+static void test_large_messages_both_ways(void **state)
+{
+    struct fixture *t = *state;
+    uint8_t *body = malloc(3 * MIB);
+
+    for (size_t i = 0; i < 3 * MIB; i++) {
+        body[i] = (uint8_t)(i * 7);
+    }
+    t->request.body = (ProtobufCBinaryData){3 * MIB, body};
+    const Interop__Reply *reply = echo(t);
+    assert_non_null(reply);
+    assert_int_equal(reply->body.len, 3 * MIB);
+    assert_memory_equal(reply->body.data, body, 3 * MIB);
+    free(body);
+}
+
+static void test_reply_over_the_limit_is_refused_and_named(void **state)
+{
+    struct fixture *t = *state;
+
+    t->request.reply_bytes = 5 * MIB;
+    expect_fails(t, echo(t), BOW_RESOURCE_EXHAUSTED, "max_message_bytes (4194304)");
+    t->request.reply_bytes = 0;
+    assert_non_null(echo(t));
+}
+
+static void test_request_over_the_servers_limit_is_refused(void **state)
+{
+    struct fixture *t = *state;
+
+    t->request.body = (ProtobufCBinaryData){5 * MIB, calloc(1, 5 * MIB)};
+    expect_fails(t, echo(t), BOW_RESOURCE_EXHAUSTED, "Received message larger than max");
+    free(t->request.body.data);
+    t->request.body = (ProtobufCBinaryData){0};
+    assert_non_null(echo(t));
+}
+
+struct run {
+    unsigned n_done;
+    unsigned n_wrong;
+    enum bow_code code;
+};
+
+struct one {
+    struct run *run;
+    char text[16];
+};
+
+static void on_reply(struct bow_result *result, const Interop__Reply *reply, void *user)
+{
+    struct one *one = user;
+    size_t len = strlen(one->text);
+
+    (void)result;
+    one->run->n_done++;
+    if (reply == NULL || reply->body.len != len || memcmp(reply->body.data, one->text, len) != 0) {
+        one->run->n_wrong++;
+    }
+}
+
+static void test_a_thousand_calls_at_once(void **state)
+{
+    struct fixture *t = *state;
+    struct one *ones = calloc(N_AT_ONCE, sizeof(*ones));
+    struct run run = {0};
+
+    for (unsigned i = 0; i < N_AT_ONCE; i++) {
+        ones[i].run = &run;
+        snprintf(ones[i].text, sizeof(ones[i].text), "call %u", i);
+        t->request.body = bytes_of(ones[i].text);
+        assert_int_equal(
+            interop__interop__echo__start(t->client, &t->request, NULL, on_reply, &ones[i], NULL),
+            0);
+    }
+    for (int i = 0; i < 30000 && run.n_done < N_AT_ONCE; i++) {
+        assert_int_equal(bow_client_poll(t->client, 10 * MS), 0);
+    }
+    assert_int_equal(run.n_done, N_AT_ONCE);
+    assert_int_equal(run.n_wrong, 0);
+    free(ones);
+}
+
+static void on_end(struct bow_result *result, const Interop__Reply *reply, void *user)
+{
+    struct run *run = user;
+
+    (void)reply;
+    run->n_done++;
+    run->code = result->status.code;
+}
+
+static void test_cancel_reaches_the_server(void **state)
+{
+    struct fixture *t = *state;
+    struct run run = {0};
+    uint64_t id = 0;
+    uint64_t n_before = echo(t)->n_cancelled;
+
+    assert_int_equal(interop__interop__hang__start(t->client, &t->request, NULL, on_end, &run, &id),
+                     0);
+    /* This one comes back only after the other has reached the server. */
+    assert_non_null(echo(t));
+    bow_client_cancel(t->client, id);
+    while (run.n_done == 0) {
+        assert_int_equal(bow_client_poll(t->client, 10 * MS), 0);
+    }
+    assert_int_equal(run.code, BOW_CANCELLED);
+    wait_cancelled(t, n_before + 1);
+}
+
+int main(int argc, char **argv)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(test_unary_call_is_answered),
+        TEST(test_empty_message_is_a_message),
+        TEST(test_every_code_and_its_message),
+        TEST(test_details_are_bytes),
+        TEST(test_deadline_ends_the_call_on_both_sides),
+        TEST(test_server_sees_the_deadline),
+        TEST(test_unknown_method_is_unimplemented),
+        TEST(test_large_messages_both_ways),
+        TEST(test_reply_over_the_limit_is_refused_and_named),
+        TEST(test_request_over_the_servers_limit_is_refused),
+        TEST(test_a_thousand_calls_at_once),
+        TEST(test_cancel_reaches_the_server),
+    };
+
+    if (argc != 2) {
+        fprintf(stderr, "usage: %s TARGET\n", argv[0]);
+        return 2;
+    }
+    target = argv[1];
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
