@@ -218,14 +218,12 @@ static ssize_t take_rest(struct bow__native *session, struct bow__native_stream 
     return frame->length == 0 ? bow__native_end_body(session) : 0;
 }
 
-/* END alone, after whole messages. */
-static int take_half_close(struct bow__native *session, struct bow__native_stream *stream)
+void bow__native_take_half_close(struct bow__native *session, struct bow__native_stream *stream)
 {
     stream->peer_ended = true;
     if (session->base.server && !stream->out_ended) {
         session->base.events->on_half_close(session->base.owner, stream->id, stream->user);
     }
-    return 0;
 }
 
 static int count_if_empty(struct bow__native *session, const struct bow__frame *frame, size_t n)
@@ -279,8 +277,11 @@ ssize_t bow__native_take_message(struct bow__native *session, const struct bow__
     if (begins) {
         return bow__native_take_whole_message(session, stream, frame, body, n, len);
     }
-    return stream->assembling ? take_rest(session, stream, frame)
-                              : take_half_close(session, stream);
+    if (stream->assembling) {
+        return take_rest(session, stream, frame);
+    }
+    bow__native_take_half_close(session, stream);
+    return 0;
 }
 
 int bow__native_end_body(struct bow__native *session)

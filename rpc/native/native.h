@@ -265,6 +265,8 @@ ssize_t bow__native_take_whole_message(struct bow__native *session,
                                        struct bow__native_stream *stream,
                                        const struct bow__frame *frame, const uint8_t *bytes,
                                        size_t n, size_t len);
+/** END alone, after whole messages: the host is told unless it has answered. */
+void bow__native_take_half_close(struct bow__native *session, struct bow__native_stream *stream);
 /** All message bytes of the frame under way have come. */
 int bow__native_end_body(struct bow__native *session);
 /** End a call that the session itself refuses: the peer and the host are told. Returns 0, or what

@@ -145,7 +145,6 @@ static ssize_t open_call(struct bow__native *session, struct bow__native_stream 
                          const struct bow__frame *frame, const struct bow__request_head *head,
                          const uint8_t *bytes, size_t n, size_t len)
 {
-    const struct bow__session_events *events = session->base.events;
     bool has_message = (frame->flags & BOW__FRAME_HAS_MESSAGE) != 0;
 
     session->target = NULL;
@@ -154,7 +153,7 @@ static ssize_t open_call(struct bow__native *session, struct bow__native_stream 
     if (rc < 0) {
         return rc;
     }
-    stream->user = events->on_open(session->base.owner, stream->id, head);
+    stream->user = session->base.events->on_open(session->base.owner, stream->id, head);
     if (!stream->open) {
         return 0;
     }
@@ -162,8 +161,7 @@ static ssize_t open_call(struct bow__native *session, struct bow__native_stream 
         return bow__native_take_whole_message(session, stream, frame, bytes, n, len);
     }
     if ((frame->flags & BOW__FRAME_END) != 0) {
-        stream->peer_ended = true;
-        events->on_half_close(session->base.owner, stream->id, stream->user);
+        bow__native_take_half_close(session, stream);
     }
     return 0;
 }

@@ -257,6 +257,37 @@ static void test_native_call_refused_at_open_has_its_status(void **state)
     pair_fini(&pair);
 }
 
+static void answer_large(struct side *side, uint64_t key)
+{
+    static uint8_t reply[100000];
+
+    assert_int_equal(side_say(side, key, BOW__SEND_END, reply, sizeof(reply)), 0);
+}
+
+/* The reply still waits for credit, but the host has said its last. */
+static void test_native_call_answered_at_open_brings_nothing_more(void **state)
+{
+    struct pair pair;
+
+    (void)state;
+    pair_init(&pair);
+    assert_int_equal(pair_open(&pair), 0);
+    pair.server.on_open = answer_large;
+    side_feed_hex(&pair.server, "b04f5701 00000000 00 00 000000000000 "
+                                "00000007 01 01 000000000001 06 12042f732f6d "
+                                "00000007 01 00 000000000003 06 12042f732f6d "
+                                "00000000 03 01 000000000003 "
+                                "00000008 01 09 000000000005 06 12042f732f6d 61");
+    assert_int_equal(pair.server.n_opens, 3);
+    assert_int_equal(pair.server.n_half_closes, 0);
+    assert_int_equal(pair.server.n_messages, 0);
+    assert_int_equal(pair.server.session->n_streams, 3);
+    side_feed_hex(&pair.server, "00000004 05 00 000000000001 00000001");
+    assert_int_equal(pair.server.n_resets, 0);
+    assert_int_equal(pair.server.session->n_streams, 2);
+    pair_fini(&pair);
+}
+
 static void test_native_call_status_too_long_is_cut(void **state)
 {
     struct pair pair;
@@ -367,6 +398,7 @@ int main(void)
         cmocka_unit_test(test_native_call_abandoned_leaves_no_trace),
         cmocka_unit_test(test_native_call_with_a_path_too_long_is_refused),
         cmocka_unit_test(test_native_call_refused_at_open_has_its_status),
+        cmocka_unit_test(test_native_call_answered_at_open_brings_nothing_more),
         cmocka_unit_test(test_native_call_status_too_long_is_cut),
         cmocka_unit_test(test_native_call_status_text_of_a_peer_is_made_utf8),
         cmocka_unit_test(test_native_call_cancelled_is_told_to_the_server),

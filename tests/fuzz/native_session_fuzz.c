@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * A native session fed with anything. The first byte says which side it is and
+ * whether the opening is already behind it, the second seeds what its host does;
+ * the rest is fed in one piece and in many, which must bring the same events, and
+ * once more with output taken out meanwhile, which ends calls earlier. No event may
+ * come after a stream's last; all memory must come back.
+ */
+#include "rpc/core/session.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define MAX_BLOCK ((size_t)70000)
+#define N_KEYS 64
+
+struct host {
+    struct bow_context *context;
+    struct bow__pool pool;
+    struct bow__session *session;
+    bool server;
+    bool draining;   /* after each feed */
+    uint64_t random; /* of the host's own will: moved by events only */
+    uint64_t splits;
+    uint64_t events; /* hash of all that came */
+    uint64_t keys[N_KEYS];
+    bool ended[N_KEYS];
+    size_t n_keys;
+};
+
+static void require(bool holds)
+{
+    if (!holds) {
+        abort();
+    }
+}
+
+static uint64_t roll(uint64_t *state, uint64_t n)
+{
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    return *state % n;
+}
+
+static void note(struct host *host, const void *bytes, size_t len)
+{
+    const uint8_t *at = bytes;
+
+    for (size_t i = 0; i < len; i++) {
+        host->events = (host->events ^ at[i]) * UINT64_C(0x100000001b3);
+    }
+}
+
+static void note_event(struct host *host, char kind, uint64_t key)
+{
+    note(host, &kind, 1);
+    note(host, &key, sizeof(key));
+}
+
+/* The slot of a stream, which must not have ended. */
+static bool *slot_of(struct host *host, uint64_t key)
+{
+    for (size_t i = 0; i < host->n_keys; i++) {
+        if (host->keys[i] == key) {
+            require(!host->ended[i]);
+            return &host->ended[i];
+        }
+    }
+    return NULL;
+}
+
+static void add_key(struct host *host, uint64_t key)
+{
+    if (host->n_keys < N_KEYS) {
+        host->keys[host->n_keys++] = key;
+    }
+}
+
+static void say(struct host *host, uint64_t key, uint32_t flags)
+{
+    static const size_t sizes[] = {0, 3, 20000, MAX_BLOCK};
+    size_t len = sizes[roll(&host->random, 4)];
+    size_t cap = 0;
+
+    uint8_t *room = host->session->ops->reserve(host->session, key, flags, &cap);
+    if (room != NULL && len <= cap) {
+        memset(room, 7, len);
+        require(host->session->ops->commit(host->session, key, flags, len) == 0);
+        return;
+    }
+    struct bow__block *block = bow__block_new(host->context, len);
+    require(block != NULL);
+    memset(block->data, 7, len);
+    if (host->session->ops->send(host->session, key, flags, block, 0, len) < 0) {
+        bow__block_unref(block);
+    }
+}
+
+static void end_call(struct host *host, uint64_t key, bool *ended)
+{
+    struct bow_status status = {.code = BOW_ABORTED, .message = "no"};
+
+    if (!host->server) {
+        host->session->ops->cancel(host->session, key, BOW_CANCELLED);
+    } else if (roll(&host->random, 2) == 0) {
+        host->session->ops->finish(host->session, key, &status);
+    } else {
+        say(host, key, BOW__SEND_END);
+    }
+    if (ended != NULL) {
+        *ended = true;
+    }
+}
+
+static void act(struct host *host, uint64_t key, bool *ended)
+{
+    switch (roll(&host->random, 5)) {
+    case 0:
+        end_call(host, key, ended);
+        return;
+    case 1:
+        host->session->ops->consumed(host->session, key, 1 + roll(&host->random, 70000));
+        return;
+    case 2:
+        if (host->server) {
+            say(host, key, 0);
+        }
+        return;
+    default:
+        return;
+    }
+}
+
+static void *on_open(void *owner, uint64_t key, const struct bow__request_head *head)
+{
+    struct host *host = owner;
+
+    note_event(host, 'o', key);
+    note(host, head->path.data, head->path.len);
+    note(host, &head->time_left_ns, sizeof(head->time_left_ns));
+    add_key(host, key);
+    act(host, key, slot_of(host, key));
+    return host;
+}
+
+static void on_message(void *owner, uint64_t key, void *stream, struct bow__message *message,
+                       bool end)
+{
+    struct host *host = owner;
+
+    (void)stream;
+    note_event(host, end ? 'M' : 'm', key);
+    note(host, message->bytes.data, message->bytes.len);
+    act(host, key, slot_of(host, key));
+}
+
+static void on_half_close(void *owner, uint64_t key, void *stream)
+{
+    struct host *host = owner;
+
+    (void)stream;
+    note_event(host, 'h', key);
+    act(host, key, slot_of(host, key));
+}
+
+static void on_end(void *owner, uint64_t key, void *stream, const struct bow_status *status)
+{
+    struct host *host = owner;
+    bool *ended = slot_of(host, key);
+
+    (void)stream;
+    note_event(host, 'e', key);
+    note(host, &status->code, sizeof(status->code));
+    require(strlen(status->message) < 8192);
+    if (ended != NULL) {
+        *ended = true;
+    }
+}
+
+static void on_ready(void *owner)
+{
+    (void)owner;
+}
+
+static void on_goaway(void *owner, const struct bow_status *reason)
+{
+    struct host *host = owner;
+
+    note_event(host, 'g', (uint64_t)reason->code);
+    note(host, reason->message, strlen(reason->message));
+}
+
+static const struct bow__session_events events = {
+    .on_open = on_open,
+    .on_message = on_message,
+    .on_half_close = on_half_close,
+    .on_status = on_end,
+    .on_reset = on_end,
+    .on_ready = on_ready,
+    .on_goaway = on_goaway,
+};
+
+static void drain(struct host *host)
+{
+    struct iovec pieces[8];
+    int n = host->session->ops->drain(host->session, pieces, 8);
+
+    for (int round = 0; n > 0 && round < 100; round++) {
+        size_t total = 0;
+        for (int i = 0; i < n; i++) {
+            total += pieces[i].iov_len;
+        }
+        host->session->ops->sent(host->session, total);
+        n = host->session->ops->drain(host->session, pieces, 8);
+    }
+}
+
+static void open_calls(struct host *host)
+{
+    for (uint64_t i = 0; i < 4; i++) {
+        struct bow__request_head head = {
+            .path = {(const uint8_t *)"/s/m", 4}, .time_left_ns = BOW_NEVER, .path_key = i % 2};
+        uint64_t key = 0;
+        require(host->session->ops->open(host->session, &head, host, &key) == 0);
+        add_key(host, key);
+        say(host, key, i == 3 ? 0 : BOW__SEND_END);
+    }
+}
+
+/* One feed, of exactly the bytes there are. */
+static ssize_t feed(struct host *host, const uint8_t *bytes, size_t n)
+{
+    uint8_t *copy = malloc(n > 0 ? n : 1);
+
+    require(copy != NULL);
+    memcpy(copy, bytes, n);
+    ssize_t used = host->session->ops->feed(host->session, copy, n, 2000000000);
+    free(copy);
+    require(used <= (ssize_t)n);
+    return used;
+}
+
+/* The rest comes again with more behind it. */
+static int feed_all(struct host *host, const uint8_t *bytes, size_t n)
+{
+    size_t at = 0;
+    size_t end = 0;
+
+    while (end < n) {
+        size_t step = host->splits == 0 ? n : 1 + roll(&host->splits, 40);
+        end = step < n - end ? end + step : n;
+        ssize_t used = feed(host, bytes + at, end - at);
+        if (used < 0) {
+            require(host->session->failure.len > 0);
+            return (int)used;
+        }
+        at += (size_t)used;
+        if (host->draining) {
+            drain(host);
+        }
+    }
+    return 0;
+}
+
+static int run(struct host *host, uint8_t how, const uint8_t *bytes, size_t n)
+{
+    static const uint8_t opening[] = {0xB0, 'O', 'W', 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+    struct bow_status lost = {.code = BOW_UNAVAILABLE, .message = "lost"};
+    struct bow__session_options options = {
+        .context = host->context,
+        .pool = &host->pool,
+        .events = &events,
+        .owner = host,
+        .server = host->server,
+        .max_message_bytes = (how & 4) != 0 ? 1000 : (size_t)4 << 20,
+        .max_calls = (how & 4) != 0 ? 3 : 100,
+        .heartbeat_ns = BOW_NEVER,
+        .now_ns = 1000000000,
+    };
+
+    require(bow__native_session_new(&options, &host->session) == 0);
+    if (!host->server) {
+        open_calls(host);
+    }
+    if ((how & 2) == 0) {
+        require(feed(host, opening, sizeof(opening)) == sizeof(opening));
+    }
+    if ((how & 8) != 0) {
+        host->session->ops->goaway(host->session, &lost);
+    }
+    int rc = feed_all(host, bytes, n);
+    drain(host);
+    host->session->ops->fail(host->session, &lost);
+    require(host->session->n_streams == 0);
+    host->session->ops->free(host->session);
+    return rc;
+}
+
+static int run_once(const uint8_t *data, size_t size, uint64_t splits, bool draining,
+                    uint64_t *ret_events)
+{
+    struct bow_context_options options = BOW_CONTEXT_OPTIONS_INIT;
+    struct host host = {
+        .server = (data[0] & 1) != 0,
+        .draining = draining,
+        .random = data[1] + 1u,
+        .splits = splits,
+    };
+
+    require(bow_context_new(&options, &host.context) == 0);
+    bow__pool_init(&host.pool, host.context, 2);
+    int rc = run(&host, data[0], data + 2, size - 2);
+    bow__pool_fini(&host.pool);
+    require(bow_context_bytes(host.context) == 0);
+    bow_context_unref(host.context);
+    *ret_events = host.events;
+    return rc;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    uint64_t whole = 0;
+    uint64_t split = 0;
+
+    if (size < 2) {
+        return 0;
+    }
+    uint64_t seed = size * 31 + data[1] + 1;
+    int rc = run_once(data, size, 0, false, &whole);
+    require(run_once(data, size, seed, false, &split) == rc);
+    require(whole == split);
+    (void)run_once(data, size, seed, true, &split);
+    return 0;
+}
