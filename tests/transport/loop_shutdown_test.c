@@ -82,6 +82,26 @@ static void test_loop_l06_after_the_timeout_nothing_is_waited_for(void **state)
     loops_end(&t);
 }
 
+static void test_loop_l06_what_comes_due_is_no_new_work(void **state)
+{
+    struct loops t;
+    atomic_int n = 0;
+
+    (void)state;
+    loops_begin(&t);
+    struct bow_loop *loop = loops_new_owner(&t);
+    assert_int_equal(bow_loop_run_once(loop, 0), 0);
+    assert_int_equal(bow_loop_schedule(loop, BOW_SCHEDULE_FIXED_RATE, 4 * FAKE_MS, 4 * FAKE_MS,
+                                       "count", loops_count_run, &n, NULL),
+                     0);
+    assert_int_equal(bow_loop_shutdown(loop, 10 * FAKE_MS, FAKE_S), 0);
+    assert_int_equal(bow_loop_run(loop), 0);
+    assert_int_equal(n, 2); /* it goes on meanwhile */
+    assert_int_equal(atomic_load(&t.fake.now_ns) - FAKE_START, 10 * FAKE_MS);
+    bow_loop_unref(loop);
+    loops_end(&t);
+}
+
 static void test_loop_l06_a_later_call_may_only_shorten(void **state)
 {
     struct loops t;
@@ -386,12 +406,7 @@ static void test_loop_l08_shutdown_closes_watches_and_disarms_timers(void **stat
 
 static void *let_channel_go(void *argument)
 {
-    struct bow_loop *loop = argument;
-
-    while (bow_loop_get_state(loop) < BOW_LOOP_SHUTTING_DOWN) {
-        sched_yield();
-    }
-    bow__loop_count_channel(loop, -1);
+    bow__loop_count_channel(argument, -1);
     return NULL;
 }
 
@@ -405,9 +420,13 @@ static void test_loop_l08_the_loop_ends_after_its_last_channel(void **state)
     struct bow_loop *loop = loops_new_owner(&t);
     bow__loop_count_channel(loop, 1);
     assert_int_equal(bow__loop_n_channels(loop), 1);
-    assert_int_equal(pthread_create(&thread, NULL, let_channel_go, loop), 0);
     bow_loop_shutdown(loop, 0, 0);
-    assert_int_equal(bow_loop_run(loop), 0);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(bow_loop_run_once(loop, FAKE_S), 0);
+        assert_int_equal(bow_loop_get_state(loop), BOW_LOOP_SHUTTING_DOWN);
+    }
+    assert_int_equal(pthread_create(&thread, NULL, let_channel_go, loop), 0);
+    assert_int_equal(bow_loop_run(loop), 0); /* asleep without end until the thread wakes it */
     pthread_join(thread, NULL);
     bow_loop_unref(loop);
     loops_end(&t);
@@ -544,6 +563,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_loop_l06_new_work_restarts_the_quiet_period),
         cmocka_unit_test(test_loop_l06_after_the_timeout_nothing_is_waited_for),
+        cmocka_unit_test(test_loop_l06_what_comes_due_is_no_new_work),
         cmocka_unit_test(test_loop_l06_a_later_call_may_only_shorten),
         cmocka_unit_test(test_loop_l06_hooks_run_newest_first_and_only_if_not_removed),
         cmocka_unit_test(test_loop_l06_shutdown_of_one_that_never_started_needs_no_thread),

@@ -169,6 +169,36 @@ static void test_timer_l34_start_at_takes_the_past_and_never(void **state)
     loops_end(&t);
 }
 
+static void start_in_the_past(struct bow_timer *timer, void *user)
+{
+    ++*(int *)user;
+    bow_timer_start_at(timer, 1);
+}
+
+static void test_timer_l33_one_armed_for_the_past_holds_up_none_that_is_due(void **state)
+{
+    struct loops t;
+    struct bow_timer restless;
+    struct recorder *fired[1];
+    size_t n_fired = 0;
+    struct recorder recorder = {.fired = fired, .n_fired = &n_fired};
+    int n_restless = 0;
+
+    (void)state;
+    loops_begin(&t);
+    struct bow_loop *loop = loops_new_owner(&t);
+    bow_timer_init(&restless, loop, start_in_the_past, &n_restless);
+    bow_timer_init(&recorder.timer, loop, record, &recorder);
+    bow_timer_start(&restless, FAKE_MS);
+    bow_timer_start(&recorder.timer, FAKE_MS);
+    assert_int_equal(bow_loop_run_once(loop, BOW_NEVER), 0);
+    assert_int_equal(n_restless, 1);
+    assert_int_equal(n_fired, 1);
+    bow_timer_stop(&restless);
+    bow_loop_unref(loop);
+    loops_end(&t);
+}
+
 /* F04 */
 
 static void test_timer_l34_steps_of_the_wall_clock_move_nothing(void **state)
@@ -377,6 +407,7 @@ int main(void)
         cmocka_unit_test(test_timer_l33_equal_deadlines_fire_in_the_order_of_arming),
         cmocka_unit_test(test_timer_l34_overflowing_delays_saturate),
         cmocka_unit_test(test_timer_l34_start_at_takes_the_past_and_never),
+        cmocka_unit_test(test_timer_l33_one_armed_for_the_past_holds_up_none_that_is_due),
         cmocka_unit_test(test_timer_l34_steps_of_the_wall_clock_move_nothing),
         cmocka_unit_test(test_timer_l36_cancel_is_at_once_also_from_inside_a_timer),
         cmocka_unit_test(test_timer_l36_its_memory_may_go_when_it_fires),
