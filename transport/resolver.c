@@ -4,12 +4,12 @@
  *
  * Design
  *
- * `mutex` guards the queue, the thread's handle, and `stage` and `is_cancelled` of
- * each request until it is DONE. A request is the thread's while QUEUED or RUNNING,
- * the loop's when DONE, after its task was posted; cancelled while the thread runs
- * it, it is freed by the thread. The post happens under the mutex: a cancel comes
- * either before it, and there is none, or after it, and finds DONE. So the loop is
- * alive when it is posted to: an asker cancels before its loop ends.
+ * `mutex` guards the queue, the thread's handle, what the thread works on, and the
+ * `stage` of each request until it is DONE. The thread works on a copy in the
+ * resolver, so a request that is cancelled meanwhile is freed at once. Its task is
+ * posted under the mutex: a cancel comes either before it, and there is no post, or
+ * after it, and finds DONE. So the loop is alive when it is posted to: an asker cancels
+ * before its loop ends.
  *
  * The thread waits for nothing: it ends when the queue is empty. Whoever
  * starts the next one, or ends the context, joins it; that takes no longer than
@@ -19,7 +19,9 @@
 #include "transport/resolver.h"
 #include "base/alloc.h"
 #include "base/slot.h"
+#include "transport/address.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
@@ -38,7 +40,7 @@ struct bow__resolve {
     struct resolver *resolver;
     struct bow_task task;
     enum stage stage;
-    bool is_cancelled;
+    bool is_cancelled; /* DONE, and its task is still to run. Loop only. */
     bow__resolve_fn done;
     void *user;
     uint16_t port;
@@ -54,6 +56,10 @@ struct resolver {
     struct bow__resolve **end;
     struct bow_thread *thread; /* running, or ended and not joined yet */
     bool is_running;
+    struct bow__resolve *current; /* whose answer is awaited; NULL: nobody's any more */
+    char host[BOW__HOST_BYTES];
+    uint16_t port;
+    struct bow__resolved resolved;
 };
 
 static void free_request(struct bow__resolve *request)
@@ -61,65 +67,81 @@ static void free_request(struct bow__resolve *request)
     bow__free(request->context, request, sizeof(*request) + request->host_bytes);
 }
 
-/* On the loop. A cancelled request was posted before it was cancelled. */
-static int run_done(void *user)
-{
-    struct bow__resolve *request = user;
+/* The queue */
 
-    if (!request->is_cancelled) {
-        request->done(&request->resolved, request->user);
+/* Under the mutex. */
+static void unlink_request(struct resolver *resolver, struct bow__resolve *request)
+{
+    struct bow__resolve **at = &resolver->first;
+
+    while (*at != request) {
+        at = &(*at)->next;
     }
-    free_request(request);
-    return 0;
+    *at = request->next;
+    if (resolver->end == &request->next) {
+        resolver->end = at;
+    }
 }
 
 /* The thread */
 
-static struct bow__resolve *take_next(struct resolver *resolver)
+static bool take_next(struct resolver *resolver)
 {
     pthread_mutex_lock(&resolver->mutex);
     struct bow__resolve *request = resolver->first;
     if (request == NULL) {
         resolver->is_running = false;
     } else {
-        resolver->first = request->next;
-        if (resolver->first == NULL) {
-            resolver->end = &resolver->first;
-        }
+        unlink_request(resolver, request);
         request->stage = STAGE_RUNNING;
+        resolver->port = request->port;
+        memcpy(resolver->host, request->host, request->host_bytes);
     }
+    resolver->current = request;
     pthread_mutex_unlock(&resolver->mutex);
-    return request;
+    return request != NULL;
 }
 
-static void answer(struct resolver *resolver, struct bow__resolve *request)
+static void answer(struct resolver *resolver)
 {
     pthread_mutex_lock(&resolver->mutex);
-    bool is_cancelled = request->is_cancelled;
-    if (!is_cancelled) {
+    struct bow__resolve *request = resolver->current;
+    if (request != NULL) {
+        request->resolved = resolver->resolved;
         request->stage = STAGE_DONE;
         if (bow__loop_post_internal(request->loop, &request->task, 0) < 0) {
             request->stage = STAGE_LOST;
         }
     }
     pthread_mutex_unlock(&resolver->mutex);
-    if (is_cancelled) {
-        free_request(request);
-    }
 }
 
 static void resolver_main(void *argument)
 {
     struct resolver *resolver = argument;
     const struct bow_system *system = bow__context_system(resolver->context);
-    struct bow__resolve *request;
+    struct bow__resolved *resolved = &resolver->resolved;
 
-    while ((request = take_next(resolver)) != NULL) {
-        struct bow__resolved *resolved = &request->resolved;
-        resolved->n = system->resolve(system->user, request->host, request->port,
+    while (take_next(resolver)) {
+        resolved->n = system->resolve(system->user, resolver->host, resolver->port,
                                       resolved->addresses, BOW__RESOLVE_MAX, &resolved->reason);
-        answer(resolver, request);
+        answer(resolver);
     }
+}
+
+/* On the loop. */
+static int run_done(void *user)
+{
+    struct bow__resolve *request = user;
+
+    /* Wait for the thread to leave the post: from here on the loop may go. */
+    pthread_mutex_lock(&request->resolver->mutex);
+    pthread_mutex_unlock(&request->resolver->mutex);
+    if (!request->is_cancelled) {
+        request->done(&request->resolved, request->user);
+    }
+    free_request(request);
+    return 0;
 }
 
 /* Under the mutex. A thread that is not running any more has nothing left to lock. */
@@ -174,6 +196,7 @@ static struct bow__resolve *new_request(struct bow_loop *loop, const char *host)
     size_t host_bytes = strlen(host) + 1;
     struct bow__resolve *request = bow__alloc_zero(context, sizeof(*request) + host_bytes);
 
+    assert(host_bytes <= BOW__HOST_BYTES);
     if (request == NULL) {
         return NULL;
     }
@@ -184,20 +207,6 @@ static struct bow__resolve *new_request(struct bow_loop *loop, const char *host)
     memcpy(request->host, host, host_bytes);
     bow_task_init(&request->task, "resolved", run_done, request);
     return request;
-}
-
-/* Under the mutex. */
-static void unlink_request(struct resolver *resolver, struct bow__resolve *request)
-{
-    struct bow__resolve **at = &resolver->first;
-
-    while (*at != request) {
-        at = &(*at)->next;
-    }
-    *at = request->next;
-    if (resolver->end == &request->next) {
-        resolver->end = at;
-    }
 }
 
 int bow__resolve_start(struct bow_loop *loop, const char *host, uint16_t port, bow__resolve_fn done,
@@ -238,12 +247,15 @@ void bow__resolve_cancel(struct bow__resolve *request)
 
     pthread_mutex_lock(&resolver->mutex);
     enum stage stage = request->stage;
-    request->is_cancelled = true;
     if (stage == STAGE_QUEUED) {
         unlink_request(resolver, request);
+    } else if (stage == STAGE_RUNNING) {
+        resolver->current = NULL;
     }
     pthread_mutex_unlock(&resolver->mutex);
-    if (stage == STAGE_QUEUED || stage == STAGE_LOST) {
-        free_request(request);
+    if (stage == STAGE_DONE) {
+        request->is_cancelled = true;
+        return;
     }
+    free_request(request);
 }
