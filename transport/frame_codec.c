@@ -67,7 +67,8 @@ static size_t on_read(struct bow_handler *handler, const struct bow_buf *bytes)
     const struct bow_frame_codec_options *options = &codec->options;
     size_t done = 0;
 
-    while (done < bytes->len) {
+    /* It ends too when the receiver paused, or took us out: the rest is not ours to cut. */
+    while (done < bytes->len && bow__pipeline_can_fire(handler)) {
         size_t frame_bytes = 0;
         int rc = bow__frame_next(options, (struct bow_slice){bytes->data + done, bytes->len - done},
                                  &frame_bytes);
@@ -76,10 +77,6 @@ static size_t on_read(struct bow_handler *handler, const struct bow_buf *bytes)
         }
         if (rc < 0) {
             fail(codec, rc);
-            break;
-        }
-        /* Paused, or the receiver took us out: the rest is not ours to cut. */
-        if (!bow__pipeline_can_fire(handler)) {
             break;
         }
         const struct bow_buf frame = {bytes->data + done + options->strip_bytes,
