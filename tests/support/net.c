@@ -26,7 +26,9 @@ static ssize_t count_recv(void *user, int fd, void *bytes, size_t len)
     struct net *net = net_of(user);
 
     atomic_fetch_add(&net->n_recv, 1);
-    net->max_asked = len > net->max_asked ? len : net->max_asked;
+    if (len > atomic_load(&net->max_asked)) {
+        atomic_store(&net->max_asked, len);
+    }
     return bow_system_default()->recv(NULL, fd, bytes, len);
 }
 

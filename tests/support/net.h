@@ -36,10 +36,10 @@ struct net {
     atomic_int n_recv;
     atomic_int n_send;
     atomic_int n_wait;
-    atomic_int n_pieces; /* of the last sendmsg */
-    size_t max_asked;    /* the largest recv() */
-    int accept_error;    /* what accept() fails with; 0: it does not */
-    int send_error;      /* the same for sendmsg() */
+    atomic_int n_pieces;     /* of the last sendmsg */
+    atomic_size_t max_asked; /* the largest recv(), about */
+    int accept_error;        /* what accept() fails with; 0: it does not */
+    int send_error;          /* the same for sendmsg() */
 };
 
 enum net_kind {

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -196,11 +197,374 @@ static void test_connector_refused_says_what_to_try(void **state)
     end(&script);
 }
 
+/* Sockets whose backlog is full: a further connect() gets no answer. */
+struct silent {
+    int listener;
+    int fillers[4];
+    uint16_t port;
+};
+
+static void silent_begin(struct silent *silent, int family)
+{
+    struct sockaddr_storage address;
+    socklen_t len = sizeof(address);
+
+    silent->port = listen_on(&silent->listener, family, 0);
+    assert_int_equal(getsockname(silent->listener, (struct sockaddr *)&address, &len), 0);
+    for (int i = 0; i < 4; i++) {
+        silent->fillers[i] = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+        (void)connect(silent->fillers[i], (struct sockaddr *)&address, len);
+    }
+}
+
+static void silent_end(struct silent *silent)
+{
+    for (int i = 0; i < 4; i++) {
+        close(silent->fillers[i]);
+    }
+    close(silent->listener);
+}
+
+static void test_connector_silent_host_times_out_in_time(void **state)
+{
+    struct script script;
+    struct silent silent;
+    char target[64];
+    (void)state;
+    begin(&script, true);
+    silent_begin(&silent, AF_INET);
+    snprintf(target, sizeof(target), "127.0.0.1:%u", silent.port);
+    uint64_t from = bow_loop_now(script.net.loop);
+    start(&script, target, 100 * FAKE_MS);
+    net_run_until(&script.net, script.n_done == 1);
+    assert_int_equal(script.error, -ETIMEDOUT);
+    assert_string_equal(script.stage, "connecting");
+    assert_non_null(strstr(script.text, target));
+    assert_non_null(strstr(script.text, "no answer within 100 ms"));
+    assert_int_equal(bow_loop_now(script.net.loop) - from, 100 * FAKE_MS);
+    silent_end(&silent);
+    end(&script);
+}
+
+static void test_connector_name_is_resolved_on_its_own_thread_that_ends(void **state)
+{
+    struct script script;
+    char target[64];
+    int listener;
+    (void)state;
+    begin(&script, false);
+    script.names[0] = "127.0.0.1:0";
+    script.n_names = 1;
+    snprintf(target, sizeof(target), "server.test:%u", listen_on(&listener, AF_INET, 8));
+    size_t bytes = bow_context_bytes(script.net.t.context);
+    for (int i = 1; i <= 3; i++) {
+        probe_init(&script.probe, &script.net);
+        script.n_done = 0;
+        start(&script, target, 5 * FAKE_S);
+        net_run_until(&script.net, script.n_done == 1);
+        assert_int_equal(script.error, 0);
+        assert_int_equal(atomic_load(&script.n_resolves), i);
+        bow_channel_close(script.channel, 0);
+        net_run_until(&script.net, script.probe.n_removed == 1);
+        net_turn(&script.net);
+        assert_int_equal(bow_context_bytes(script.net.t.context), bytes);
+    }
+    close(listener);
+    end(&script);
+}
+
+static void test_connector_unknown_name_gives_the_resolvers_reason(void **state)
+{
+    struct script script;
+    (void)state;
+    begin(&script, false);
+    script.resolve_error = -ENOENT;
+    start(&script, "nowhere.test:80", 5 * FAKE_S);
+    net_run_until(&script.net, script.n_done == 1);
+    assert_int_equal(script.error, -ENOENT);
+    assert_string_equal(script.stage, "resolving");
+    assert_string_equal(script.text, "resolving nowhere.test:80: ENOENT (No such file or "
+                                     "directory): Name or service not known");
+    end(&script);
+}
+
+static void test_connector_times_out_while_the_name_is_being_resolved(void **state)
+{
+    struct script script;
+    (void)state;
+    begin(&script, true);
+    pthread_mutex_lock(&script.gate);
+    uint64_t from = bow_loop_now(script.net.loop);
+    start(&script, "slow.test:80", 100 * FAKE_MS);
+    net_run_until(&script.net, script.n_done == 1);
+    assert_int_equal(script.error, -ETIMEDOUT);
+    assert_string_equal(script.stage, "resolving");
+    assert_non_null(strstr(script.text, "does the name server answer?"));
+    assert_int_equal(bow_loop_now(script.net.loop) - from, 100 * FAKE_MS);
+    pthread_mutex_unlock(&script.gate); /* the answer comes, and nobody wants it */
+    end(&script);
+    assert_int_equal(script.n_done, 1);
+}
+
+static void test_connector_cancel_completes_while_the_name_is_being_resolved(void **state)
+{
+    struct script script;
+    (void)state;
+    begin(&script, false);
+    pthread_mutex_lock(&script.gate);
+    struct bow_connect *first = start(&script, "slow.test:80", 5 * FAKE_S);
+    struct bow_connect *second = start(&script, "queued.test:80", 5 * FAKE_S);
+    net_run_until(&script.net, atomic_load(&script.n_resolves) == 1);
+    bow_connect_cancel(second); /* waits behind the first: never resolved */
+    bow_connect_cancel(first);
+    bow_connect_cancel(first);
+    assert_int_equal(script.n_done, 0); /* not inside cancel */
+    net_run_until(&script.net, script.n_done == 2);
+    assert_int_equal(script.error, -ECANCELED);
+    pthread_mutex_unlock(&script.gate);
+    end(&script);
+    assert_int_equal(script.n_done, 2);
+    assert_int_equal(atomic_load(&script.n_resolves), 1);
+}
+
+static void test_connector_cancel_before_the_first_step_tries_nothing(void **state)
+{
+    struct script script;
+    (void)state;
+    begin(&script, false);
+    bow_connect_cancel(start(&script, "127.0.0.1:1", 5 * FAKE_S));
+    net_run_until(&script.net, script.n_done == 1);
+    assert_int_equal(script.error, -ECANCELED);
+    assert_string_equal(script.order, "");
+    end(&script);
+}
+
+static void test_connector_loop_shutdown_completes_each_attempt(void **state)
+{
+    struct script script;
+    struct silent silent;
+    char target[64];
+    (void)state;
+    begin(&script, false);
+    silent_begin(&silent, AF_INET);
+    pthread_mutex_lock(&script.gate);
+    snprintf(target, sizeof(target), "127.0.0.1:%u", silent.port);
+    start(&script, target, BOW_NEVER);
+    start(&script, "slow.test:80", BOW_NEVER);
+    net_run_until(&script.net, atomic_load(&script.n_resolves) == 1);
+    start(&script, "127.0.0.1:1", BOW_NEVER); /* not even begun */
+    net_stop(&script.net);
+    assert_int_equal(script.n_done, 3);
+    assert_int_equal(script.error, -ESHUTDOWN);
+    pthread_mutex_unlock(&script.gate);
+    silent_end(&silent);
+    end(&script);
+}
+
+/* RFC 8305: families in turn, 250 ms apart, the first that answers wins. */
+static void test_connector_races_addresses_250_ms_apart(void **state)
+{
+    struct script script;
+    struct silent silent;
+    char target[64];
+    (void)state;
+    begin(&script, true);
+    silent_begin(&silent, AF_INET);
+    script.names[0] = "127.0.0.1:0";
+    script.names[1] = "127.0.0.1:0";
+    script.n_names = 2;
+    snprintf(target, sizeof(target), "server.test:%u", silent.port);
+    script.net.t.fake.stands_still = true; /* while the resolver's thread is at work */
+    start(&script, target, 400 * FAKE_MS);
+    net_run_until(&script.net, script.order_len > 0);
+    script.net.t.fake.stands_still = false;
+    net_run_until(&script.net, script.n_done == 1);
+    assert_int_equal(script.error, -ETIMEDOUT);
+    const char *second = strrchr(script.order, '@');
+    unsigned first_ms = (unsigned)strtoul(strchr(script.order, '@') + 1, NULL, 10);
+    assert_int_equal(strtoul(second + 1, NULL, 10), first_ms + 250);
+    silent_end(&silent);
+    end(&script);
+}
+
+static void test_connector_refused_address_is_followed_by_the_next_at_once(void **state)
+{
+    struct script script;
+    char target[64];
+    char peer[64];
+    int listener;
+    (void)state;
+    begin(&script, true);
+    uint16_t port = listen_on(&listener, AF_INET, 8);
+    script.names[0] = "127.0.0.9:0"; /* nobody listens there */
+    script.names[1] = "127.0.0.8:0";
+    script.names[2] = "[::1]:0";
+    script.names[3] = "127.0.0.1:0";
+    script.n_names = 4;
+    snprintf(target, sizeof(target), "server.test:%u", port);
+    snprintf(peer, sizeof(peer), "127.0.0.1:%u", port);
+    script.net.t.fake.stands_still = true;
+    start(&script, target, 5 * FAKE_S);
+    net_run_until(&script.net, script.n_done == 1);
+    assert_int_equal(script.error, 0);
+    assert_string_equal(bow_channel_peer(script.channel), peer);
+    /* The other family comes second, though it was third. */
+    const char *v6 = strstr(script.order, "[::1]");
+    assert_non_null(v6);
+    /* None of them waited. */
+    assert_int_equal(strtoul(strchr(script.order, '@') + 1, NULL, 10),
+                     strtoul(strrchr(script.order, '@') + 1, NULL, 10));
+    assert_true(strstr(script.order, "127.0.0.9") < v6 && v6 < strstr(script.order, "127.0.0.8"));
+    close(listener);
+    end(&script);
+}
+
+static void test_connector_all_addresses_refused_names_the_last(void **state)
+{
+    struct script script;
+    (void)state;
+    begin(&script, false);
+    script.names[0] = "127.0.0.9:0";
+    script.names[1] = "127.0.0.8:0";
+    script.n_names = 2;
+    start(&script, "server.test:1", 5 * FAKE_S);
+    net_run_until(&script.net, script.n_done == 1);
+    assert_string_equal(script.text, "connecting to server.test:1 (127.0.0.8:1): ECONNREFUSED "
+                                     "(Connection refused): is the server running there?");
+    end(&script);
+}
+
+static void test_connector_first_that_answers_wins_and_the_others_are_closed(void **state)
+{
+    struct script script;
+    struct silent silent;
+    char target[64];
+    int listener;
+    (void)state;
+    begin(&script, false);
+    /* The same port on another loopback address answers. */
+    silent_begin(&silent, AF_INET);
+    struct sockaddr_in in = {.sin_family = AF_INET,
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1),
+                             .sin_port = htons(silent.port)};
+    listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(listener, (struct sockaddr *)&in, sizeof(in)), 0);
+    assert_int_equal(listen(listener, 4), 0);
+    script.names[0] = "127.0.0.1:0";
+    script.names[1] = "127.0.0.2:0";
+    script.n_names = 2;
+    snprintf(target, sizeof(target), "server.test:%u", silent.port);
+    int n_fds = loops_count_fds();
+    start(&script, target, 5 * FAKE_S);
+    net_run_until(&script.net, script.n_done == 1);
+    assert_int_equal(script.error, 0);
+    assert_non_null(strstr(bow_channel_peer(script.channel), "127.0.0.2:"));
+    assert_int_equal(loops_count_fds(), n_fds + 1);
+    close(listener);
+    silent_end(&silent);
+    end(&script);
+}
+
+static void test_connector_unix_socket_with_a_full_backlog_is_tried_again(void **state)
+{
+    struct script script;
+    struct bow_acceptor_options options = BOW_ACCEPTOR_OPTIONS_INIT;
+    struct bow_acceptor *acceptor = NULL;
+    (void)state;
+    begin(&script, true);
+    options.address = "unix-abstract:bow-connector-test";
+    options.loop = script.net.loop;
+    assert_int_equal(bow_acceptor_new(script.net.t.context, &options, &acceptor, NULL), 0);
+    script.connect_error = -EAGAIN;
+    start(&script, options.address, 5 * FAKE_S);
+    net_run_until(&script.net, script.order_len > 40);
+    assert_int_equal(script.n_done, 0);
+    script.connect_error = 0;
+    assert_int_equal(bow_acceptor_start(acceptor), 0);
+    net_run_until(&script.net, script.n_done == 1);
+    assert_int_equal(script.error, 0);
+    assert_string_equal(bow_channel_peer(script.channel), options.address);
+    bow_acceptor_close(acceptor, NULL, NULL);
+    end(&script);
+}
+
+static void assert_not_started(struct script *script, const char *target, const char *text)
+{
+    const struct bow_channel_options options = BOW_CHANNEL_OPTIONS_INIT;
+    struct bow_transport_error error;
+    struct bow_connect *connect = NULL;
+
+    assert_int_equal(bow_connect_start(script->net.loop, target, &options, FAKE_S, on_done, script,
+                                       &connect, &error),
+                     -EINVAL);
+    assert_null(connect);
+    assert_string_equal(error.stage, "parsing");
+    assert_non_null(strstr(error.text, text));
+}
+
+static void test_connector_bad_target_is_refused_at_once(void **state)
+{
+    struct script script;
+    (void)state;
+    begin(&script, false);
+    assert_not_started(&script, "localhost", "write HOST:PORT");
+    assert_not_started(&script, "*:80", "\"*\" is for listening");
+    assert_not_started(&script, "127.0.0.1:0", "port 0 is for listening");
+    assert_not_started(&script, NULL, "no address given");
+    end(&script);
+    assert_int_equal(script.n_done, 0);
+}
+
+static int connect_once(struct bow_context *context, void *user)
+{
+    struct bow_loop_options loop_options = BOW_LOOP_OPTIONS_INIT;
+    const struct bow_channel_options options = BOW_CHANNEL_OPTIONS_INIT;
+    struct bow_loop *loop = NULL;
+    struct script script = {.n_done = 0};
+    struct bow_connect *connect = NULL;
+
+    loop_options.thread = BOW_LOOP_OWNER;
+    int rc = bow_loop_new(context, &loop_options, &loop);
+    if (rc < 0) {
+        return rc;
+    }
+    rc = bow_connect_start(loop, user, &options, BOW_NEVER, on_done, &script, &connect, NULL);
+    while (rc == 0 && script.n_done == 0) {
+        assert_int_equal(bow_loop_run_once(loop, BOW_NEVER), 0);
+    }
+    bow_loop_unref(loop);
+    return rc < 0 ? rc : script.error;
+}
+
+static void test_connector_without_memory_says_so_and_leaks_nothing(void **state)
+{
+    char target[64];
+    int listener;
+    (void)state;
+    snprintf(target, sizeof(target), "127.0.0.1:%u", listen_on(&listener, AF_INET, 64));
+    assert_true(test_alloc_fail_each(NULL, connect_once, target) > 2);
+    close(listener);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_connector_numeric_address_gives_an_active_channel),
         cmocka_unit_test(test_connector_refused_says_what_to_try),
+        cmocka_unit_test(test_connector_silent_host_times_out_in_time),
+        cmocka_unit_test(test_connector_name_is_resolved_on_its_own_thread_that_ends),
+        cmocka_unit_test(test_connector_unknown_name_gives_the_resolvers_reason),
+        cmocka_unit_test(test_connector_times_out_while_the_name_is_being_resolved),
+        cmocka_unit_test(test_connector_cancel_completes_while_the_name_is_being_resolved),
+        cmocka_unit_test(test_connector_cancel_before_the_first_step_tries_nothing),
+        cmocka_unit_test(test_connector_loop_shutdown_completes_each_attempt),
+        cmocka_unit_test(test_connector_races_addresses_250_ms_apart),
+        cmocka_unit_test(test_connector_refused_address_is_followed_by_the_next_at_once),
+        cmocka_unit_test(test_connector_all_addresses_refused_names_the_last),
+        cmocka_unit_test(test_connector_first_that_answers_wins_and_the_others_are_closed),
+        cmocka_unit_test(test_connector_unix_socket_with_a_full_backlog_is_tried_again),
+        cmocka_unit_test(test_connector_bad_target_is_refused_at_once),
+        cmocka_unit_test(test_connector_without_memory_says_so_and_leaks_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

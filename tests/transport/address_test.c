@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include "transport/address.h"
+
+#include <bowline/channel.h>
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/un.h>
+
+#include <cmocka.h>
+
+static struct bow__address parse(const char *text)
+{
+    struct bow__address address;
+    struct bow__text why;
+
+    bow__text_clear(&why);
+    if (bow__address_parse(text, &address, &why) < 0) {
+        fail_msg("%s", why.bytes);
+    }
+    return address;
+}
+
+static void assert_round_trip(const char *text, const char *formatted)
+{
+    struct bow__address address = parse(text);
+    char back[BOW__ADDRESS_TEXT_BYTES];
+
+    bow__address_format(&address.sockaddr, back);
+    assert_string_equal(back, formatted);
+}
+
+static void test_address_numeric_round_trips(void **state)
+{
+    (void)state;
+    assert_int_equal(parse("127.0.0.1:80").kind, BOW__ADDRESS_NUMERIC);
+    assert_round_trip("127.0.0.1:80", "127.0.0.1:80");
+    assert_round_trip("255.255.255.255:65535", "255.255.255.255:65535");
+    assert_round_trip("[::1]:443", "[::1]:443");
+    assert_round_trip("[2001:DB8:0::1]:0", "[2001:db8::1]:0");
+    assert_int_equal(parse("[::1]:443").port, 443);
+}
+
+static void test_address_name_is_left_to_the_resolver(void **state)
+{
+    struct bow__address address;
+    (void)state;
+    address = parse("example.org:8080");
+    assert_int_equal(address.kind, BOW__ADDRESS_NAME);
+    assert_string_equal(address.host, "example.org");
+    assert_int_equal(address.port, 8080);
+    address = parse("[fe80::1%eth0]:1");
+    assert_int_equal(address.kind, BOW__ADDRESS_NAME);
+    assert_string_equal(address.host, "fe80::1%eth0");
+}
+
+static void test_address_star_is_every_local_address(void **state)
+{
+    (void)state;
+    assert_int_equal(parse("*:0").kind, BOW__ADDRESS_ANY);
+    assert_int_equal(parse("*:7").port, 7);
+}
+
+static void test_address_unix_round_trips(void **state)
+{
+    struct bow__address address;
+    char longest[128] = "unix:";
+    (void)state;
+    assert_round_trip("unix:/run/x", "unix:/run/x");
+    assert_round_trip("unix-abstract:name", "unix-abstract:name");
+    address = parse("unix:/run/x");
+    assert_string_equal(bow__address_unix_path(&address.sockaddr), "/run/x");
+    address = parse("unix-abstract:/run/x");
+    assert_null(bow__address_unix_path(&address.sockaddr));
+    address = parse("127.0.0.1:1");
+    assert_null(bow__address_unix_path(&address.sockaddr));
+    memset(longest + 5, 'p', 107);
+    assert_round_trip(longest, longest);
+}
+
+static void test_address_nameless_and_strange_peers_are_formatted(void **state)
+{
+    struct bow_sockaddr address = {.len = sizeof(sa_family_t)};
+    struct sockaddr_un *un = (struct sockaddr_un *)(void *)&address.storage;
+    char text[BOW__ADDRESS_TEXT_BYTES];
+    (void)state;
+    un->sun_family = AF_UNIX;
+    bow__address_format(&address, text);
+    assert_string_equal(text, "unix:");
+    memcpy(un->sun_path, "\0a\nb", 4);
+    address.len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 4);
+    bow__address_format(&address, text);
+    assert_string_equal(text, "unix-abstract:a\\x0ab");
+    memset(un->sun_path + 1, 1, sizeof(un->sun_path) - 1); /* escaped it would be 428 bytes */
+    address.len = sizeof(*un);
+    bow__address_format(&address, text);
+    assert_true(strlen(text) < BOW__ADDRESS_TEXT_BYTES);
+    address.storage.ss_family = AF_UNSPEC;
+    bow__address_format(&address, text);
+    assert_string_equal(text, "unknown");
+}
+
+static void assert_refused(const char *text, const char *reason)
+{
+    struct bow__address address = {.port = 4711};
+    struct bow__text why;
+
+    bow__text_clear(&why);
+    assert_int_equal(bow__address_parse(text, &address, &why), -EINVAL);
+    assert_non_null(strstr(why.bytes, reason));
+    assert_int_equal(address.port, 4711); /* untouched */
+}
+
+static void test_address_bad_text_says_why(void **state)
+{
+    char too_long[400] = "unix:";
+    (void)state;
+    assert_refused(NULL, "no address given");
+    assert_refused("", "no port");
+    assert_refused("host", "no port");
+    assert_refused(":80", "no host");
+    assert_refused("[]:80", "no host");
+    assert_refused("host:", "port must be");
+    assert_refused("host:65536", "port must be");
+    assert_refused("host:99999999999999999999", "port must be");
+    assert_refused("host:-1", "port must be");
+    assert_refused("host:8o", "port must be");
+    assert_refused("host: 80", "port must be");
+    assert_refused("::1:80", "in brackets");
+    assert_refused("[::1:80", "write [ADDRESS]:PORT");
+    assert_refused("[::1]", "write [ADDRESS]:PORT");
+    assert_refused("[127.0.0.1]:80", "must be an IPv6 address");
+    assert_refused("a host:80", "no host name");
+    assert_refused("http://host:80", "in brackets");
+    assert_refused("a/b:80", "no host name");
+    assert_refused("unix:", "must follow");
+    assert_refused("unix-abstract:", "must follow");
+    memset(too_long + 5, 'p', 108);
+    assert_refused(too_long, "at most 107");
+    memset(too_long, 'h', 300);
+    strcpy(too_long + 300, ":80");
+    assert_refused(too_long, "too long");
+}
+
+static void test_address_is_local_without_resolving(void **state)
+{
+    static const char *const local[] = {"127.0.0.1:1", "127.9.9.9:1",    "[::1]:1",
+                                        "localhost:1", "LocalHost:1",    "[::ffff:127.0.0.1]:1",
+                                        "unix:/run/x", "unix-abstract:x"};
+    static const char *const remote[] = {"*:1",
+                                         "0.0.0.0:1",
+                                         "[::]:1",
+                                         "192.0.2.1:1",
+                                         "localhost.example.org:1",
+                                         "[::ffff:192.0.2.1]:1"};
+    (void)state;
+    for (size_t i = 0; i < sizeof(local) / sizeof(local[0]); i++) {
+        assert_int_equal(bow_address_is_local(local[i]), 1);
+    }
+    for (size_t i = 0; i < sizeof(remote) / sizeof(remote[0]); i++) {
+        assert_int_equal(bow_address_is_local(remote[i]), 0);
+    }
+    assert_int_equal(bow_address_is_local("nonsense"), -EINVAL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_address_numeric_round_trips),
+        cmocka_unit_test(test_address_name_is_left_to_the_resolver),
+        cmocka_unit_test(test_address_star_is_every_local_address),
+        cmocka_unit_test(test_address_unix_round_trips),
+        cmocka_unit_test(test_address_nameless_and_strange_peers_are_formatted),
+        cmocka_unit_test(test_address_bad_text_says_why),
+        cmocka_unit_test(test_address_is_local_without_resolving),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* The ways a channel ends: half-close, reset, close from inside any callback, shutdown. */
+
+#include "tests/support/net.h"
+#include "transport/channel.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define MIB ((size_t)1 << 20)
+
+static void put(int fd, const char *text)
+{
+    assert_int_equal(send(fd, text, strlen(text), MSG_NOSIGNAL), (ssize_t)strlen(text));
+}
+
+static void start_paused(struct probe *probe, const char *event)
+{
+    if (strcmp(event, "active") == 0) {
+        bow_channel_pause_read(probe->handler.channel);
+    }
+}
+
+/* 1 MB and the end of the peer's side while reading is paused (F09). */
+static void check_rdhup_while_paused(enum net_kind kind, bool closes)
+{
+    struct net net;
+    struct probe probe;
+    int peer;
+
+    net_begin(&net);
+    probe_init(&probe, &net);
+    probe.checks_pattern = true;
+    probe.on_event = start_paused;
+    struct bow_channel *channel = net_channel(&net, kind, &peer, &probe, 1);
+    int size = 4 << 20;
+    (void)setsockopt(peer, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
+    uint8_t *big = malloc(MIB);
+    net_fill_pattern(big, MIB, 0);
+    size_t sent = 0;
+    while (sent < MIB) {
+        ssize_t n = send(peer, big + sent, MIB - sent, MSG_NOSIGNAL);
+        if (n < 0) {
+            break; /* as much as fits */
+        }
+        sent += (size_t)n;
+    }
+    assert_true(sent > 65536);
+    shutdown(peer, SHUT_WR);
+    if (closes) {
+        close(peer);
+    }
+    net_turn(&net); /* a hang-up is seen once */
+    net_turn(&net);
+    int n_recv = atomic_load(&net.n_recv);
+    struct bow_loop_stats stats = {.size = sizeof(stats)};
+    assert_int_equal(bow_loop_get_stats(net.loop, &stats), 0);
+    uint64_t events = stats.events;
+    for (int i = 0; i < 5; i++) {
+        net_turn(&net);
+    }
+    assert_int_equal(bow_loop_get_stats(net.loop, &stats), 0);
+    assert_int_equal(stats.events, events); /* no spin */
+    assert_int_equal(atomic_load(&net.n_recv), n_recv);
+    assert_int_equal(probe.n_bytes + (size_t)probe.n_eofs + (size_t)probe.n_inactive, 0);
+
+    bow_channel_resume_read(channel);
+    net_run_until(&net, probe.n_eofs == 1);
+    assert_int_equal(probe.n_bytes, sent);
+    net_run_until(&net, probe.n_removed == 1);
+    assert_int_equal(probe.inactive_error, 0);
+    free(big);
+    if (!closes) {
+        close(peer);
+    }
+    net_end(&net);
+}
+
+static void test_channel_l59_rdhup_with_unread_data_delivers_first(void **state)
+{
+    (void)state;
+    check_rdhup_while_paused(NET_TCP, false);
+    check_rdhup_while_paused(NET_UNIX, false);
+}
+
+static void test_channel_l59_hangup_with_unread_data_delivers_first(void **state)
+{
+    (void)state;
+    check_rdhup_while_paused(NET_TCP, true);
+    check_rdhup_while_paused(NET_UNIX, true);
+}
+
+static void answer_eof(struct probe *probe, const char *event)
+{
+    if (strcmp(event, "eof") == 0) {
+        const struct bow_buf buf = bow_buf_borrow("bye", 3);
+        assert_int_equal(
+            bow_channel_write_and_flush(probe->handler.channel, &buf, probe_done, probe), 0);
+    }
+}
+
+static void test_channel_l59_half_close_by_the_peer_still_gets_answers(void **state)
+{
+    struct net net;
+    struct probe probe;
+    char text[8] = {0};
+    int peer;
+    (void)state;
+    net_begin(&net);
+    probe_init(&probe, &net);
+    probe.on_event = answer_eof;
+    probe.stops_events = true;
+    struct bow_channel *channel = net_channel(&net, NET_TCP, &peer, &probe, 1);
+    put(peer, "hello");
+    shutdown(peer, SHUT_WR);
+    net_run_until(&net, probe.n_completions == 1);
+    assert_int_equal(probe.n_bytes, 5);
+    net_recv_all(&net, peer, text, 3);
+    assert_string_equal(text, "bye");
+    assert_true(bow_channel_is_active(channel));
+    for (int i = 0; i < 3; i++) {
+        net_turn(&net);
+    }
+    assert_int_equal(probe.n_eofs, 1);
+    /* Both sides have ended: the channel has too. */
+    bow_channel_shutdown_write(channel);
+    net_run_until(&net, probe.n_inactive == 1);
+    assert_int_equal(probe.inactive_error, 0);
+    assert_int_equal(recv(peer, text, 1, 0), 0);
+    close(peer);
+    net_end(&net);
+}
+
+static void test_channel_l59_half_close_by_us_still_reads(void **state)
+{
+    struct net net;
+    struct probe probe;
+    char text[8];
+    int peer;
+    (void)state;
+    net_begin(&net);
+    probe_init(&probe, &net);
+    struct bow_channel *channel = net_channel(&net, NET_TCP, &peer, &probe, 1);
+    const struct bow_buf buf = bow_buf_borrow("last", 4);
+    assert_int_equal(bow_channel_write(channel, &buf, probe_done, &probe), 0);
+    bow_channel_shutdown_write(channel); /* after what is queued */
+    assert_int_equal(bow_channel_write(channel, &buf, probe_done, &probe), -EPIPE);
+    assert_false(bow_channel_is_writable(channel));
+    net_recv_all(&net, peer, text, 4);
+    net_run_until(&net, recv(peer, text, 1, 0) == 0);
+    put(peer, "still here");
+    net_run_until(&net, probe.n_bytes == 10);
+    close(peer);
+    net_run_until(&net, probe.n_removed == 1);
+    assert_int_equal(probe.inactive_error, 0);
+    assert_int_equal(probe.n_completions, 1);
+    net_end(&net);
+}
+
+static void test_channel_l59_eof_nobody_handles_closes_after_the_reply(void **state)
+{
+    struct net net;
+    char text[8] = {0};
+    struct probe probe;
+    int peer;
+    (void)state;
+    net_begin(&net);
+    probe_init(&probe, &net);
+    probe.on_event = answer_eof; /* and passes it on to the tail */
+    net_channel(&net, NET_TCP, &peer, &probe, 1);
+    shutdown(peer, SHUT_WR);
+    net_recv_all(&net, peer, text, 3);
+    assert_string_equal(text, "bye");
+    net_run_until(&net, probe.n_inactive == 1);
+    assert_int_equal(probe.inactive_error, 0);
+    close(peer);
+    net_end(&net);
+}
+
+static void test_channel_l59_reset_closes_once(void **state)
+{
+    struct net net;
+    struct probe probe;
+    int peer;
+    (void)state;
+    net_begin(&net);
+    probe_init(&probe, &net);
+    net_channel(&net, NET_TCP, &peer, &probe, 1);
+    net_reset(peer);
+    net_run_until(&net, probe.n_removed == 1);
+    net_turn(&net);
+    assert_string_equal(probe.log, " added active error inactive removed");
+    assert_int_equal(probe.last_error, -ECONNRESET);
+    assert_int_equal(probe.inactive_error, -ECONNRESET);
+    net_end(&net);
+}
+
+static void test_channel_l59_reset_while_paused_is_seen(void **state)
+{
+    struct net net;
+    struct probe probe;
+    int peer;
+    (void)state;
+    net_begin(&net);
+    probe_init(&probe, &net);
+    probe.on_event = start_paused;
+    net_channel(&net, NET_TCP, &peer, &probe, 1);
+    net_reset(peer);
+    net_run_until(&net, probe.n_removed == 1);
+    assert_int_equal(probe.inactive_error, -ECONNRESET);
+    net_end(&net);
+}
+
+/* F08: close inside each callback, with more of everything pending. */
+static void close_at(struct probe *probe, const char *event)
+{
+    if (strcmp(event, probe->user) == 0) {
+        bow_channel_close(probe->handler.channel, -EBADMSG);
+        bow_channel_close(probe->handler.channel, -EIO); /* idempotent: the first counts */
+    }
+}
+
+static size_t read_and_close(struct probe *probe, const struct bow_buf *bytes)
+{
+    close_at(probe, "read");
+    return bytes->len / 2;
+}
+
+static void check_close_inside(const char *event)
+{
+    struct net net;
+    struct probe probes[2];
+    int peer;
+    char name[32];
+
+    strcpy(name, event);
+    net_begin(&net);
+    probe_init(&probes[0], &net);
+    probe_init(&probes[1], &net);
+    for (int i = 0; i < 2; i++) {
+        probes[i].user = name;
+    }
+    probes[0].on_event = close_at;
+    if (strcmp(event, "read") == 0) {
+        probes[0].on_read = read_and_close;
+    }
+    struct bow_channel *channel = net_channel(&net, NET_TCP, &peer, probes, 2);
+    uint8_t *big = calloc(1, 8 * MIB);
+    const struct bow_buf buf = bow_buf_borrow(big, 8 * MIB);
+    int rc = 0;
+
+    if (probes[0].n_removed == 0) {
+        bow_channel_set_water_marks(channel, 10, 20);
+        const struct bow_buf small = bow_buf_borrow("x", 1);
+        rc = bow_channel_write(channel, &small, probe_done, &probes[0]);
+        assert_int_equal(rc, 0);
+        rc = bow_channel_write_and_flush(channel, &buf, probe_done, &probes[0]);
+        assert_int_equal(rc, 0);
+    }
+    put(peer, "some bytes");
+    shutdown(peer, SHUT_WR);
+    if (strcmp(event, "error") == 0) {
+        net_reset(peer);
+        peer = -1;
+    }
+    net_run_until(&net, probes[1].n_removed == 1);
+    assert_int_equal(probes[0].n_inactive, strcmp(event, "added") == 0 ? 0 : 1);
+    assert_int_equal(probes[0].n_removed, 1);
+    if (strcmp(event, "added") != 0) {
+        assert_int_equal(probes[0].inactive_error, -EBADMSG);
+    }
+    assert_non_null(strstr(probes[1].log, " removed"));
+    free(big);
+    if (peer >= 0) {
+        close(peer);
+    }
+    net_end(&net);
+}
+
+static void test_channel_l59_close_inside_any_callback_is_safe(void **state)
+{
+    (void)state;
+    check_close_inside("active");
+    check_close_inside("read");
+    check_close_inside("complete");
+    check_close_inside("eof");
+    check_close_inside("unwritable");
+    check_close_inside("done");
+    check_close_inside("error");
+    check_close_inside("added");
+}
+
+/* F07, at the level of channels: B's handler closes A, whose event is in the same batch, and
+ * opens a channel on a descriptor of the same number. */
+struct crossing {
+    struct net net;
+    struct probe a;
+    struct probe b;
+    struct probe c;
+    struct bow_channel *channels[2];
+    int fd_of_other;
+    int spare[2];
+    bool has_crossed;
+};
+
+static int add_c(struct bow_channel *channel, void *user)
+{
+    struct crossing *crossing = user;
+
+    bow_channel_add_last(channel, &crossing->c.handler);
+    return 0;
+}
+
+static size_t cross(struct probe *probe, const struct bow_buf *bytes)
+{
+    struct crossing *crossing = probe->user;
+    struct bow_channel *other =
+        probe == &crossing->a ? crossing->channels[1] : crossing->channels[0];
+    struct bow_channel_options options = BOW_CHANNEL_OPTIONS_INIT;
+    struct bow_channel *channel = NULL;
+    struct bow_sockaddr peer = {.len = 0};
+
+    if (crossing->has_crossed) {
+        return bytes->len;
+    }
+    crossing->has_crossed = true;
+    crossing->fd_of_other = other->watch.fd;
+    bow_channel_close(other, 0);
+    /* The number is free now, and the lowest free one is given. */
+    int fd = fcntl(crossing->spare[0], F_DUPFD_CLOEXEC, crossing->fd_of_other);
+    assert_int_equal(fd, crossing->fd_of_other);
+    options.on_channel = add_c;
+    options.user = crossing;
+    const struct bow__channel_birth birth = {
+        .loop = crossing->net.loop, .fd = fd, .peer = &peer, .options = &options};
+    assert_int_equal(bow__channel_new(&birth, &channel), 0);
+    assert_int_equal(bow__channel_start(channel), 0);
+    return bytes->len;
+}
+
+static void test_channel_l17_event_of_a_closed_channel_reaches_no_other(void **state)
+{
+    struct crossing crossing = {.has_crossed = false};
+    struct net *net = &crossing.net;
+    int peers[2];
+    (void)state;
+    net_begin(net);
+    probe_init(&crossing.a, net);
+    probe_init(&crossing.b, net);
+    probe_init(&crossing.c, net);
+    crossing.a.user = crossing.b.user = &crossing;
+    crossing.a.on_read = crossing.b.on_read = cross;
+    crossing.channels[0] = net_channel(net, NET_UNIX, &peers[0], &crossing.a, 1);
+    crossing.channels[1] = net_channel(net, NET_UNIX, &peers[1], &crossing.b, 1);
+    net_pair(NET_UNIX, crossing.spare);
+    net_turn(net);
+    int n_recv = atomic_load(&net->n_recv);
+    put(peers[0], "x");
+    put(peers[1], "x");
+    net_turn(net);
+    assert_true(crossing.has_crossed);
+    assert_int_equal(atomic_load(&net->n_recv), n_recv + 1); /* nothing was read for C */
+    assert_string_equal(crossing.c.log, " added active");
+    put(crossing.spare[1], "for c");
+    net_run_until(net, crossing.c.n_bytes == 5);
+    assert_int_equal(crossing.a.n_bytes + crossing.b.n_bytes, 1);
+    close(peers[0]);
+    close(peers[1]);
+    close(crossing.spare[0]);
+    close(crossing.spare[1]);
+    net_end(net);
+}
+
+static void test_channel_l59_memory_goes_after_the_last_reference(void **state)
+{
+    struct net net;
+    struct probe probe;
+    int peer;
+    (void)state;
+    net_begin(&net);
+    probe_init(&probe, &net);
+    struct bow_channel *channel = bow_channel_ref(net_channel(&net, NET_UNIX, &peer, &probe, 1));
+    close(peer);
+    net_run_until(&net, probe.n_removed == 1);
+    net_stop(&net);
+    const struct bow_buf buf = bow_buf_borrow("x", 1);
+    assert_int_equal(bow_channel_write(channel, &buf, probe_done, &probe), -EPIPE);
+    bow_channel_flush(channel);
+    bow_channel_close(channel, 0);
+    bow_channel_shutdown_write(channel);
+    assert_string_equal(bow_channel_peer(channel), "unix:");
+    assert_false(bow_channel_is_active(channel));
+    assert_null(bow_channel_unref(channel));
+    net_end(&net);
+}
+
+static void test_channel_loop_shutdown_closes_and_fails_writes(void **state)
+{
+    struct net net;
+    struct probe probe;
+    int peer;
+    (void)state;
+    net_begin(&net);
+    probe_init(&probe, &net);
+    struct bow_channel *channel = net_channel(&net, NET_UNIX, &peer, &probe, 1);
+    const struct bow_buf buf = bow_buf_borrow("x", 1);
+    assert_int_equal(bow_channel_write(channel, &buf, probe_done, &probe), 0);
+    net_stop(&net);
+    assert_int_equal(probe.n_removed, 1);
+    assert_int_equal(probe.completion_error, -ESHUTDOWN);
+    assert_int_equal(probe.inactive_error, -ESHUTDOWN);
+    close(peer);
+    net_end(&net);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_channel_l17_event_of_a_closed_channel_reaches_no_other),
+        cmocka_unit_test(test_channel_l59_rdhup_with_unread_data_delivers_first),
+        cmocka_unit_test(test_channel_l59_hangup_with_unread_data_delivers_first),
+        cmocka_unit_test(test_channel_l59_half_close_by_the_peer_still_gets_answers),
+        cmocka_unit_test(test_channel_l59_half_close_by_us_still_reads),
+        cmocka_unit_test(test_channel_l59_eof_nobody_handles_closes_after_the_reply),
+        cmocka_unit_test(test_channel_l59_reset_closes_once),
+        cmocka_unit_test(test_channel_l59_reset_while_paused_is_seen),
+        cmocka_unit_test(test_channel_l59_close_inside_any_callback_is_safe),
+        cmocka_unit_test(test_channel_l59_memory_goes_after_the_last_reference),
+        cmocka_unit_test(test_channel_loop_shutdown_closes_and_fails_writes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

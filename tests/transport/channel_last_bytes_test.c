@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* The last bytes of a channel, and what becomes of those that can't be sent. */
+
+#include "tests/support/net.h"
+#include "transport/channel.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define MIB ((size_t)1 << 20)
+
+static void put(int fd, const char *text)
+{
+    assert_int_equal(send(fd, text, strlen(text), MSG_NOSIGNAL), (ssize_t)strlen(text));
+}
+
+static void start_paused(struct probe *probe, const char *event)
+{
+    if (strcmp(event, "active") == 0) {
+        bow_channel_pause_read(probe->handler.channel);
+    }
+}
+
+/* F14: what is written into a reset connection fails, by each way, and raises no signal. */
+static void test_channel_l62_write_into_a_reset_connection_raises_no_sigpipe(void **state)
+{
+    struct net net;
+    struct sigaction before;
+    struct sigaction after;
+    (void)state;
+    assert_int_equal(sigaction(SIGPIPE, NULL, &before), 0);
+    assert_true(before.sa_handler == SIG_DFL); /* it would kill this test */
+    net_begin(&net);
+    for (int way = 0; way < 3; way++) {
+        struct probe probe;
+        int peer;
+        probe_init(&probe, &net);
+        probe.on_event = start_paused;
+        struct bow_channel *channel =
+            net_channel(&net, way == 0 ? NET_UNIX : NET_TCP, &peer, &probe, 1);
+        const struct bow_buf buf = bow_buf_borrow("x", 1);
+        net_reset(peer);
+        assert_int_equal(bow_channel_write(channel, &buf, probe_done, &probe), 0);
+        if (way == 2) {
+            bow_channel_close_after_flush(channel, FAKE_S);
+        } else {
+            bow_channel_flush(channel);
+        }
+        net_run_until(&net, probe.n_removed == 1);
+        assert_int_equal(probe.n_completions, 1);
+        assert_true(probe.completion_error < 0);
+        assert_int_equal(probe.n_inactive, 1);
+    }
+    net_end(&net);
+    assert_int_equal(sigaction(SIGPIPE, NULL, &after), 0);
+    assert_true(after.sa_handler == SIG_DFL);
+}
+
+static void test_channel_l59_bytes_before_a_reset_are_delivered_when_writing_finds_it(void **state)
+{
+    struct net net;
+    struct probe probe;
+    int peer;
+    (void)state;
+    net_begin(&net);
+    probe_init(&probe, &net);
+    struct bow_channel *channel = net_channel(&net, NET_UNIX, &peer, &probe, 1);
+    const struct bow_buf buf = bow_buf_borrow("x", 1);
+    put(peer, "reason");
+    close(peer);
+    /* Flushed before the loop has looked at the socket: sending meets the end first. */
+    assert_int_equal(bow_channel_write_and_flush(channel, &buf, probe_done, &probe), 0);
+    net_run_until(&net, probe.n_removed == 1);
+    assert_int_equal(probe.n_bytes, 6);
+    assert_int_equal(probe.n_inactive, 1);
+    assert_int_equal(probe.n_completions, 1);
+    net_end(&net);
+}
+
+/* F29: a reply and close at once; the peer goes on sending meanwhile. */
+static size_t reply_and_close(struct probe *probe, const struct bow_buf *bytes)
+{
+    struct bow_channel *channel = probe->handler.channel;
+    uint8_t reply[1000];
+
+    net_fill_pattern(reply, sizeof(reply), 0);
+    for (size_t at = 0; at < sizeof(reply); at += 100) {
+        const struct bow_buf buf = bow_buf_borrow(reply + at, 100);
+        assert_int_equal(bow_channel_write(channel, &buf, probe_done, probe), 0);
+    }
+    bow_channel_close_after_flush(channel, 5 * FAKE_S);
+    return bytes->len;
+}
+
+static void test_channel_l59_reply_and_close_at_once_loses_nothing(void **state)
+{
+    struct net net;
+    (void)state;
+    net_begin(&net);
+    for (int i = 0; i < 2000; i++) {
+        struct probe probe;
+        int peer;
+        probe_init(&probe, &net);
+        probe.on_read = reply_and_close;
+        net_channel(&net, i % 2 == 0 ? NET_TCP : NET_UNIX, &peer, &probe, 1);
+        put(peer, "request");
+        net_run_until(&net, probe.n_bytes > 0);
+        (void)send(peer, "more", 4, MSG_NOSIGNAL); /* would be answered with a reset */
+        assert_int_equal(net_recv_pattern(&net, peer), 1000);
+        assert_int_equal(probe.n_completions, 10);
+        assert_int_equal(probe.completion_error, 0);
+        close(peer);
+        net_run_until(&net, probe.n_removed == 1);
+        assert_int_equal(probe.inactive_error, 0);
+    }
+    net_end(&net);
+}
+
+static void test_channel_close_after_flush_gives_up_after_its_timeout(void **state)
+{
+    struct net net;
+    struct probe probe;
+    int peer;
+    (void)state;
+    net_begin_fake(&net);
+    probe_init(&probe, &net);
+    struct bow_channel *channel = net_channel(&net, NET_UNIX, &peer, &probe, 1);
+    uint8_t *big = calloc(1, MIB);
+    const struct bow_buf buf = bow_buf_borrow(big, MIB);
+    assert_int_equal(bow_channel_write(channel, &buf, probe_done, &probe), 0);
+    uint64_t from = bow_loop_now(net.loop);
+    bow_channel_close_after_flush(channel, 500 * FAKE_MS);
+    net_run_until(&net, probe.n_removed == 1);
+    assert_true(bow_loop_now(net.loop) - from >= 500 * FAKE_MS);
+    assert_true(bow_loop_now(net.loop) - from < 600 * FAKE_MS);
+    assert_int_equal(probe.inactive_error, -ETIMEDOUT);
+    assert_int_equal(probe.completion_error, -ETIMEDOUT);
+    free(big);
+    close(peer);
+    net_end(&net);
+}
+
+static void test_channel_close_after_flush_does_not_wait_long_for_a_silent_peer(void **state)
+{
+    struct net net;
+    struct probe probe;
+    int peer;
+    (void)state;
+    net_begin_fake(&net);
+    probe_init(&probe, &net);
+    struct bow_channel *channel = net_channel(&net, NET_TCP, &peer, &probe, 1);
+    uint64_t from = bow_loop_now(net.loop);
+    bow_channel_close_after_flush(channel, 60 * FAKE_S);
+    net_run_until(&net, probe.n_removed == 1);
+    assert_true(bow_loop_now(net.loop) - from <= BOW__CHANNEL_LINGER_NS + 100 * FAKE_MS);
+    assert_int_equal(probe.inactive_error, 0);
+    close(peer);
+    net_end(&net);
+}
+
+static void test_channel_close_fails_queued_writes(void **state)
+{
+    struct net net;
+    struct probe probe;
+    int peer;
+    (void)state;
+    net_begin(&net);
+    probe_init(&probe, &net);
+    struct bow_channel *channel = net_channel(&net, NET_UNIX, &peer, &probe, 1);
+    const struct bow_buf buf = bow_buf_borrow("x", 1);
+    assert_int_equal(bow_channel_write(channel, &buf, probe_done, &probe), 0);
+    bow_channel_close(channel, 0);
+    assert_int_equal(bow_channel_write(channel, &buf, probe_done, &probe), -EPIPE);
+    assert_int_equal(probe.n_completions, 0); /* not inside close */
+    net_run_until(&net, probe.n_removed == 1);
+    assert_string_equal(probe.log, " added active done:-125 inactive removed");
+    assert_int_equal(probe.inactive_error, 0);
+    close(peer);
+    net_end(&net);
+}
+
+static void test_channel_l62_descriptors_are_nonblocking_and_close_on_exec(void **state)
+{
+    struct net net;
+    struct bow_sockaddr address;
+    (void)state;
+    net_begin(&net);
+    int fd = net.system.socket(net.system.user, AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(fcntl(fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+    assert_int_equal(fcntl(fd, F_GETFL) & O_NONBLOCK, O_NONBLOCK);
+    memset(&address, 0, sizeof(address));
+    address.storage.ss_family = AF_INET;
+    address.len = 16;
+    assert_int_equal(net.system.bind(net.system.user, fd, &address), 0);
+    assert_int_equal(net.system.listen(net.system.user, fd, 1), 0);
+    assert_int_equal(net.system.getsockname(net.system.user, fd, &address), 0);
+    int client = net.system.socket(net.system.user, AF_INET, SOCK_STREAM, 0);
+    (void)net.system.connect(net.system.user, client, &address);
+    int accepted = net.system.accept(net.system.user, fd, NULL);
+    assert_true(accepted >= 0);
+    assert_int_equal(fcntl(accepted, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+    assert_int_equal(fcntl(accepted, F_GETFL) & O_NONBLOCK, O_NONBLOCK);
+    close(accepted);
+    close(client);
+    close(fd);
+    net_end(&net);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_channel_l62_write_into_a_reset_connection_raises_no_sigpipe),
+        cmocka_unit_test(test_channel_l59_bytes_before_a_reset_are_delivered_when_writing_finds_it),
+        cmocka_unit_test(test_channel_l59_reply_and_close_at_once_loses_nothing),
+        cmocka_unit_test(test_channel_close_after_flush_gives_up_after_its_timeout),
+        cmocka_unit_test(test_channel_close_after_flush_does_not_wait_long_for_a_silent_peer),
+        cmocka_unit_test(test_channel_close_fails_queued_writes),
+        cmocka_unit_test(test_channel_l62_descriptors_are_nonblocking_and_close_on_exec),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
