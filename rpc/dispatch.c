@@ -73,10 +73,15 @@ static int run_task(void *user)
 static int post(struct bow_call *call, void (*run)(struct bow_call *call))
 {
     struct bow__served *served = served_of(call);
+    struct bow_loop *loop = served->worker->loop;
 
     call->run = run;
     bow_task_init(&served->task, "answer call", run_task, served);
-    return bow_loop_post(served->worker->loop, &served->task);
+    /* Once it is posted the call may go, and then the server with its loop, before this returns. */
+    bow__loop_hold(loop);
+    int rc = bow_loop_post(loop, &served->task);
+    bow__loop_release(loop);
+    return rc;
 }
 
 static void answered(struct bow_call *call, enum bow_code code, size_t n_bytes, int error)

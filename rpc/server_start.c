@@ -214,11 +214,13 @@ static int make_all(struct bow_server *server, enum bow_loop_thread kind)
     return rc;
 }
 
-/* A loop that nobody drives has to be run once more to end. */
+/* All that was posted has run when it returns, except on the loop's own thread. A loop that nobody
+ * drives has to be run once more to end. */
 static void end_main(struct bow_server *server)
 {
-    if (server->owns_main && bow_loop_shutdown(server->main, 0, 0) == 0) {
-        (void)!bow_loop_run(server->main);
+    if (server->owns_main && bow_loop_shutdown(server->main, 0, 0) == 0 &&
+        bow_loop_run(server->main) < 0) {
+        (void)!bow_loop_join(server->main, BOW_NEVER);
     }
     bow_loop_unref(server->main);
     server->main = NULL;

@@ -74,13 +74,19 @@ static int worker_done_task(void *user)
 void bow__server_on_worker_done(struct bow__worker *worker)
 {
     struct bow_server *server = worker->server;
+    struct bow_loop *loop = server->main;
 
     bow_task_init(&worker->done_task, "worker done", worker_done_task, server);
-    if (bow_loop_in_loop(server->main)) {
+    if (bow_loop_in_loop(loop)) {
         part_done_on_main(server);
-    } else if (bow_loop_post(server->main, &worker->done_task) < 0) {
+        return;
+    }
+    /* With the last report the server may go, and its loop, before the post has returned. */
+    bow__loop_hold(loop);
+    if (bow_loop_post(loop, &worker->done_task) < 0) {
         part_done(server);
     }
+    bow__loop_release(loop);
 }
 
 static void drain_workers(struct bow_server *server)

@@ -56,13 +56,13 @@ static int open_task(void *user)
     struct bow__worker *worker = user;
 
     int rc = bow_loop_add_hook(worker->loop, &worker->hook);
+    worker->hooked = rc == 0;
     if (rc < 0) {
         worker->draining = true;
         check_done(worker);
-        return rc;
     }
-    worker->hooked = true;
-    return 0;
+    bow__worker_unref(worker);
+    return rc;
 }
 
 static int drain_task(void *user)
@@ -76,6 +76,7 @@ static int drain_task(void *user)
         bow__conn_goaway(&server_conn_of(at)->conn, "the server is shutting down");
     }
     check_done(worker);
+    bow__worker_unref(worker);
     return 0;
 }
 
@@ -88,6 +89,7 @@ static int close_task(void *user)
         next = at->next;
         bow__conn_close(&server_conn_of(at)->conn, "the server has shut down", LAST_WORDS_NS);
     }
+    bow__worker_unref(worker);
     return 0;
 }
 
@@ -147,19 +149,30 @@ void bow__worker_unref(struct bow__worker *worker)
     bow_context_unref(context);
 }
 
+/* The task holds the worker: the server may be gone before it runs. */
+static int post(struct bow__worker *worker, struct bow_task *task)
+{
+    bow__worker_ref(worker);
+    int rc = bow_loop_post(worker->loop, task);
+    if (rc < 0) {
+        bow__worker_unref(worker);
+    }
+    return rc;
+}
+
 int bow__worker_open(struct bow__worker *worker)
 {
-    return bow_loop_post(worker->loop, &worker->open_task);
+    return post(worker, &worker->open_task);
 }
 
 int bow__worker_drain(struct bow__worker *worker)
 {
-    return bow_loop_post(worker->loop, &worker->drain_task);
+    return post(worker, &worker->drain_task);
 }
 
 int bow__worker_close(struct bow__worker *worker)
 {
-    return bow_loop_post(worker->loop, &worker->close_task);
+    return post(worker, &worker->close_task);
 }
 
 struct bow__served *bow__worker_get(struct bow__worker *worker)
