@@ -243,7 +243,7 @@ int bow__client_call_fail_later(struct bow__client_call *call, enum bow_code cod
 
 static const char *stage_of(const struct bow__client_call *call)
 {
-    if (call->state == BOW__CLIENT_CALL_OPEN) {
+    if (call->state == BOW__CLIENT_CALL_OPEN || call->state == BOW__CLIENT_CALL_EXPIRING) {
         return "waiting for the reply of";
     }
     return call->link->state == BOW__LINK_READY ? "waiting for a stream slot at" : "connecting to";
@@ -300,6 +300,7 @@ int bow__client_call_cancel_task(void *user)
         break;
     case BOW__CLIENT_CALL_QUEUED:
     case BOW__CLIENT_CALL_OPEN:
+    case BOW__CLIENT_CALL_EXPIRING:
         bow__client_call_abandon(call, BOW_CANCELLED);
         bow__client_call_fail(call, BOW_CANCELLED, "the call was cancelled");
         break;

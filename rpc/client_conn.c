@@ -3,12 +3,16 @@
  * What a session tells a client, and what it has to know of it.
  */
 
+#include "base/clock.h"
 #include "rpc/client_state.h"
 #include "rpc/core/decode.h"
 #include <bowline/limits.h>
 
 #include <errno.h>
 #include <string.h>
+
+/* By how much a server's idea of a deadline may be ahead of ours. */
+#define EARLY_NS UINT64_C(20000000)
 
 static struct bow__client_conn *client_conn_of(struct bow__conn *conn)
 {
@@ -86,6 +90,17 @@ static bool may_retry(const struct bow__client_call *call, const struct bow_stat
            !call->link->closing;
 }
 
+/*
+ * Both sides keep the deadline, and the server's may be the first by the time that
+ * rounding and the way take. A call does not end early: our timer ends it.
+ */
+static bool is_about_to_expire(const struct bow__client_call *call, const struct bow_status *status)
+{
+    uint64_t left = bow__time_left(call->deadline_ns, bow_loop_now(call->link->loop));
+
+    return status->code == BOW_DEADLINE_EXCEEDED && left < EARLY_NS;
+}
+
 static void on_status(void *owner, uint64_t key, void *stream, const struct bow_status *status)
 {
     struct bow__client_call *call = stream;
@@ -94,6 +109,11 @@ static void on_status(void *owner, uint64_t key, void *stream, const struct bow_
     (void)key;
     if (status->code != BOW_OK && may_retry(call, status)) {
         bow__link_requeue(call->link, call);
+        return;
+    }
+    if (is_about_to_expire(call, status)) {
+        call->state = BOW__CLIENT_CALL_EXPIRING;
+        call->conn = NULL;
         return;
     }
     if (status->code == BOW_OK && call->reply == NULL) {

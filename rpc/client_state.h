@@ -40,6 +40,7 @@ enum bow__client_call_state {
     BOW__CLIENT_CALL_POSTED = 0, /* on its way to the loop */
     BOW__CLIENT_CALL_QUEUED,     /* in the link's queue */
     BOW__CLIENT_CALL_OPEN,       /* has a stream */
+    BOW__CLIENT_CALL_EXPIRING,   /* the server's clock ended it, ours is about to */
     BOW__CLIENT_CALL_FAILING,    /* its completion is posted */
     BOW__CLIENT_CALL_DONE,
 };
