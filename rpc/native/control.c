@@ -8,7 +8,8 @@
  * which calls are served. A client that leaves just says so.
  */
 
-#include "rpc/native/native.h"
+#include "rpc/native/receive.h"
+#include "rpc/native/send.h"
 
 #include <bowline/limits.h>
 #include <errno.h>

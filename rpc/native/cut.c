@@ -6,7 +6,7 @@
  * message. The bytes stay in their block; only headers are written.
  */
 
-#include "rpc/native/native.h"
+#include "rpc/native/send.h"
 
 #include <errno.h>
 #include <string.h>

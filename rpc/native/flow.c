@@ -10,7 +10,7 @@
  * neighbours nothing; only when the connection holds too much is it withheld.
  */
 
-#include "rpc/native/native.h"
+#include "rpc/native/send.h"
 
 #include <bowline/limits.h>
 #include <errno.h>

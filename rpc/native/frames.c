@@ -6,7 +6,8 @@
  */
 
 #include "rpc/core/wire.h"
-#include "rpc/native/native.h"
+#include "rpc/native/receive.h"
+#include "rpc/native/send.h"
 
 #include <bowline/limits.h>
 #include <errno.h>
@@ -226,6 +227,17 @@ void bow__native_take_half_close(struct bow__native *session, struct bow__native
     }
 }
 
+/* What goes on with a message, or just ends. */
+static ssize_t take_without_begin(struct bow__native *session, struct bow__native_stream *stream,
+                                  const struct bow__frame *frame)
+{
+    if (stream->assembling) {
+        return take_rest(session, stream, frame);
+    }
+    bow__native_take_half_close(session, stream);
+    return 0;
+}
+
 static int count_if_empty(struct bow__native *session, const struct bow__frame *frame, size_t n)
 {
     if (n > 0 || (frame->flags & BOW__FRAME_END) != 0) {
@@ -236,19 +248,27 @@ static int count_if_empty(struct bow__native *session, const struct bow__frame *
                              "BOW_LIMIT_EMPTY_FRAMES_PER_SECOND");
 }
 
+static int charge(struct bow__native *session, struct bow__native_stream *stream,
+                  const struct bow__frame *frame, size_t len)
+{
+    int rc = check_order(session, frame, stream);
+    if (rc == 0) {
+        rc = bow__native_receive_credit_spend(session, frame, stream, len);
+    }
+    return rc < 0 ? rc : count_if_empty(session, frame, len);
+}
+
 ssize_t bow__native_take_message(struct bow__native *session, const struct bow__frame *frame,
                                  const uint8_t *body, size_t n)
 {
-    uint8_t flags = frame->flags;
-    bool begins = (flags & BOW__FRAME_HAS_MESSAGE) != 0;
-    bool split = begins && (flags & BOW__FRAME_MORE) != 0;
-    struct bow__native_stream *stream = bow__native_stream_find(session, frame->stream);
+    bool begins = (frame->flags & BOW__FRAME_HAS_MESSAGE) != 0;
+    bool split = begins && (frame->flags & BOW__FRAME_MORE) != 0;
+    bool is_small = begins && !split && frame->length <= BOW__NATIVE_WHOLE_BYTES;
 
     if (split && frame->length < 4) {
         return bow__native_break_at(
             session, frame, "length %u has no room for the announced length", frame->length);
     }
-    bool is_small = begins && !split && frame->length <= BOW__NATIVE_WHOLE_BYTES;
     if ((split && n < 4) || (is_small && n < frame->length)) {
         return -EAGAIN;
     }
@@ -257,16 +277,11 @@ ssize_t bow__native_take_message(struct bow__native *session, const struct bow__
     if (rc < 0) {
         return rc;
     }
+    struct bow__native_stream *stream = bow__native_stream_find(session, frame->stream);
     if (stream == NULL) {
         return bow__native_take_late(session, frame, len);
     }
-    rc = check_order(session, frame, stream);
-    if (rc == 0) {
-        rc = bow__native_receive_credit_spend(session, frame, stream, len);
-    }
-    if (rc == 0) {
-        rc = count_if_empty(session, frame, len);
-    }
+    rc = charge(session, stream, frame, len);
     if (rc < 0) {
         return rc;
     }
@@ -277,11 +292,7 @@ ssize_t bow__native_take_message(struct bow__native *session, const struct bow__
     if (begins) {
         return bow__native_take_whole_message(session, stream, frame, body, n, len);
     }
-    if (stream->assembling) {
-        return take_rest(session, stream, frame);
-    }
-    bow__native_take_half_close(session, stream);
-    return 0;
+    return take_without_begin(session, stream, frame);
 }
 
 int bow__native_end_body(struct bow__native *session)

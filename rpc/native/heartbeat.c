@@ -6,7 +6,7 @@
  * it has no call. Knows frames by name only.
  */
 
-#include "rpc/native/native.h"
+#include "rpc/native/send.h"
 
 #include "base/clock.h"
 

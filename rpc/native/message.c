@@ -6,7 +6,8 @@
  * nothing, only bytes do. Knows nothing of frames; credit is flow.c's.
  */
 
-#include "rpc/native/native.h"
+#include "rpc/native/receive.h"
+#include "rpc/native/send.h"
 
 #include <bowline/limits.h>
 #include <errno.h>

@@ -5,7 +5,7 @@
  * frame by its type alone stands in one table; its handler does the rest.
  */
 
-#include "rpc/native/native.h"
+#include "rpc/native/receive.h"
 
 #include <bowline/limits.h>
 #include <errno.h>

@@ -5,7 +5,8 @@
  */
 
 #include "rpc/core/utf8.h"
-#include "rpc/native/native.h"
+#include "rpc/native/receive.h"
+#include "rpc/native/send.h"
 
 #include <bowline/limits.h>
 #include <errno.h>

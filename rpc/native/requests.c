@@ -5,7 +5,8 @@
  */
 
 #include "base/alloc.h"
-#include "rpc/native/native.h"
+#include "rpc/native/receive.h"
+#include "rpc/native/send.h"
 
 #include <bowline/limits.h>
 #include <errno.h>

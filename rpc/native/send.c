@@ -8,8 +8,8 @@
  * Any other waits in its block on its stream; cut.c makes frames of it.
  */
 
+#include "rpc/native/send.h"
 #include "rpc/core/wire.h"
-#include "rpc/native/native.h"
 
 #include "base/clock.h"
 

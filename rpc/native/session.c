@@ -4,7 +4,8 @@
  * table through which the host holds it.
  */
 
-#include "rpc/native/native.h"
+#include "rpc/native/receive.h"
+#include "rpc/native/send.h"
 
 #include "base/alloc.h"
 

@@ -7,7 +7,8 @@
  */
 
 #include "base/alloc.h"
-#include "rpc/native/native.h"
+#include "rpc/native/receive.h"
+#include "rpc/native/send.h"
 
 /* As many as are in flight on a busy connection; more is a burst's and goes back. */
 #define MAX_IDLE_STREAMS ((size_t)128)

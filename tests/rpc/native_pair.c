@@ -359,12 +359,14 @@ size_t pair_move(struct pair *pair, struct side *from, size_t max)
     struct side *to = from == &pair->client ? &pair->server : &pair->client;
     struct iovec pieces[16];
     int n = from->session->ops->drain(from->session, pieces, 16);
-    uint8_t *bytes = malloc(((size_t)4 << 20) + 1);
     size_t total = 0;
-
-    assert_non_null(bytes);
     for (int i = 0; i < n; i++) {
-        assert_true(total + pieces[i].iov_len <= (size_t)4 << 20);
+        total += pieces[i].iov_len;
+    }
+    uint8_t *bytes = malloc(total + 1);
+    assert_non_null(bytes);
+    total = 0;
+    for (int i = 0; i < n; i++) {
         memcpy(bytes + total, pieces[i].iov_base, pieces[i].iov_len);
         total += pieces[i].iov_len;
     }

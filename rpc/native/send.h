@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#ifndef BOWLINE_RPC_NATIVE_SEND_H
+#define BOWLINE_RPC_NATIVE_SEND_H
+
+/*
+ * What goes out: calls and messages, frames of the connection, credit, and what
+ * time asks for. Each put_ function appends to the output or does nothing.
+ */
+
+#include "rpc/native/native.h"
+
+/* send.c */
+
+/** One frame that is not under credit. Returns 0, or -ENOMEM and sets `out_of_memory`. */
+int bow__native_put_frame(struct bow__native *session, const struct bow__frame *frame,
+                          const void *body);
+/** STATUS without a message. Returns 0 or -ENOMEM. */
+int bow__native_put_status(struct bow__native *session, uint64_t id,
+                           const struct bow_status *status);
+/** The header that `status` is sent as: what is too long is cut or left out. */
+struct bow__header_status bow__native_wire_of(const struct bow_status *status);
+/** Forget a reservation that was not committed. */
+void bow__native_drop_room(struct bow__native *session);
+/** Frames may be cut of `stream` now, if it has any. */
+void bow__native_wake_sender(struct bow__native *session, struct bow__native_stream *stream);
+
+bool bow__native_can_open(const struct bow__session *base);
+int bow__native_open(struct bow__session *base, const struct bow__request_head *head, void *stream,
+                     uint64_t *ret_key);
+void bow__native_abandon(struct bow__session *base, uint64_t key);
+uint8_t *bow__native_reserve(struct bow__session *base, uint64_t key, uint32_t flags,
+                             size_t *ret_cap);
+int bow__native_commit(struct bow__session *base, uint64_t key, uint32_t flags, size_t len);
+int bow__native_send(struct bow__session *base, uint64_t key, uint32_t flags,
+                     struct bow__block *block, size_t offset, size_t len);
+int bow__native_finish(struct bow__session *base, uint64_t key, const struct bow_status *status);
+void bow__native_cancel(struct bow__session *base, uint64_t key, enum bow_code code);
+
+/* cut.c */
+
+int bow__native_drain(struct bow__session *base, struct iovec *pieces, int max);
+void bow__native_sent(struct bow__session *base, size_t n);
+
+/* control.c */
+
+int bow__native_put_opening(struct bow__native *session);
+/** GOAWAY with `last`; what of `status` fits. Returns 0 or -ENOMEM. */
+int bow__native_put_goaway(struct bow__native *session, uint64_t last,
+                           const struct bow_status *status);
+void bow__native_goaway(struct bow__session *base, const struct bow_status *reason);
+int bow__native_put_heartbeat(struct bow__native *session);
+
+/* flow.c */
+
+/** Message bytes of `frame` have come for `stream` (NULL: a late frame). Returns 0 or what breaks.
+ */
+int bow__native_receive_credit_spend(struct bow__native *session, const struct bow__frame *frame,
+                                     struct bow__native_stream *stream, size_t n);
+/** Give the connection's credit back when it is time. */
+void bow__native_return_connection_credit(struct bow__native *session);
+/** Give the stream's credit back when it is time. */
+void bow__native_return_stream_credit(struct bow__native *session,
+                                      struct bow__native_stream *stream);
+/** `n` bytes are no longer held for a stream. */
+void bow__native_unhold(struct bow__native *session, size_t n);
+void bow__native_consumed(struct bow__session *base, uint64_t key, size_t n);
+
+/* heartbeat.c */
+
+uint64_t bow__native_next_time(const struct bow__session *base);
+int bow__native_on_time(struct bow__session *base, uint64_t now_ns);
+void bow__native_set_reading(struct bow__session *base, bool reading, uint64_t now_ns);
+
+#endif
