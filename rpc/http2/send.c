@@ -250,21 +250,28 @@ static int queue(struct bow__http2_session *session, struct bow__http2_stream *s
     return 0;
 }
 
-static struct bow__http2_stream *find_sendable(const struct bow__http2_session *session,
-                                               uint64_t key)
+/* NULL when the message has nowhere to go; a server's last one then ends the call all the same. */
+static struct bow__http2_stream *find_sendable(struct bow__http2_session *session, uint64_t key,
+                                               uint32_t flags)
 {
     struct bow__http2_stream *stream = bow__http2_stream_find(session, key);
 
-    if (stream == NULL || session->broken || stream->closed || stream->local_ended) {
+    if (stream == NULL || stream->local_ended) {
         return NULL;
     }
-    return stream;
+    if (!session->broken && !stream->closed) {
+        return stream;
+    }
+    if (session->base.server && (flags & BOW__SEND_END) != 0) {
+        bow__http2_stream_drop(session, stream);
+    }
+    return NULL;
 }
 
 int bow__http2_commit(struct bow__session *base, uint64_t key, uint32_t flags, size_t len)
 {
     struct bow__http2_session *session = session_of(base);
-    struct bow__http2_stream *stream = find_sendable(session, key);
+    struct bow__http2_stream *stream = find_sendable(session, key, flags);
 
     if (stream == NULL) {
         return -ENOENT;
@@ -289,7 +296,7 @@ int bow__http2_send(struct bow__session *base, uint64_t key, uint32_t flags,
                     struct bow__block *block, size_t offset, size_t len)
 {
     struct bow__http2_session *session = session_of(base);
-    struct bow__http2_stream *stream = find_sendable(session, key);
+    struct bow__http2_stream *stream = find_sendable(session, key, flags);
 
     if (stream == NULL) {
         return -ENOENT;
@@ -307,9 +314,7 @@ void bow__http2_cancel(struct bow__session *base, uint64_t key, enum bow_code co
     if (stream == NULL) {
         return;
     }
-    bow__http2_stream_detach(session, stream);
-    if (stream->closed || stream->id == 0) {
-        bow__http2_stream_free(session, stream);
+    if (!bow__http2_stream_drop(session, stream)) {
         return;
     }
     /* No DATA is pulled once the reset is queued. */

@@ -81,6 +81,16 @@ void bow__http2_stream_detach(struct bow__http2_session *session, struct bow__ht
     session->base.n_streams--;
 }
 
+bool bow__http2_stream_drop(struct bow__http2_session *session, struct bow__http2_stream *stream)
+{
+    bow__http2_stream_detach(session, stream);
+    if (!stream->closed && stream->id != 0) {
+        return true;
+    }
+    bow__http2_stream_free(session, stream);
+    return false;
+}
+
 void bow__http2_stream_end(struct bow__http2_session *session, struct bow__http2_stream *stream,
                            const struct bow_status *status)
 {

@@ -253,24 +253,32 @@ int bow__http2_end_answer(struct bow__http2_session *session, struct bow__http2_
     return rc;
 }
 
+static int finish_open(struct bow__http2_session *session, struct bow__http2_stream *stream,
+                       const struct bow_status *status)
+{
+    /* The only way that HTTP/2 has to say so, and clients then try elsewhere by themselves. */
+    if (status->not_processed && status->code == BOW_UNAVAILABLE && !stream->has_begun) {
+        bow__http2_stream_reset(session, stream, NGHTTP2_REFUSED_STREAM);
+        return 0;
+    }
+    int rc = bow__http2_end_answer(session, stream, status);
+    if (rc < 0) {
+        bow__http2_stream_reset(session, stream, bow__http2_reset_of_code(status->code));
+    }
+    return rc;
+}
+
 int bow__http2_finish(struct bow__session *base, uint64_t key, const struct bow_status *status)
 {
     struct bow__http2_session *session = (struct bow__http2_session *)base;
     struct bow__http2_stream *stream = bow__http2_stream_find(session, key);
 
-    if (stream == NULL || session->broken || stream->closed) {
+    if (stream == NULL) {
         return -ENOENT;
     }
-    /* The only way that HTTP/2 has to say so, and clients then try elsewhere by themselves. */
-    if (status->not_processed && status->code == BOW_UNAVAILABLE && !stream->has_begun) {
-        bow__http2_stream_reset(session, stream, NGHTTP2_REFUSED_STREAM);
-        bow__http2_stream_detach(session, stream);
-        return 0;
+    /* Whatever comes of it, the host has said its last word on the call and hears no more of it. */
+    if (!bow__http2_stream_drop(session, stream) || session->broken) {
+        return -ENOENT;
     }
-    int rc = bow__http2_end_answer(session, stream, status);
-    if (rc < 0) {
-        return rc;
-    }
-    bow__http2_stream_detach(session, stream);
-    return 0;
+    return finish_open(session, stream, status);
 }

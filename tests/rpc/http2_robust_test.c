@@ -326,6 +326,49 @@ static void test_every_failed_allocation_is_survived(void **state)
     assert_true(test_alloc_fail_each(NULL, call_and_answer, NULL) > 30);
 }
 
+/* nghttp2 resets a stream while output is drained; what the host then says of it goes nowhere, and
+ * nothing more is heard. */
+static void test_answer_to_a_stream_that_is_gone_is_its_end(void **state)
+{
+    struct fixture *t = *state;
+    static struct bytes bytes;
+    static uint8_t out[8192];
+
+    for (unsigned way = 0; way < 3; way++) {
+        struct pair pair;
+        struct iovec pieces[1];
+        assert_int_equal(pair_begin(&pair, t->context), 0);
+        bytes.len = 0;
+        bytes_preface(&bytes);
+        bytes_request(&bytes, 4, 1, (const char *[]){"content-length: 3", NULL});
+        assert_int_equal(side_feed(&pair.server, bytes.data, bytes.len, SIZE_MAX), 0);
+        /* Fill the output, so that the reset leaves nghttp2 in a later drain. */
+        assert_int_equal(side_send_block(&pair.server, 1, 0, 0, 65535 - 5), 0);
+        assert_true(pair.server.session->ops->drain(pair.server.session, pieces, 1) > 0);
+        bytes.len = 0;
+        bytes_frame(&bytes, 0, 0, 1, "\0\0\0\0\2hi", 7);
+        assert_int_equal(side_feed(&pair.server, bytes.data, bytes.len, SIZE_MAX), 0);
+        while (side_drain(&pair.server, out, sizeof(out)) > 0) {
+        }
+        side_expect(&pair.server, "open 1 /a.B/C\n");
+        assert_int_equal(pair.server.session->ops->next_time(pair.server.session), 0);
+        struct bow_status status = {.code = BOW_ABORTED, .message = ""};
+        if (way == 0) {
+            assert_int_equal(pair.server.session->ops->finish(pair.server.session, 1, &status),
+                             -ENOENT);
+        } else if (way == 1) {
+            assert_int_equal(side_send_block(&pair.server, 1, BOW__SEND_END, 0, 10), -ENOENT);
+        }
+        assert_int_equal(pair.server.session->ops->on_time(pair.server.session, pair.now_ns), 0);
+        side_expect(&pair.server,
+                    way == 2 ? "reset 1 CANCELLED stream reset by this side with PROTOCOL_ERROR "
+                               "(1)\n"
+                             : "");
+        assert_int_equal(pair.server.session->n_streams, 0);
+        pair_end(&pair);
+    }
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -336,6 +379,7 @@ int main(void)
         TEST(test_tampered_bytes_do_no_harm),
         TEST(test_every_operation_from_every_event_is_safe),
         cmocka_unit_test(test_every_failed_allocation_is_survived),
+        TEST(test_answer_to_a_stream_that_is_gone_is_its_end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
