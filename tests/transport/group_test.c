@@ -165,10 +165,11 @@ static void test_group_l50_unref_ends_and_waits_for_all(void **state)
 static int use_group(struct bow_context *context, void *user)
 {
     struct bow_group *group = NULL;
+    atomic_int n = 0;
 
     int rc = bow_group_new(context, user, &group);
     if (rc == 0) {
-        rc = bow_loop_execute(bow_group_next(group), "count", loops_count_run, &(atomic_int){0});
+        rc = bow_loop_execute(bow_group_next(group), "count", loops_count_run, &n);
         bow_group_shutdown(group, 0, 0);
         int joined = bow_group_join(group, BOW_NEVER);
         assert_int_equal(joined, 0);
