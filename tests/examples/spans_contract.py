@@ -87,7 +87,7 @@ def main(top, protoc):
         print("OpenTelemetry's .proto files are not here (set BOWLINE_PROTOS)")
         return 77
     with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as two:
-        ours = Schema(protoc, os.path.join(top, "examples", "spans", "proto"), OURS, one)
+        ours = Schema(protoc, os.path.join(top, "examples", "spans"), OURS, one)
         theirs = Schema(protoc, theirs_folder, THEIRS, two)
         sent, meant = ours.run("fill")
         got, understood = theirs.run("echo", sent)
