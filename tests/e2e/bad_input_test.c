@@ -8,15 +8,17 @@
 #include "lab.h"
 #include <arpa/inet.h>
 #include <bowline/metrics.h>
-#include <cmocka.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include <cmocka.h>
 
 #define PREFACE "\xb0OW\x01"
 #define SETTINGS "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"

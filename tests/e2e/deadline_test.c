@@ -8,16 +8,18 @@
 #include "lab.h"
 #include <arpa/inet.h>
 #include <bowline/system.h>
-#include <cmocka.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include <cmocka.h>
 
 #define N_TRIES 20u
 #define DEADLINE_NS (100 * LAB_MS)
@@ -68,7 +70,7 @@ static void handler_never_answers(const char *prefix)
 {
     struct lab lab;
     lab_start(&lab, prefix);
-    deadline_holds(lab.target, NULL, 0, "in flight");
+    deadline_holds(lab.target, NULL, 0, "passed");
     assert_true(lab_wait_count(&lab.n_cancelled, N_TRIES, 1000 * LAB_MS));
     assert_int_equal(atomic_load(&lab.n_hung), N_TRIES);
     lab_stop(&lab);
@@ -171,7 +173,7 @@ static void test_deadline_with_a_peer_that_does_not_read(void **state)
     /* The kernel completes the connection; nobody accepts it, reads, or sends settings. */
     int listener = open_socket(&address);
     snprintf(target, sizeof(target), "127.0.0.1:%u", ntohs(address.sin_port));
-    deadline_holds(target, NULL, (size_t)3 << 20, "in flight");
+    deadline_holds(target, NULL, (size_t)3 << 20, "waiting for the reply");
     close(listener);
 }
 

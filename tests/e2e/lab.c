@@ -3,7 +3,7 @@
 
 #include "lab.h"
 #include <bowline/call.h>
-#include <cmocka.h>
+#include <errno.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,6 +13,8 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+
+#include <cmocka.h>
 
 static void echo(struct bow_call *call, const Lab__Blob *request, void *user)
 {

@@ -3,10 +3,12 @@
  */
 
 #include "lab.h"
-#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
+
+#include <cmocka.h>
 
 #define N_SMALL 1000u
 #define N_IN_FLIGHT 8u

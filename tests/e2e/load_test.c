@@ -5,11 +5,13 @@
  */
 
 #include "lab.h"
-#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <cmocka.h>
 
 #define N_CLIENTS 8u
 #define N_IN_FLIGHT 64u
