@@ -243,10 +243,18 @@ int bow__client_call_fail_later(struct bow__client_call *call, enum bow_code cod
 
 static const char *stage_of(const struct bow__client_call *call)
 {
+    const struct bow__client_link *link = call->link;
+
     if (call->state == BOW__CLIENT_CALL_OPEN || call->state == BOW__CLIENT_CALL_EXPIRING) {
         return "waiting for the reply of";
     }
-    return call->link->state == BOW__LINK_READY ? "waiting for a stream slot at" : "connecting to";
+    if (link->state == BOW__LINK_READY) {
+        return "waiting for a stream slot at";
+    }
+    if (link->connect != NULL && strcmp(bow_connect_stage(link->connect), "resolving") == 0) {
+        return "resolving the name of";
+    }
+    return "connecting to";
 }
 
 static void describe_deadline(const struct bow__client_call *call, struct bow__text *text)

@@ -461,6 +461,11 @@ int bow_connect_start(struct bow_loop *loop, const char *target,
     return 0;
 }
 
+const char *bow_connect_stage(const struct bow_connect *connect)
+{
+    return connect->stage;
+}
+
 void bow_connect_cancel(struct bow_connect *connect)
 {
     assert(bow__loop_may_touch(connect->loop));

@@ -170,6 +170,9 @@ BOW_EXPORT BOW_MUST_USE int bow_connect_start(struct bow_loop *loop, const char 
                                               uint64_t timeout_ns, bow_connect_fn done, void *user,
                                               struct bow_connect **ret_connect,
                                               struct bow_transport_error *ret_error);
+/** What the attempt is at: "resolving" or "connecting". Thread: loop. */
+BOW_EXPORT const char *bow_connect_stage(const struct bow_connect *connect);
+
 /** Give up; `done` runs with -ECANCELED, later. Thread: loop. */
 BOW_EXPORT void bow_connect_cancel(struct bow_connect *connect);
 

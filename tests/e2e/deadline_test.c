@@ -123,7 +123,7 @@ static void test_deadline_while_resolving(void **state)
     system.resolve = stuck_resolve;
     options.system = &system;
     assert_int_equal(bow_context_new(&options, &context), 0);
-    deadline_holds("nowhere.example:80", context, 0, "resolving");
+    deadline_holds("nowhere.example:80", context, 0, "resolving the name of");
     pthread_mutex_lock(&names.mutex);
     names.let_go = true;
     pthread_cond_broadcast(&names.changed);
