@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * Memory of whole calls, server and client on one loop that the test drives: none
+ * is allocated once warm, and each allocation may fail.
+ */
+
+#include "call_fixture.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+struct pair {
+    struct bow_loop *loop;
+    struct bow_server *server;
+    struct bow_client *client;
+    int n_done;
+    enum bow_code code;
+};
+
+static void say(struct bow_call *call, const Calls__Request *request, void *user)
+{
+    Calls__Reply reply = CALLS__REPLY__INIT;
+
+    (void)user;
+    reply.number = request->number;
+    reply.payload = request->payload;
+    reply.text = bow_call_printf(call, "%s!", request->text);
+    if (reply.text != NULL) {
+        (void)calls__echo__say__reply(call, &reply);
+        return;
+    }
+    (void)bow_call_fail(call, BOW_RESOURCE_EXHAUSTED, "no memory");
+}
+
+static const struct calls__echo__handlers handlers = {.say = say};
+
+static int open_server(struct pair *pair, struct bow_context *context, const char *address)
+{
+    struct bow_server_options options = BOW_SERVER_OPTIONS_INIT;
+
+    options.context = context;
+    options.loop = pair->loop;
+    options.listen = address;
+    options.grace_ns = 1;
+    int rc = bow_server_new(&options, &pair->server);
+    if (rc == 0) {
+        rc = calls__echo__serve(pair->server, &handlers, NULL);
+    }
+    return rc == 0 ? bow_server_start(pair->server) : rc;
+}
+
+static int open_pair(struct pair *pair, struct bow_context *context)
+{
+    struct bow_loop_options loop_options = BOW_LOOP_OPTIONS_INIT;
+    struct bow_client_options options = BOW_CLIENT_OPTIONS_INIT;
+    char address[64];
+    char target[80];
+
+    memset(pair, 0, sizeof(*pair));
+    snprintf(address, sizeof(address), "unix-abstract:bowline-memory-%d", (int)getpid());
+    snprintf(target, sizeof(target), "%s%s", calls_is_grpc() ? "grpc:" : "", address);
+    loop_options.thread = BOW_LOOP_OWNER;
+    int rc = bow_loop_new(context, &loop_options, &pair->loop);
+    if (rc == 0) {
+        rc = bow_loop_run_once(pair->loop, 0);
+    }
+    if (rc == 0) {
+        rc = open_server(pair, context, address);
+    }
+    options.context = context;
+    options.target = target;
+    options.loop = pair->loop;
+    return rc == 0 ? bow_client_new(&options, &pair->client) : rc;
+}
+
+/* All of it ends in turns of the loop, whatever there is. */
+static void close_pair(struct pair *pair)
+{
+    if (pair->loop == NULL) {
+        bow_server_free(pair->server);
+        return;
+    }
+    bow_client_free(pair->client);
+    bow_server_free(pair->server);
+    assert_int_equal(bow_loop_shutdown(pair->loop, 0, 0), 0);
+    assert_int_equal(bow_loop_run(pair->loop), 0);
+    bow_loop_unref(pair->loop);
+}
+
+static void on_done(struct bow_result *result, const Calls__Reply *reply, void *user)
+{
+    struct pair *pair = user;
+
+    (void)reply;
+    pair->code = result->status.code;
+    pair->n_done++;
+}
+
+static int start_say(struct pair *pair, size_t n_payload)
+{
+    Calls__Request request = CALLS__REQUEST__INIT;
+    char text[] = "text";
+
+    request.text = text;
+    request.payload.len = n_payload;
+    request.payload.data = calloc(1, n_payload + 1);
+    int rc = calls__echo__say__start(pair->client, &request, NULL, on_done, pair, NULL);
+    free(request.payload.data);
+    return rc;
+}
+
+static void drive_until(struct pair *pair, int n_done)
+{
+    while (pair->n_done < n_done) {
+        assert_int_equal(bow_loop_run_once(pair->loop, BOW_NEVER), 0);
+    }
+}
+
+static void one_call(struct pair *pair)
+{
+    assert_int_equal(start_say(pair, 16), 0);
+    drive_until(pair, pair->n_done + 1);
+    assert_int_equal(pair->code, BOW_OK);
+}
+
+static void test_memory_warm_unary_call_allocates_nothing(void **state)
+{
+    struct test_alloc alloc;
+    struct pair pair;
+
+    (void)state;
+    if (calls_is_grpc()) {
+        skip(); /* nghttp2 allocates per stream */
+    }
+    test_alloc_init(&alloc);
+    struct bow_context *context = test_context_new(&alloc);
+    assert_int_equal(open_pair(&pair, context), 0);
+    for (int i = 0; i < 200; i++) {
+        one_call(&pair);
+    }
+    size_t before = atomic_load(&alloc.n_calls);
+    for (int i = 0; i < 1000; i++) {
+        one_call(&pair);
+    }
+    size_t after = atomic_load(&alloc.n_calls);
+    close_pair(&pair);
+    test_context_end(context, &alloc);
+    /* Idle loops may drop an output chunk and take one again. */
+    assert_true(after - before <= 4);
+}
+
+/* Small, then large: in place, then in blocks of their own. */
+static int run_calls(struct bow_context *context, void *user)
+{
+    struct pair pair;
+
+    (void)user;
+    int rc = open_pair(&pair, context);
+    for (size_t n_payload = 16; rc == 0 && n_payload < 200000; n_payload += 100000) {
+        rc = start_say(&pair, n_payload);
+        if (rc == 0) {
+            drive_until(&pair, pair.n_done + 1);
+            rc = pair.code == BOW_OK ? 0 : -ENOMEM;
+            assert_int_not_equal(pair.code, BOW_DEADLINE_EXCEEDED);
+        }
+    }
+    close_pair(&pair);
+    return rc;
+}
+
+static void test_memory_each_allocation_may_fail(void **state)
+{
+    (void)state;
+    assert_true(test_alloc_fail_each(NULL, run_calls, NULL) > 20);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_memory_warm_unary_call_allocates_nothing),
+        cmocka_unit_test(test_memory_each_allocation_may_fail),
+    };
+
+    calls_choose(argc, argv);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
