@@ -316,6 +316,20 @@ static void test_settings_that_make_room_are_told(void **state)
     assert_true(client->ops->can_open(client));
 }
 
+static void test_first_settings_are_told_once(void **state)
+{
+    struct fixture *t = *state;
+    uint64_t key = 0;
+
+    /* As many as may be open before the server's SETTINGS say how many. */
+    for (size_t i = 1; i < 100; i++) {
+        assert_int_equal(side_call(&t->pair.client, "/a.B/C", "x", BOW_NEVER, &key), 0);
+    }
+    assert_int_equal(side_call(&t->pair.client, "/a.B/C", "x", BOW_NEVER, &key), -EAGAIN);
+    assert_int_equal(feed_in(t), 0);
+    side_expect(&t->pair.client, "ready\n");
+}
+
 static void test_second_goaway_is_not_told_again(void **state)
 {
     struct fixture *t = *state;
@@ -370,6 +384,7 @@ int main(void)
         TEST(test_malformed_headers_end_the_call),
         TEST(test_goaway_ends_what_was_not_taken),
         TEST(test_settings_that_make_room_are_told),
+        TEST(test_first_settings_are_told_once),
         TEST(test_second_goaway_is_not_told_again),
         TEST(test_ids_used_up_retire_the_connection),
     };

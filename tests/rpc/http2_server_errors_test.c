@@ -355,6 +355,30 @@ static void test_fault_after_the_answer_began_cuts_it(void **state)
                                  "only 0x01 is known\n");
 }
 
+static void test_status_fits_what_the_peer_takes(void **state)
+{
+    struct fixture *t = *state;
+    struct bow__session *server = t->pair.server.session;
+    static uint8_t details[3000];
+    struct bow_status status = {
+        .code = BOW_NOT_FOUND, .message = t->text, .details = {details, sizeof(details)}};
+
+    bytes_put(&t->in, HTTP2_PREFACE, sizeof(HTTP2_PREFACE) - 1);
+    /* Headers of 4096 bytes at most. */
+    bytes_frame(&t->in, 4, 0, 0, "\0\6\0\0\x10\0", 6);
+    bytes_request(&t->in, 4 | 1, 1, NULL);
+    assert_int_equal(feed_in(t), 0);
+    memset(t->text, '%', 2000);
+    t->text[2000] = '\0';
+    assert_int_equal(server->ops->finish(server, 1, &status), 0);
+    assert_int_equal(feed_in(t), 0);
+    /* A third of 3072, each of three bytes; the details had no room at all. */
+    const char *message = strstr(t->text, "grpc-message=");
+    assert_non_null(message);
+    assert_int_equal(strcspn(message, "\n"), strlen("grpc-message=") + 3072);
+    assert_false(says(t, "grpc-status-details-bin"));
+}
+
 static void test_padded_data_is_taken(void **state)
 {
     struct fixture *t = *state;
@@ -541,6 +565,7 @@ int main(void)
         cmocka_unit_test(test_bad_prefixes_are_refused),
         TEST(test_stream_that_ends_inside_a_message_is_refused),
         TEST(test_fault_after_the_answer_began_cuts_it),
+        TEST(test_status_fits_what_the_peer_takes),
         TEST(test_padded_data_is_taken),
         TEST(test_calls_beyond_max_calls_are_refused),
         TEST(test_rapid_reset_is_bounded),
