@@ -189,8 +189,6 @@ void bow__loop_close_tasks(struct bow_loop *loop);
 /** Take, or give back, one of the places that max_pending_tasks bounds. */
 bool bow__loop_take_place(struct bow_loop *loop);
 void bow__loop_leave_place(struct bow_loop *loop);
-/** Log that `name` failed with `error`, and count it. */
-void bow__loop_task_failed(struct bow_loop *loop, const char *name, int error);
 
 /* loop_watch.c */
 

@@ -76,6 +76,9 @@ static void poll_for(struct bow_loop *loop, uint64_t timeout_ns)
 {
     int n = loop->system->poller->wait(loop->poller, loop->events, loop->events_cap, timeout_ns);
 
+    if (timeout_ns > 0 && loop->has_fd) {
+        loop->armed_at_ns = 0; /* a poller may sleep by the very timer that arm() sets */
+    }
     bow__loop_update_now(loop);
     bow__count(&loop->counters.polls, 1);
     if (n < 0) {

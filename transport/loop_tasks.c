@@ -200,7 +200,7 @@ void bow__loop_take_inbox(struct bow_loop *loop)
     append(&loop->tasks, chain);
 }
 
-void bow__loop_task_failed(struct bow_loop *loop, const char *name, int error)
+static void log_failed_task(struct bow_loop *loop, const char *name, int error)
 {
     struct bow__text text;
 
@@ -227,7 +227,7 @@ static void run(struct bow_loop *loop, struct bow_task *task)
     }
     int rc = taken.fn(taken.user);
     if (rc < 0) {
-        bow__loop_task_failed(loop, taken.name, rc);
+        log_failed_task(loop, taken.name, rc);
     }
 }
 

@@ -303,6 +303,9 @@ static void test_loop_l05_fd_costs_nothing_until_it_is_asked_for(void **state)
     assert_int_equal(atomic_load(&t.fake.last_armed_ns), 5 * FAKE_MS);
     assert_int_equal(bow_loop_run_once(loop, 0), 0);
     assert_int_equal(atomic_load(&t.fake.n_arms), 1); /* the same deadline is not set again */
+    assert_int_equal(bow_loop_run_once(loop, FAKE_MS), 0);
+    assert_int_equal(atomic_load(&t.fake.n_arms), 2); /* unless a sleep may have used the timer */
+    assert_int_equal(atomic_load(&t.fake.last_armed_ns), 4 * FAKE_MS);
     bow_loop_unref(loop);
     loops_end(&t);
 }
