@@ -315,6 +315,151 @@ static void test_native_message_settings_raise_the_windows_of_open_calls(void **
     pair_fini(&pair);
 }
 
+/* Sixteen streams' windows are all of the connection's credit: the seventeenth waits, and no empty
+ * frame is cut for it. */
+static void test_native_message_without_connection_credit_waits_for_it(void **state)
+{
+    struct pair pair;
+    static uint8_t out[2 << 20];
+
+    (void)state;
+    pair_init(&pair);
+    assert_int_equal(pair_open(&pair), 0);
+    for (int i = 0; i < 17; i++) {
+        call_with_pattern(&pair, 100000, 1);
+    }
+    size_t n = side_take(&pair.client, out, sizeof(out));
+    assert_int_equal(native(&pair.client)->send_credit, 0);
+    assert_true(n > MIB && n < MIB + 5000);
+    side_call(&pair.client, "/s/m", 7, "x", 1);
+    assert_int_equal(side_take(&pair.client, out, sizeof(out)), 12 + 1 + 2);
+    side_feed_hex(&pair.client, OPENING "00000004 06 00 000000000000 00000001");
+    n = side_take(&pair.client, out, sizeof(out));
+    assert_int_equal(native(&pair.client)->send_credit, 0);
+    assert_true(n > 12 && n < 20);
+    pair_fini(&pair);
+}
+
+/* A whole message of `n_frames` frames of 65,532 and more bytes. */
+static void feed_large(struct side *side, unsigned stream, size_t n_frames)
+{
+    static uint8_t frame[12 + 65536];
+    char hex[64];
+
+    snprintf(hex, sizeof(hex), "00000007 01 00 0000000000%02x 06 12042f732f6d ", stream);
+    side_feed_hex(side, hex);
+    snprintf(hex, sizeof(hex), "00010000 03 0a 0000000000%02x 003f0000", stream);
+    hex_decode(hex, frame, sizeof(frame));
+    side_feed(side, frame, sizeof(frame));
+    for (size_t i = 1; i < n_frames && side->rc == 0; i++) {
+        snprintf(hex, sizeof(hex), "00010000 03 %s 0000000000%02x", i + 1 < n_frames ? "02" : "00",
+                 stream);
+        hex_decode(hex, frame, sizeof(frame));
+        side_feed(side, frame, sizeof(frame));
+    }
+}
+
+#define LARGE_FRAMES ((size_t)63)
+#define LARGE_BYTES (LARGE_FRAMES * 65536 - 4)
+#define SMALL_BYTES ((size_t)65529)
+
+/* A request whose message fills the frame. */
+static void feed_small(struct side *side, unsigned stream)
+{
+    static uint8_t frame[12 + 65536];
+    char hex[64];
+
+    snprintf(hex, sizeof(hex), "00010000 01 08 0000000000%02x 06 12042f732f6d ", stream);
+    hex_decode(hex, frame, sizeof(frame));
+    side_feed(side, frame, sizeof(frame));
+}
+
+/* The host reads nothing, until the connection gives no more credit and all it gave is spent.
+ * Returns the next stream. */
+static unsigned fill_connection(struct pair *pair)
+{
+    unsigned stream = 33;
+
+    assert_int_equal(pair_open(pair), 0);
+    side_feed_hex(&pair->server, OPENING);
+    for (unsigned i = 0; i < 16; i++) {
+        feed_large(&pair->server, 2 * i + 1, LARGE_FRAMES);
+    }
+    assert_int_equal(pair->server.n_messages, 16);
+    assert_int_equal(native(&pair->server)->n_held, 16 * LARGE_BYTES);
+    while (native(&pair->server)->n_held < BOW_LIMIT_BYTES_IN_FLIGHT ||
+           native(&pair->server)->receive_credit >= SMALL_BYTES) {
+        feed_small(&pair->server, stream);
+        assert_int_equal(pair->server.rc, 0);
+        stream += 2;
+    }
+    assert_true(native(&pair->server)->n_held < BOW_LIMIT_BYTES_IN_FLIGHT + MIB + SMALL_BYTES);
+    return stream;
+}
+
+static void test_native_message_held_too_long_withholds_the_connections_credit(void **state)
+{
+    struct pair pair;
+    static uint8_t out[1 << 20];
+
+    (void)state;
+    pair_init(&pair);
+    fill_connection(&pair);
+    side_take(&pair.server, out, sizeof(out));
+    pair.server.session->ops->consumed(pair.server.session, 1, LARGE_BYTES);
+    assert_int_equal(native(&pair.server)->receive_credit, MIB);
+    /* For the connection and for the stream. */
+    assert_int_equal(side_take(&pair.server, out, sizeof(out)), 2 * 16);
+    pair_fini(&pair);
+}
+
+static void test_native_message_beyond_the_connections_credit_breaks(void **state)
+{
+    struct pair pair;
+    char text[128];
+
+    (void)state;
+    pair_init(&pair);
+    unsigned stream = fill_connection(&pair);
+    snprintf(text, sizeof(text),
+             "REQUEST frame, stream %u: 65529 message bytes exceed the credit of the connection "
+             "(%u)",
+             stream, native(&pair.server)->receive_credit);
+    feed_small(&pair.server, stream);
+    side_assert_broken(&pair.server, BOW_INTERNAL, text);
+    pair_fini(&pair);
+}
+
+static void test_native_message_in_place_ends_where_the_peer_does_not_read(void **state)
+{
+    struct pair pair;
+    static uint8_t reply[16384];
+    size_t cap = 0;
+
+    (void)state;
+    pair_init(&pair);
+    assert_int_equal(pair_open(&pair), 0);
+    /* A client that promises a window of 2^31 - 1 and reads nothing. */
+    side_feed_hex(&pair.server, "b04f5701 00000006 00 00 000000000000 18ffffffff07");
+    struct bow__session *server = pair.server.session;
+    for (unsigned i = 0; i < 100; i++) {
+        char hex[64];
+        snprintf(hex, sizeof(hex), "00000007 01 01 0000000000%02x 06 12042f732f6d ", 2 * i + 1);
+        side_feed_hex(&pair.server, hex);
+        assert_int_equal(side_say(&pair.server, 2 * i + 1, BOW__SEND_END, reply, sizeof(reply)), 0);
+    }
+    assert_true(native(&pair.server)->out.n_bytes < MIB + 20000);
+    assert_true(native(&pair.server)->out.n_bytes > MIB);
+    assert_null(server->ops->reserve(server, 199, BOW__SEND_END, &cap));
+    assert_false(server->ops->is_clogged(server));
+    /* The rest waits on its streams. */
+    assert_true(server->n_streams > 30);
+    static uint8_t out[2 << 20];
+    assert_true(side_take(&pair.server, out, sizeof(out)) > 100 * 16384);
+    assert_int_equal(server->n_streams, 0);
+    pair_fini(&pair);
+}
+
 /* Turns. */
 
 struct turns {
@@ -546,6 +691,10 @@ int main(void)
         cmocka_unit_test(test_native_message_of_an_ended_side_returns_no_stream_credit),
         cmocka_unit_test(test_native_message_late_returns_connection_credit),
         cmocka_unit_test(test_native_message_settings_raise_the_windows_of_open_calls),
+        cmocka_unit_test(test_native_message_without_connection_credit_waits_for_it),
+        cmocka_unit_test(test_native_message_held_too_long_withholds_the_connections_credit),
+        cmocka_unit_test(test_native_message_beyond_the_connections_credit_breaks),
+        cmocka_unit_test(test_native_message_in_place_ends_where_the_peer_does_not_read),
         cmocka_unit_test(test_native_message_large_does_not_starve_small_ones),
         cmocka_unit_test(test_native_message_streams_take_turns),
         cmocka_unit_test(test_native_message_that_claims_4_gib_allocates_nothing),

@@ -225,7 +225,82 @@ static void test_native_reentry_from_any_event_is_safe(void **state)
     }
 }
 
+static void cancel_and_begin(struct side *side, uint64_t key, struct bow__message *message)
+{
+    (void)message;
+    side->session->ops->cancel(side->session, key, BOW_CANCELLED);
+    assert_int_equal(side_call(side, "/s/m", 0, "x", 1), key + 2);
+}
+
+/* A call begun where another ended must not be taken for it. */
+static void test_native_reentry_stream_is_not_reused_at_once(void **state)
+{
+    struct pair pair;
+
+    (void)state;
+    pair_init(&pair);
+    assert_int_equal(pair_open(&pair), 0);
+    pair.client.on_message = cancel_and_begin;
+    side_call(&pair.client, "/s/m", 0, "x", 1);
+    side_feed_hex(&pair.client, "b04f5701 00000000 00 00 000000000000 "
+                                "00000002 04 09 000000000001 00 61");
+    assert_int_equal(pair.client.n_messages, 1);
+    assert_int_equal(pair.client.n_statuses, 0);
+    assert_int_equal(pair.client.session->n_streams, 1);
+    pair_fini(&pair);
+}
+
 /* Out of memory. */
+
+static void refuse_chunks(struct pair *pair, struct side *side)
+{
+    static uint8_t out[4096];
+
+    side_take(side, out, sizeof(out));
+    while (pair->pool.n_idle > 0) {
+        bow__pool_trim(&pair->pool);
+        if (pair->pool.n_idle == 1) {
+            bow__block_unref(bow__pool_get(&pair->pool));
+        }
+    }
+    pair->alloc.fail_at = pair->alloc.n_calls + 1;
+    pair->alloc.fail_after = true;
+}
+
+static void test_native_reentry_frame_without_memory_breaks(void **state)
+{
+    struct pair pair;
+
+    (void)state;
+    pair_init(&pair);
+    assert_int_equal(pair_open(&pair), 0);
+    side_feed_hex(&pair.server, "b04f5701 00000000 00 00 000000000000");
+    refuse_chunks(&pair, &pair.server);
+    side_feed_hex(&pair.server, "00000008 07 00 000000000000 0000000000000001");
+    assert_int_equal(pair.server.rc, -ENOMEM);
+    assert_int_equal(pair.server.session->failure_code, BOW_RESOURCE_EXHAUSTED);
+    assert_string_equal(pair.server.session->failure.bytes,
+                        "out of memory for a frame to the peer");
+    pair_fini(&pair);
+}
+
+static void test_native_reentry_cancel_without_memory_breaks_later(void **state)
+{
+    struct pair pair;
+
+    (void)state;
+    pair_init(&pair);
+    assert_int_equal(pair_open(&pair), 0);
+    struct bow__session *client = pair.client.session;
+    uint64_t key = side_call(&pair.client, "/s/m", 0, "x", 1);
+    refuse_chunks(&pair, &pair.client);
+    client->ops->cancel(client, key, BOW_CANCELLED);
+    assert_true(client->ops->next_time(client) == 0);
+    assert_int_equal(client->ops->on_time(client, pair.now_ns), -ENOMEM);
+    assert_string_equal(client->failure.bytes, "out of memory for a frame to the peer");
+    assert_true(client->ops->next_time(client) == BOW_NEVER);
+    pair_fini(&pair);
+}
 
 static void reply_or_not(struct side *side, uint64_t key, struct bow__message *message)
 {
@@ -298,6 +373,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_native_reentry_from_any_event_is_safe),
+        cmocka_unit_test(test_native_reentry_stream_is_not_reused_at_once),
+        cmocka_unit_test(test_native_reentry_frame_without_memory_breaks),
+        cmocka_unit_test(test_native_reentry_cancel_without_memory_breaks_later),
         cmocka_unit_test(test_native_reentry_with_each_allocation_failing_leaks_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
