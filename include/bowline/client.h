@@ -15,6 +15,16 @@
  *   neither the client is confined to the thread that created it and drives a
  *           loop of its own inside blocking calls (other threads get -EINVAL)
  *
+ * When a connection attempt fails, the calls that wait for it fail with UNAVAILABLE
+ * and the reason, as does a call begun within backoff_min_ns after that (it says
+ * when the next try is due). A later call tries again at once, so that a server that
+ * has come back is found; while calls have failed fast, the client also tries by
+ * itself, in pauses that grow to backoff_max_ns. When a connection is lost, the calls
+ * on it fail with UNAVAILABLE; those that the server says it has not processed are
+ * sent once more, unless their request is over 64 KiB.
+ *
+ * A call does not complete before its deadline because of its deadline.
+ *
  * Targets: HOST:PORT, [v6]:PORT, unix:PATH, unix-abstract:NAME; with "grpc:" in
  * front the client speaks gRPC over HTTP/2 instead of Bowline's own protocol.
  *
@@ -79,7 +89,8 @@ struct bow_call_options {
  * Thread:  any
  * Owns:    gives `*ret_client`; free with bow_client_free()
  * Returns: 0; -ENOMEM; -EINVAL for a target that cannot be parsed, "grpc:" in a build
- *          without HTTP/2, or both a loop and a group
+ *          without HTTP/2, or both a loop and a group; -EPERM for a target beyond loopback
+ *          without options.plaintext
  */
 BOW_EXPORT BOW_MUST_USE int bow_client_new(const struct bow_client_options *options,
                                            struct bow_client **ret_client);

@@ -89,7 +89,9 @@ BOW_EXPORT BOW_MUST_USE int bow_server_start(struct bow_server *server);
 /**
  * Start unless started, then serve until SIGTERM, SIGINT or bow_server_stop(); drain; return.
  * Handles a signal only where its disposition is the default, and restores it. A
- * second signal skips the lame-duck period.
+ * second signal skips the lame-duck period. Meanwhile the calling thread blocks these
+ * signals, which a child process started from it inherits; a thread of the
+ * program's own that receives one keeps it blocked from then on.
  *
  * Thread:  any one thread; without `workers` connections are served on it
  * Returns: 0 after an orderly drain, or what bow_server_start() returns
