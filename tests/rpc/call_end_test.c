@@ -152,6 +152,40 @@ static void test_end_deadline_with_a_mute_peer_names_the_stage(void **state)
     assert_non_null(strstr(t->result.status.message, "192.0.2.1"));
 }
 
+/* All in one flush of the client, so that they wait together behind the first one's handler. */
+
+#define N_SHORT 100
+
+static int start_short_calls(void *user)
+{
+    struct calls *t = user;
+    struct bow_call_options options = BOW_CALL_OPTIONS_INIT;
+    Calls__Request busy = CALLS__REQUEST__INIT;
+    Calls__Request request = CALLS__REQUEST__INIT;
+    char text[] = "busy";
+
+    busy.text = text;
+    assert_int_equal(calls__echo__say__start(t->client, &busy, NULL, calls_on_done, t, NULL), 0);
+    options.timeout_ns = 10 * MS;
+    for (int i = 0; i < N_SHORT; i++) {
+        assert_int_equal(
+            calls__echo__say__start(t->client, &request, &options, calls_on_done, t, NULL), 0);
+    }
+    return 0;
+}
+
+static void test_end_f28_expired_work_is_never_run(void **state)
+{
+    struct calls *t = *state;
+
+    expect_say(t);
+    assert_int_equal(bow_loop_execute(t->loop, "start", start_short_calls, t), 0);
+    calls_wait(t, &t->n_done, 1 + N_SHORT);
+    CALLS_WAIT_METRIC(t, calls_ended, 2 + N_SHORT);
+    assert_int_equal(t->n_said, 2);
+    CALLS_WAIT_METRIC(t, calls_expired_unrun, N_SHORT);
+}
+
 /* Cancel */
 
 static void test_end_cancel_reaches_the_handler(void **state)
@@ -392,6 +426,7 @@ int main(int argc, char **argv)
         TEST_WITH(test_end_server_keeps_the_deadline_of_a_silent_client, setup_short_server),
         TEST_WITH(test_end_default_deadline_is_named, setup_short_client),
         TEST_WITH(test_end_deadline_with_a_mute_peer_names_the_stage, calls_setup_bare),
+        TEST(test_end_f28_expired_work_is_never_run),
         TEST(test_end_cancel_reaches_the_handler),
         TEST(test_end_cancel_after_completion_does_nothing),
         TEST(test_end_cancel_before_anything_was_sent_completes),

@@ -97,12 +97,28 @@ int calls_reply(struct bow_call *call, uint64_t number)
     return calls__echo__say__reply(call, &reply);
 }
 
+static void hold_the_loop(uint64_t ns)
+{
+    struct timespec begin;
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    do {
+        clock_gettime(CLOCK_MONOTONIC, &now);
+    } while ((uint64_t)(now.tv_sec - begin.tv_sec) * 1000 * MS + (uint64_t)now.tv_nsec -
+                 (uint64_t)begin.tv_nsec <
+             ns);
+}
+
 static void say(struct bow_call *call, const Calls__Request *request, void *user)
 {
     struct calls *t = user;
     Calls__Reply reply = CALLS__REPLY__INIT;
 
     note(t, &t->n_said);
+    if (strcmp(request->text, "busy") == 0) {
+        hold_the_loop(50 * MS);
+    }
     if (request->code != 0) {
         (void)bow_call_fail(call, (enum bow_code)request->code, "asked to fail: %s", request->text);
         return;
@@ -212,13 +228,19 @@ void calls_server_options(struct calls *t, struct bow_server_options *ret_option
     *ret_options = options;
 }
 
+int calls_try_server(struct calls *t, const struct bow_server_options *options,
+                     struct bow_server **ret_server)
+{
+    assert_int_equal(bow_server_new(options, ret_server), 0);
+    assert_int_equal(calls__echo__serve(*ret_server, &handlers, t), 0);
+    return bow_server_start(*ret_server);
+}
+
 struct bow_server *calls_start_server(struct calls *t, const struct bow_server_options *options)
 {
     struct bow_server *server = NULL;
 
-    assert_int_equal(bow_server_new(options, &server), 0);
-    assert_int_equal(calls__echo__serve(server, &handlers, t), 0);
-    int rc = bow_server_start(server);
+    int rc = calls_try_server(t, options, &server);
     if (rc != 0) {
         fail_msg("start: %d: %s", rc, bow_server_error(server));
     }

@@ -64,6 +64,9 @@ int calls_setup_bare(void **state);
 void calls_server_options(struct calls *t, struct bow_server_options *ret_options);
 /** A started server at t->address; sets t->target to where it listens. */
 struct bow_server *calls_start_server(struct calls *t, const struct bow_server_options *options);
+/** The same, but returns what start does; the server is the caller's in any case. */
+int calls_try_server(struct calls *t, const struct bow_server_options *options,
+                     struct bow_server **ret_server);
 struct bow_client *calls_new_client(struct calls *t, const struct bow_client_options *options);
 void calls_client_options(struct calls *t, struct bow_client_options *ret_options);
 /** End the server: its connections close at once. */

@@ -288,6 +288,33 @@ static void test_server_lame_duck_still_serves(void **state)
     assert_int_equal(bow_server_join(t->server), 0);
 }
 
+/* As a rolling restart does: the new server takes the address while the old one drains. */
+static void test_server_f21_restart_loses_no_call(void **state)
+{
+    struct calls *t = *state;
+    struct bow_server_options options;
+
+    calls_server_options(t, &options);
+    options.grace_ns = BOW_NEVER;
+    struct bow_server *old = calls_start_server(t, &options);
+    new_client(t);
+    start_hold(t);
+    bow_server_stop(old);
+    int rc = -EADDRINUSE; /* until the old one has closed its listener */
+    while (rc == -EADDRINUSE) {
+        bow_server_free(t->server);
+        rc = calls_try_server(t, &options, &t->server);
+    }
+    assert_int_equal(rc, 0);
+    for (int i = 0; i < 10; i++) {
+        expect_say(t);
+    }
+    assert_int_equal(calls_reply(calls_take_held(t), 9), 0);
+    calls_wait(t, &t->n_done, 1);
+    assert_int_equal(t->result.status.code, BOW_OK);
+    bow_server_free(old);
+}
+
 /* A free from a handler */
 
 struct suicide {
@@ -483,6 +510,7 @@ int main(int argc, char **argv)
         TEST(test_server_drain_lets_calls_in_flight_end),
         TEST(test_server_closes_after_grace),
         TEST(test_server_lame_duck_still_serves),
+        TEST(test_server_f21_restart_loses_no_call),
         TEST(test_server_f20_freed_in_a_handler),
         TEST(test_server_run_ends_by_a_signal_to_any_thread),
         TEST(test_server_run_second_signal_skips_the_lame_duck),
