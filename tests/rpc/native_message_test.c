@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * Messages of every size, both ways: in place, in blocks, split under credit, in
- * turns; what they cost; and those that are refused.
+ * Messages of every size, both ways: in place, in blocks, split, in turns; what
+ * they cost; and those that are refused.
  */
-#include "rpc/native/native.h"
 #include "tests/rpc/native_pair.h"
 
 #include <bowline/limits.h>
@@ -19,25 +18,6 @@
 #define OPENING "b04f5701 00000000 00 00 000000000000 "
 #define OPEN_1 OPENING "00000007 01 00 000000000001 06 12042f732f6d "
 #define MIB ((size_t)1 << 20)
-
-static const struct bow__native *native(const struct side *side)
-{
-    return (const struct bow__native *)(const void *)side->session;
-}
-
-static uint64_t call_with_pattern(struct pair *pair, size_t len, uint8_t seed)
-{
-    struct side *client = &pair->client;
-    struct bow__request_head head = {
-        .path = {(const uint8_t *)"/s/m", 4}, .time_left_ns = BOW_NEVER, .path_key = 7};
-    struct bow__block *block = pattern_block(pair->context, len, seed);
-    uint64_t key = 0;
-
-    assert_int_equal(client->session->ops->open(client->session, &head, client, &key), 0);
-    assert_int_equal(client->session->ops->send(client->session, key, BOW__SEND_END, block, 0, len),
-                     0);
-    return key;
-}
 
 /* The server answers with what it got, its own way. */
 static void echo(struct side *side, uint64_t key, struct bow__message *message)
@@ -65,16 +45,16 @@ static void assert_echo(size_t len, size_t step, uint64_t random)
     pair.random = random;
     assert_int_equal(pair_open(&pair), 0);
     pair.server.on_message = echo;
-    call_with_pattern(&pair, len, 3);
+    pair_call_pattern(&pair, len, 3);
     pair_run(&pair);
     assert_int_equal(pair.client.n_statuses, 1);
     assert_int_equal(pair.client.code, BOW_OK);
     assert_int_equal(pair.client.n_messages, 1);
     assert_int_equal(pair.client.message_len, len);
     assert_pattern(pair.client.message, len, 3);
-    assert_int_equal(native(&pair.client)->n_held, 0);
-    assert_int_equal(native(&pair.server)->n_held, 0);
-    assert_int_equal(native(&pair.server)->n_promised, 0);
+    assert_int_equal(side_native(&pair.client)->n_held, 0);
+    assert_int_equal(side_native(&pair.server)->n_held, 0);
+    assert_int_equal(side_native(&pair.server)->n_promised, 0);
     pair_fini(&pair);
 }
 
@@ -200,266 +180,6 @@ static void test_native_message_half_close_alone_is_told(void **state)
     pair_fini(&pair);
 }
 
-/* Credit. */
-
-static void test_native_message_without_credit_waits_for_it(void **state)
-{
-    struct pair pair;
-
-    (void)state;
-    pair_init(&pair);
-    assert_int_equal(pair_open(&pair), 0);
-    call_with_pattern(&pair, 3 * MIB, 1);
-    /* Nobody answers: what is sent is the stream's window and not a byte more. */
-    size_t n = 0;
-    size_t moved = 0;
-    static uint8_t out[2 << 20];
-    do {
-        moved = side_take(&pair.client, out + n, sizeof(out) - n);
-        n += moved;
-    } while (moved > 0);
-    assert_true(n >= 65536 && n < 65536 + 200);
-    assert_int_equal(native(&pair.client)->send_credit, MIB - 65536);
-    /* One that fits what is left of the connection's credit goes past it. */
-    side_call(&pair.client, "/s/m", 7, "small", 5);
-    n = side_take(&pair.client, out, sizeof(out));
-    assert_int_equal(n, 12 + 1 + 2 + 5);
-    pair_fini(&pair);
-}
-
-static void test_native_message_unread_withholds_the_streams_credit(void **state)
-{
-    struct pair pair;
-    static uint8_t frame[12 + 40000];
-
-    (void)state;
-    pair_init(&pair);
-    assert_int_equal(pair_open(&pair), 0);
-    side_feed_hex(&pair.server, OPEN_1);
-    hex_decode("00009c40 03 08 000000000001", frame, sizeof(frame));
-    side_assert_output(&pair.server, "b04f5701 00000004 00 00 000000000000 38a09c01");
-    side_feed(&pair.server, frame, sizeof(frame));
-    assert_int_equal(pair.server.n_messages, 1);
-    /* Not consumed: nothing is returned. */
-    side_assert_output(&pair.server, "");
-    struct bow__session *server = pair.server.session;
-    server->ops->consumed(server, 1, 10000);
-    side_assert_output(&pair.server, "");
-    server->ops->consumed(server, 1, 30000);
-    side_assert_output(&pair.server, "00000004 06 00 000000000001 00009c40");
-    /* More than there was is no more. */
-    server->ops->consumed(server, 1, 30000);
-    server->ops->consumed(server, 3, 30000);
-    side_assert_output(&pair.server, "");
-    pair_fini(&pair);
-}
-
-static void test_native_message_of_an_ended_side_returns_no_stream_credit(void **state)
-{
-    struct pair pair;
-    static uint8_t frame[12 + 40000];
-
-    (void)state;
-    pair_init(&pair);
-    assert_int_equal(pair_open(&pair), 0);
-    side_feed_hex(&pair.server, OPEN_1);
-    side_assert_output(&pair.server, "b04f5701 00000004 00 00 000000000000 38a09c01");
-    hex_decode("00009c40 03 09 000000000001", frame, sizeof(frame));
-    side_feed(&pair.server, frame, sizeof(frame));
-    pair.server.session->ops->consumed(pair.server.session, 1, 40000);
-    side_assert_output(&pair.server, "");
-    pair_fini(&pair);
-}
-
-static void test_native_message_late_returns_connection_credit(void **state)
-{
-    struct pair pair;
-    static uint8_t frame[12 + 65536];
-
-    (void)state;
-    pair_init(&pair);
-    assert_int_equal(pair_open(&pair), 0);
-    side_feed_hex(&pair.server, OPEN_1 "00000004 05 00 000000000001 00000001");
-    assert_int_equal(pair.server.n_resets, 1);
-    assert_int_equal(pair.server.code, BOW_CANCELLED);
-    side_assert_output(&pair.server, "b04f5701 00000004 00 00 000000000000 38a09c01");
-    hex_decode("00010000 03 0a 000000000001 00000000", frame, sizeof(frame));
-    /* The announced length spends no credit: 8 × 65,532 bytes are below half of the window. */
-    for (int i = 0; i < 8; i++) {
-        side_feed(&pair.server, frame, sizeof(frame));
-    }
-    side_assert_output(&pair.server, "");
-    side_feed(&pair.server, frame, sizeof(frame));
-    side_assert_output(&pair.server, "00000004 06 00 000000000000 0008ffdc");
-    assert_int_equal(pair.server.n_messages, 0);
-    assert_int_equal(native(&pair.server)->receive_credit, MIB);
-    pair_fini(&pair);
-}
-
-static void test_native_message_settings_raise_the_windows_of_open_calls(void **state)
-{
-    struct pair pair;
-
-    (void)state;
-    pair_init(&pair);
-    assert_int_equal(pair_open(&pair), 0);
-    side_call(&pair.client, "/s/m", 0, "12345", 5);
-    /* Stream window 131072, connection window 2097152. */
-    side_feed_hex(&pair.client, "b04f5701 00000009 00 00 000000000000 10808008 1880808001");
-    assert_int_equal(pair.client.rc, 0);
-    assert_int_equal(pair.client.n_readies, 1);
-    const struct bow__native *client = native(&pair.client);
-    assert_int_equal(client->send_credit, 2 * MIB - 5);
-    const struct bow__native_stream *stream = bow__map_get(&client->by_id, 1);
-    assert_int_equal(stream->send_credit, 131072 - 5);
-    pair_fini(&pair);
-}
-
-/* Sixteen streams' windows are all of the connection's credit: the seventeenth waits, and no empty
- * frame is cut for it. */
-static void test_native_message_without_connection_credit_waits_for_it(void **state)
-{
-    struct pair pair;
-    static uint8_t out[2 << 20];
-
-    (void)state;
-    pair_init(&pair);
-    assert_int_equal(pair_open(&pair), 0);
-    for (int i = 0; i < 17; i++) {
-        call_with_pattern(&pair, 100000, 1);
-    }
-    size_t n = side_take(&pair.client, out, sizeof(out));
-    assert_int_equal(native(&pair.client)->send_credit, 0);
-    assert_true(n > MIB && n < MIB + 5000);
-    side_call(&pair.client, "/s/m", 7, "x", 1);
-    assert_int_equal(side_take(&pair.client, out, sizeof(out)), 12 + 1 + 2);
-    side_feed_hex(&pair.client, OPENING "00000004 06 00 000000000000 00000001");
-    n = side_take(&pair.client, out, sizeof(out));
-    assert_int_equal(native(&pair.client)->send_credit, 0);
-    assert_true(n > 12 && n < 20);
-    pair_fini(&pair);
-}
-
-/* A whole message of `n_frames` frames of 65,532 and more bytes. */
-static void feed_large(struct side *side, unsigned stream, size_t n_frames)
-{
-    static uint8_t frame[12 + 65536];
-    char hex[64];
-
-    snprintf(hex, sizeof(hex), "00000007 01 00 0000000000%02x 06 12042f732f6d ", stream);
-    side_feed_hex(side, hex);
-    snprintf(hex, sizeof(hex), "00010000 03 0a 0000000000%02x 003f0000", stream);
-    hex_decode(hex, frame, sizeof(frame));
-    side_feed(side, frame, sizeof(frame));
-    for (size_t i = 1; i < n_frames && side->rc == 0; i++) {
-        snprintf(hex, sizeof(hex), "00010000 03 %s 0000000000%02x", i + 1 < n_frames ? "02" : "00",
-                 stream);
-        hex_decode(hex, frame, sizeof(frame));
-        side_feed(side, frame, sizeof(frame));
-    }
-}
-
-#define LARGE_FRAMES ((size_t)63)
-#define LARGE_BYTES (LARGE_FRAMES * 65536 - 4)
-#define SMALL_BYTES ((size_t)65529)
-
-/* A request whose message fills the frame. */
-static void feed_small(struct side *side, unsigned stream)
-{
-    static uint8_t frame[12 + 65536];
-    char hex[64];
-
-    snprintf(hex, sizeof(hex), "00010000 01 08 0000000000%02x 06 12042f732f6d ", stream);
-    hex_decode(hex, frame, sizeof(frame));
-    side_feed(side, frame, sizeof(frame));
-}
-
-/* The host reads nothing, until the connection gives no more credit and all it gave is spent.
- * Returns the next stream. */
-static unsigned fill_connection(struct pair *pair)
-{
-    unsigned stream = 33;
-
-    assert_int_equal(pair_open(pair), 0);
-    side_feed_hex(&pair->server, OPENING);
-    for (unsigned i = 0; i < 16; i++) {
-        feed_large(&pair->server, 2 * i + 1, LARGE_FRAMES);
-    }
-    assert_int_equal(pair->server.n_messages, 16);
-    assert_int_equal(native(&pair->server)->n_held, 16 * LARGE_BYTES);
-    while (native(&pair->server)->n_held < BOW_LIMIT_BYTES_IN_FLIGHT ||
-           native(&pair->server)->receive_credit >= SMALL_BYTES) {
-        feed_small(&pair->server, stream);
-        assert_int_equal(pair->server.rc, 0);
-        stream += 2;
-    }
-    assert_true(native(&pair->server)->n_held < BOW_LIMIT_BYTES_IN_FLIGHT + MIB + SMALL_BYTES);
-    return stream;
-}
-
-static void test_native_message_held_too_long_withholds_the_connections_credit(void **state)
-{
-    struct pair pair;
-    static uint8_t out[1 << 20];
-
-    (void)state;
-    pair_init(&pair);
-    fill_connection(&pair);
-    side_take(&pair.server, out, sizeof(out));
-    pair.server.session->ops->consumed(pair.server.session, 1, LARGE_BYTES);
-    assert_int_equal(native(&pair.server)->receive_credit, MIB);
-    /* For the connection and for the stream. */
-    assert_int_equal(side_take(&pair.server, out, sizeof(out)), 2 * 16);
-    pair_fini(&pair);
-}
-
-static void test_native_message_beyond_the_connections_credit_breaks(void **state)
-{
-    struct pair pair;
-    char text[128];
-
-    (void)state;
-    pair_init(&pair);
-    unsigned stream = fill_connection(&pair);
-    snprintf(text, sizeof(text),
-             "REQUEST frame, stream %u: 65529 message bytes exceed the credit of the connection "
-             "(%u)",
-             stream, native(&pair.server)->receive_credit);
-    feed_small(&pair.server, stream);
-    side_assert_broken(&pair.server, BOW_INTERNAL, text);
-    pair_fini(&pair);
-}
-
-static void test_native_message_in_place_ends_where_the_peer_does_not_read(void **state)
-{
-    struct pair pair;
-    static uint8_t reply[16384];
-    size_t cap = 0;
-
-    (void)state;
-    pair_init(&pair);
-    assert_int_equal(pair_open(&pair), 0);
-    /* A client that promises a window of 2^31 - 1 and reads nothing. */
-    side_feed_hex(&pair.server, "b04f5701 00000006 00 00 000000000000 18ffffffff07");
-    struct bow__session *server = pair.server.session;
-    for (unsigned i = 0; i < 100; i++) {
-        char hex[64];
-        snprintf(hex, sizeof(hex), "00000007 01 01 0000000000%02x 06 12042f732f6d ", 2 * i + 1);
-        side_feed_hex(&pair.server, hex);
-        assert_int_equal(side_say(&pair.server, 2 * i + 1, BOW__SEND_END, reply, sizeof(reply)), 0);
-    }
-    assert_true(native(&pair.server)->out.n_bytes < MIB + 20000);
-    assert_true(native(&pair.server)->out.n_bytes > MIB);
-    assert_null(server->ops->reserve(server, 199, BOW__SEND_END, &cap));
-    assert_false(server->ops->is_clogged(server));
-    /* The rest waits on its streams. */
-    assert_true(server->n_streams > 30);
-    static uint8_t out[2 << 20];
-    assert_true(side_take(&pair.server, out, sizeof(out)) > 100 * 16384);
-    assert_int_equal(server->n_streams, 0);
-    pair_fini(&pair);
-}
-
 /* Turns. */
 
 struct turns {
@@ -493,7 +213,7 @@ static void test_native_message_large_does_not_starve_small_ones(void **state)
     pair.server.on_message = echo;
     pair.client.on_end = count_end;
     pair.client.user = &turns;
-    turns.large = call_with_pattern(&pair, 3 * MIB, 5);
+    turns.large = pair_call_pattern(&pair, 3 * MIB, 5);
     size_t moved = 1;
     while (moved > 0) {
         if (pair.client.session->n_streams == 1 && turns.n_before_large == 0) {
@@ -520,7 +240,7 @@ static void test_native_message_streams_take_turns(void **state)
     pair_init(&pair);
     assert_int_equal(pair_open(&pair), 0);
     for (uint8_t i = 0; i < 3; i++) {
-        call_with_pattern(&pair, 50000, i);
+        pair_call_pattern(&pair, 50000, i);
     }
     int n = pair.client.session->ops->drain(pair.client.session, pieces, 16);
     /* Opening and requests are one piece with the first header; then a frame of each in turn. */
@@ -581,8 +301,8 @@ static void test_native_message_that_outgrows_its_claim_is_refused(void **state)
     assert_int_equal(pair.server.n_resets, 1);
     assert_string_equal(pair.server.text,
                         "request goes on to 11 bytes, above max_message_bytes (10)");
-    assert_int_equal(native(&pair.server)->n_held, 0);
-    assert_int_equal(native(&pair.server)->n_promised, 0);
+    assert_int_equal(side_native(&pair.server)->n_held, 0);
+    assert_int_equal(side_native(&pair.server)->n_promised, 0);
     /* One that is whole is measured as well. */
     side_feed_hex(&pair.server, "00000012 01 09 000000000003 06 12042f732f6d "
                                 "0102030405060708090a0b");
@@ -686,15 +406,6 @@ int main(void)
         cmocka_unit_test(test_native_message_compressed_says_so),
         cmocka_unit_test(test_native_message_many_each_way_keep_their_order),
         cmocka_unit_test(test_native_message_half_close_alone_is_told),
-        cmocka_unit_test(test_native_message_without_credit_waits_for_it),
-        cmocka_unit_test(test_native_message_unread_withholds_the_streams_credit),
-        cmocka_unit_test(test_native_message_of_an_ended_side_returns_no_stream_credit),
-        cmocka_unit_test(test_native_message_late_returns_connection_credit),
-        cmocka_unit_test(test_native_message_settings_raise_the_windows_of_open_calls),
-        cmocka_unit_test(test_native_message_without_connection_credit_waits_for_it),
-        cmocka_unit_test(test_native_message_held_too_long_withholds_the_connections_credit),
-        cmocka_unit_test(test_native_message_beyond_the_connections_credit_breaks),
-        cmocka_unit_test(test_native_message_in_place_ends_where_the_peer_does_not_read),
         cmocka_unit_test(test_native_message_large_does_not_starve_small_ones),
         cmocka_unit_test(test_native_message_streams_take_turns),
         cmocka_unit_test(test_native_message_that_claims_4_gib_allocates_nothing),

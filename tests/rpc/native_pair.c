@@ -458,3 +458,17 @@ void assert_pattern(const uint8_t *bytes, size_t len, uint8_t seed)
         }
     }
 }
+
+uint64_t pair_call_pattern(struct pair *pair, size_t len, uint8_t seed)
+{
+    struct side *client = &pair->client;
+    struct bow__request_head head = {
+        .path = {(const uint8_t *)"/s/m", 4}, .time_left_ns = BOW_NEVER, .path_key = 7};
+    struct bow__block *block = pattern_block(pair->context, len, seed);
+    uint64_t key = 0;
+
+    assert_int_equal(client->session->ops->open(client->session, &head, client, &key), 0);
+    assert_int_equal(client->session->ops->send(client->session, key, BOW__SEND_END, block, 0, len),
+                     0);
+    return key;
+}

@@ -10,6 +10,7 @@
  */
 
 #include "rpc/core/session.h"
+#include "rpc/native/native.h"
 #include "tests/support/alloc.h"
 
 #define SIDE_MAX_MESSAGE ((size_t)8 << 20)
@@ -104,6 +105,13 @@ size_t hex_decode(const char *hex, uint8_t *to, size_t cap);
 /** Begin a call with `message` inside; its key. */
 uint64_t side_call(struct side *client, const char *path, uint64_t path_key, const void *message,
                    size_t len);
+/** Begin a call with a pattern in a block as its message. */
+uint64_t pair_call_pattern(struct pair *pair, size_t len, uint8_t seed);
+/** What the session keeps. */
+static inline const struct bow__native *side_native(const struct side *side)
+{
+    return bow__native_of_const(side->session);
+}
 /** Send one message: in place if possible, else in a block. Returns as commit or send. */
 int side_say(struct side *side, uint64_t key, uint32_t flags, const void *message, size_t len);
 /** A block of `len` bytes, the i-th being i * 7 + seed. */
