@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* protobuf-c as the judge of the codec: which bytes both must read alike, and where it is known to
+ * be wrong. */
 #include "tests/support/codec_oracle.h"
 #include "rpc/core/decode.h"
 #include "rpc/core/encode.h"
@@ -155,8 +157,8 @@ unsigned codec_oracle_excuses(const ProtobufCMessageDescriptor *type, struct bow
 /* What only this decoder refuses. */
 static bool is_stricter(const char *reason)
 {
-    static const char *const texts[] = {"not UTF-8", "NUL inside a string", "field number 0",
-                                        "above 64 bits", "field number above", "no memory"};
+    static const char *const texts[] = {"not UTF-8",     "NUL inside a string", "field number 0",
+                                        "above 64 bits", "field number above",  "no memory"};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         if (strstr(reason, texts[i]) != NULL) {
             return true;

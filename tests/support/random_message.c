@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Random messages of any descriptor, from a seed: the same seed gives the same message. */
 #include "tests/support/random_message.h"
 #include <stdlib.h>
 #include <string.h>
