@@ -238,7 +238,7 @@ static void test_frame_codec_l60_frames_come_whole_however_they_are_cut(void **s
         begin_with(&framed, &options);
         for (size_t at = 0; at < STREAM_BYTES; at += step) {
             size_t len = STREAM_BYTES - at < step ? STREAM_BYTES - at : step;
-            put(&framed, STREAM + at, len);
+            put(&framed, &STREAM[at], len);
             net_turn(&framed.net);
         }
         net_run_until(&framed.net, strlen(framed.frames) >= 14);
