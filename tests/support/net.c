@@ -57,6 +57,7 @@ static int count_accept(void *user, int fd, struct bow_sockaddr *ret_address)
 static void begin(struct net *net, bool is_fake)
 {
     memset(net, 0, sizeof(*net));
+    net->options = (struct bow_channel_options)BOW_CHANNEL_OPTIONS_INIT;
     fake_system_init(&net->t.fake);
     net->system = is_fake ? net->t.fake.system : *bow_system_default();
     net->system.user = &net->t.fake;
@@ -149,7 +150,7 @@ static int run_start(void *user)
 struct bow_channel *net_channel(struct net *net, enum net_kind kind, int *ret_peer,
                                 struct probe *probes, int n)
 {
-    struct bow_channel_options options = BOW_CHANNEL_OPTIONS_INIT;
+    struct bow_channel_options options = net->options;
     struct setup setup = {probes, n};
     struct bow_sockaddr peer;
     struct start start = {.rc = 1};

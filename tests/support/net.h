@@ -32,6 +32,7 @@ struct net {
     struct loops t;
     struct bow_system system;
     struct bow_loop *loop;
+    struct bow_channel_options options; /* for the limits of net_channel() */
 
     atomic_int n_recv;
     atomic_int n_send;

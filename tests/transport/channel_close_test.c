@@ -417,6 +417,39 @@ static void test_channel_loop_shutdown_closes_and_fails_writes(void **state)
     net_end(&net);
 }
 
+static void pause_when_complete(struct probe *probe, const char *event)
+{
+    if (strcmp(event, "complete") == 0) {
+        bow_channel_pause_read(probe->handler.channel);
+    }
+}
+
+static void test_channel_l59_end_of_the_peer_waits_while_reading_is_paused(void **state)
+{
+    struct net net;
+    struct probe probe;
+    uint8_t bytes[16384] = {
+        0}; /* what is asked for first: the read is full, the next finds the end */
+    int peer;
+    (void)state;
+    net_begin(&net);
+    probe_init(&probe, &net);
+    probe.on_event = pause_when_complete;
+    struct bow_channel *channel = net_channel(&net, NET_UNIX, &peer, &probe, 1);
+    assert_int_equal(send(peer, bytes, sizeof(bytes), MSG_NOSIGNAL), sizeof(bytes));
+    shutdown(peer, SHUT_WR);
+    net_run_until(&net, probe.n_completes == 1);
+    assert_int_equal(probe.n_bytes, sizeof(bytes));
+    assert_int_equal(atomic_load(&net.n_recv), 2);
+    net_turn(&net);
+    assert_int_equal(probe.n_eofs, 0);
+    probe.on_event = NULL;
+    bow_channel_resume_read(channel);
+    net_run_until(&net, probe.n_eofs == 1);
+    close(peer);
+    net_end(&net);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -431,6 +464,7 @@ int main(void)
         cmocka_unit_test(test_channel_l59_close_inside_any_callback_is_safe),
         cmocka_unit_test(test_channel_l59_memory_goes_after_the_last_reference),
         cmocka_unit_test(test_channel_loop_shutdown_closes_and_fails_writes),
+        cmocka_unit_test(test_channel_l59_end_of_the_peer_waits_while_reading_is_paused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

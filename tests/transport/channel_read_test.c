@@ -428,6 +428,59 @@ static void test_channel_l63_pause_of_a_later_handler_stops_the_earlier(void **s
     probe_fini(&probes[1]);
 }
 
+static void test_channel_l55_reads_per_turn_are_bounded_too(void **state)
+{
+    struct net net;
+    struct probe probe;
+    int peer;
+    (void)state;
+    net_begin(&net);
+    net.options.max_reads_per_turn = 2;
+    net.options.max_bytes_per_turn = MIB;
+    probe_init(&probe, &net);
+    net_channel(&net, NET_UNIX, &peer, &probe, 1);
+    uint8_t *big = calloc(1, MIB);
+    while (send(peer, big, 65536, MSG_NOSIGNAL) > 0) {
+    }
+    net_turn(&net);
+    assert_int_equal(atomic_load(&net.n_recv), 2);
+    assert_int_equal(probe.n_completes, 1);
+    net_turn(&net);
+    assert_int_equal(atomic_load(&net.n_recv), 4);
+    free(big);
+    close(peer);
+    net_end(&net);
+}
+
+static void test_channel_l63_bytes_of_the_last_reader_wait_for_a_new_one(void **state)
+{
+    struct net net;
+    struct probe probes[2];
+    struct probe last;
+    int peer;
+    (void)state;
+    net_begin(&net);
+    probe_init(&probes[0], &net);
+    probe_init(&probes[1], &net);
+    probe_init(&last, &net);
+    probes[0].on_read = pass_on;
+    probes[1].on_read = read_fours;
+    last.keeps = true;
+    struct bow_channel *channel = net_channel(&net, NET_UNIX, &peer, probes, 2);
+    put(peer, "abcdef");
+    net_run_until(&net, probes[1].n_bytes == 4);
+    bow_channel_remove(&probes[1].handler);
+    net_run_until(&net, probes[1].n_removed == 1);
+    bow_channel_add_last(channel, &last.handler);
+    net_run_until(&net, last.n_bytes == 2);
+    put(peer, "gh");
+    net_run_until(&net, last.n_bytes == 4);
+    assert_memory_equal(last.bytes, "efgh", 4);
+    close(peer);
+    net_end(&net);
+    probe_fini(&last);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -444,6 +497,8 @@ int main(void)
         cmocka_unit_test(test_channel_l63_bytes_wait_for_a_handler_that_is_added_later),
         cmocka_unit_test(test_channel_l63_what_a_later_handler_leaves_is_kept_for_it),
         cmocka_unit_test(test_channel_l63_pause_of_a_later_handler_stops_the_earlier),
+        cmocka_unit_test(test_channel_l55_reads_per_turn_are_bounded_too),
+        cmocka_unit_test(test_channel_l63_bytes_of_the_last_reader_wait_for_a_new_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,8 @@
 #include "transport/channel.h"
 
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -119,6 +121,7 @@ static void test_channel_l54_write_interest_only_while_the_socket_is_full(void *
     assert_int_equal(channel->watch.events & BOW_POLL_OUT, BOW_POLL_OUT);
     int n_send = atomic_load(&net.n_send);
     net_turn(&net);
+    bow_channel_flush(channel);
     net_turn(&net);
     assert_int_equal(atomic_load(&net.n_send), n_send); /* no retry while it is full */
     uint8_t *got = malloc(MIB);
@@ -385,6 +388,23 @@ static void test_channel_l58_outbound_goes_through_handlers_tail_to_head(void **
     net_end(&net);
 }
 
+static void test_channel_tcp_sends_small_writes_without_delay(void **state)
+{
+    struct net net;
+    struct probe probe;
+    int on = 0;
+    socklen_t len = sizeof(on);
+    int peer;
+    (void)state;
+    net_begin(&net);
+    probe_init(&probe, &net);
+    struct bow_channel *channel = net_channel(&net, NET_TCP, &peer, &probe, 1);
+    assert_int_equal(getsockopt(channel->watch.fd, IPPROTO_TCP, TCP_NODELAY, &on, &len), 0);
+    assert_int_not_equal(on, 0);
+    close(peer);
+    net_end(&net);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -399,6 +419,7 @@ int main(void)
         cmocka_unit_test(test_channel_l58_outbound_goes_through_handlers_tail_to_head),
         cmocka_unit_test(test_channel_stalled_write_shows_when_it_began_to_wait),
         cmocka_unit_test(test_channel_write_without_memory_refuses_and_runs_no_completion),
+        cmocka_unit_test(test_channel_tcp_sends_small_writes_without_delay),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
