@@ -83,7 +83,15 @@ BOW_EXPORT void bow_channel_shutdown_write(struct bow_channel *channel);
  * Idempotent. Thread: any. */
 BOW_EXPORT void bow_channel_close(struct bow_channel *channel, int error);
 
-/** Close once everything queued, pushed and pulled, was sent, or after `timeout_ns`. Thread: loop.
+/**
+ * Close once everything queued, pushed and pulled, was sent, or after `timeout_ns`.
+ *
+ * Our side is shut down then, and the channel ends when the peer has ended its own,
+ * at most a second later: closing earlier would answer what the peer still sends
+ * with a reset, and that may overtake our last bytes. Bytes arriving meanwhile are
+ * dropped. A time-out before all was sent ends it with -ETIMEDOUT.
+ *
+ * Thread: loop
  */
 BOW_EXPORT void bow_channel_close_after_flush(struct bow_channel *channel, uint64_t timeout_ns);
 
