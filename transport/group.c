@@ -113,6 +113,8 @@ struct bow_group *bow_group_unref(struct bow_group *group)
     if (group != NULL && atomic_fetch_sub_explicit(&group->refs, 1, memory_order_acq_rel) == 1) {
         /* All at once first, so that they end side by side. */
         bow_group_shutdown(group, 0, 0);
+        /* Also for a loop that somebody still refers to, who may do so from a task on it. */
+        (void)!bow_group_join(group, BOW_NEVER);
         free_group(group);
     }
     return NULL;

@@ -203,6 +203,28 @@ static void test_group_l50_a_failed_start_leaves_nothing(void **state)
     loops_end(&t);
 }
 
+static void test_group_l50_unref_waits_for_a_loop_that_others_refer_to(void **state)
+{
+    struct loops t;
+    struct bow_group_options options = BOW_GROUP_OPTIONS_INIT;
+    struct bow_task task;
+    atomic_int n_run;
+
+    (void)state;
+    loops_begin(&t);
+    atomic_init(&n_run, 0);
+    options.n_loops = 1;
+    struct bow_group *group = new_group(&t, &options);
+    struct bow_loop *loop = bow_loop_ref(bow_group_get(group, 0));
+    bow_task_init(&task, "count", loops_count_run, &n_run);
+    assert_int_equal(bow_loop_post(loop, &task), 0);
+    bow_group_unref(group);
+    assert_int_equal(atomic_load(&n_run), 1);
+    assert_int_equal(bow_loop_get_state(loop), BOW_LOOP_TERMINATED);
+    bow_loop_unref(loop);
+    loops_end(&t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -211,6 +233,7 @@ int main(void)
         cmocka_unit_test(test_group_l50_default_size_is_what_the_system_says),
         cmocka_unit_test(test_group_l03_threads_are_named_prefix_group_n),
         cmocka_unit_test(test_group_l50_unref_ends_and_waits_for_all),
+        cmocka_unit_test(test_group_l50_unref_waits_for_a_loop_that_others_refer_to),
         cmocka_unit_test(test_group_l50_a_failed_start_leaves_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
