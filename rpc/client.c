@@ -80,7 +80,7 @@ static void destroy(struct bow_client *client)
         bow__free(context, client->target, strlen(client->target) + 1);
     }
     bow__call_ids_fini(&client->ids);
-    pthread_cond_destroy(&client->closed);
+    pthread_cond_destroy(&client->settled);
     pthread_mutex_destroy(&client->lock);
     bow__free(context, client, sizeof(*client));
     bow_context_unref(context);
@@ -148,7 +148,7 @@ static int make(const struct bow_client_options *options, struct bow_context *co
     set_defaults(&client->options);
     bow__call_ids_init(&client->ids, context);
     pthread_mutex_init(&client->lock, NULL);
-    pthread_cond_init(&client->closed, NULL);
+    pthread_cond_init(&client->settled, NULL);
     client->target = bow__dup(context, target, strlen(target));
     rc = client->target != NULL ? make_links(client) : -ENOMEM;
     if (rc < 0) {
@@ -181,33 +181,61 @@ int bow_client_new(const struct bow_client_options *options, struct bow_client *
     return rc;
 }
 
-static uint32_t n_open_links(struct bow_client *client)
+/* Under the lock. */
+static bool is_settled(const struct bow_client *client)
 {
-    pthread_mutex_lock(&client->lock);
-    uint32_t n = client->n_open_links;
-    pthread_mutex_unlock(&client->lock);
-    return n;
+    bool settled = client->n_closing == 0;
+
+    for (uint32_t i = 0; i < client->n_links && settled; i++) {
+        const struct bow__client_link *link = &client->links[i];
+        settled = link->settled && atomic_load_explicit(&link->n_posted, memory_order_acquire) == 0;
+    }
+    return settled;
 }
 
-/* Returns whether the caller is to destroy the client. */
-static bool link_closed(struct bow_client *client)
+/* Something has ended: with the last of them a client that nobody waits for goes. Lets go of the
+ * lock. */
+static void unlock_settling(struct bow_client *client)
 {
-    pthread_mutex_lock(&client->lock);
-    bool destroys = --client->n_open_links == 0 && client->free_when_closed;
-    pthread_cond_broadcast(&client->closed);
+    bool destroys = client->free_when_settled && is_settled(client);
+
+    client->free_when_settled = client->free_when_settled && !destroys;
+    pthread_cond_broadcast(&client->settled);
     pthread_mutex_unlock(&client->lock);
-    return destroys;
-}
-
-void bow__client_link_closed(struct bow__client_link *link)
-{
-    struct bow_client *client = link->client;
-
-    if (link_closed(client)) {
+    if (destroys) {
         destroy(client);
     }
 }
 
+void bow__client_link_unsettle(struct bow__client_link *link)
+{
+    pthread_mutex_lock(&link->client->lock);
+    link->settled = false;
+    pthread_mutex_unlock(&link->client->lock);
+}
+
+void bow__client_link_settle(struct bow__client_link *link)
+{
+    pthread_mutex_lock(&link->client->lock);
+    link->settled = true;
+    unlock_settling(link->client);
+}
+
+void bow__client_link_unpost(struct bow__client_link *link)
+{
+    pthread_mutex_lock(&link->client->lock);
+    atomic_fetch_sub_explicit(&link->n_posted, 1, memory_order_release);
+    unlock_settling(link->client);
+}
+
+void bow__client_closed_one(struct bow_client *client)
+{
+    pthread_mutex_lock(&client->lock);
+    client->n_closing--;
+    unlock_settling(client);
+}
+
+/* A loop that refuses has shut down: it has settled its link or is about to. */
 static void close_links(struct bow_client *client)
 {
     for (uint32_t i = 0; i < client->n_links; i++) {
@@ -215,19 +243,20 @@ static void close_links(struct bow_client *client)
         if (!atomic_load_explicit(&link->used, memory_order_acquire)) {
             continue;
         }
-        /* A loop that refuses has shut down: the link was closed by its hook, or never opened. */
-        if (bow_loop_post(link->loop, &link->close_task) < 0 && !link->closed) {
-            link->closed = true;
-            (void)link_closed(client);
+        pthread_mutex_lock(&client->lock);
+        client->n_closing++;
+        pthread_mutex_unlock(&client->lock);
+        if (bow_loop_post(link->loop, &link->close_task) < 0) {
+            bow__client_closed_one(client);
         }
     }
 }
 
-static void wait_for_links(struct bow_client *client)
+static void wait_until_settled(struct bow_client *client)
 {
     pthread_mutex_lock(&client->lock);
-    while (client->n_open_links > 0) {
-        pthread_cond_wait(&client->closed, &client->lock);
+    while (!is_settled(client)) {
+        pthread_cond_wait(&client->settled, &client->lock);
     }
     pthread_mutex_unlock(&client->lock);
 }
@@ -251,16 +280,13 @@ void bow_client_free(struct bow_client *client)
     }
     bool in_loops = bow__client_in_loops(client);
     pthread_mutex_lock(&client->lock);
-    client->n_open_links++; /* until all have been told */
-    client->free_when_closed = in_loops;
+    client->n_closing++; /* until all have been told */
+    client->free_when_settled = in_loops;
     pthread_mutex_unlock(&client->lock);
     close_links(client);
-    bool destroys = link_closed(client);
+    bow__client_closed_one(client);
     if (!in_loops) {
-        wait_for_links(client);
-        destroys = true;
-    }
-    if (destroys) {
+        wait_until_settled(client);
         destroy(client);
     }
 }
@@ -280,7 +306,7 @@ void bow__client_end_drive(struct bow_client *client)
     if (!atomic_load(&client->closing)) {
         return;
     }
-    while (n_open_links(client) > 0 && bow__client_drive(client, BOW_NEVER) == 0) {
+    while (!is_settled(client) && bow__client_drive(client, BOW_NEVER) == 0) {
     }
     destroy(client);
 }
@@ -327,15 +353,9 @@ struct bow__client_link *bow__client_link_of(struct bow_client *client)
         return NULL;
     }
     struct bow__client_link *link = choose_link(client);
-    if (atomic_load_explicit(&link->used, memory_order_acquire)) {
-        return link;
-    }
-    pthread_mutex_lock(&client->lock);
-    if (!atomic_load_explicit(&link->used, memory_order_relaxed)) {
-        client->n_open_links++;
+    if (!atomic_load_explicit(&link->used, memory_order_acquire)) {
         atomic_store_explicit(&link->used, true, memory_order_release);
     }
-    pthread_mutex_unlock(&client->lock);
     return link;
 }
 

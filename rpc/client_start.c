@@ -132,7 +132,19 @@ static int open_link(struct bow__client_link *link)
     }
     int rc = bow_loop_add_hook(link->loop, &link->hook);
     link->opened = rc == 0;
+    link->closing = rc < 0;
+    if (rc == 0) {
+        bow__client_link_unsettle(link);
+    }
     return rc;
+}
+
+/* A call that fails holds the link until all of it has ended, be the loop shut down or not. */
+static void hold_link(struct bow__client_link *link)
+{
+    (void)open_link(link);
+    bow__client_link_unsettle(link);
+    link->n_calls++;
 }
 
 /* Returns as bow__link_submit(); the call is then not on the loop. */
@@ -167,25 +179,34 @@ static void fail_posted(struct bow__client_call *call, int rc, const struct bow_
                           reason->len > 0 ? reason->bytes : "the request cannot be sent");
 }
 
+static void fail_start(struct bow__client_call *call, int rc, const struct bow__text *reason)
+{
+    if (rc != -ENOTCONN) {
+        hold_link(call->link);
+        call->link->counters.now.calls_started++;
+    }
+    if (call->cancelled) {
+        bow__client_call_fail(call, BOW_CANCELLED, "the call was cancelled");
+        return;
+    }
+    fail_posted(call, rc, reason);
+}
+
+/* The count goes last: it is what keeps a client that is being freed. */
 static int start_task(void *user)
 {
     struct bow__client_call *call = user;
+    struct bow__client_link *link = call->link;
     struct bow__text reason;
 
     bow__text_clear(&reason);
     int rc = call->cancelled ? -ECANCELED : begin(call, &reason);
     if (rc == 0) {
+        atomic_fetch_sub_explicit(&link->n_posted, 1, memory_order_release);
         return 0;
     }
-    if (rc != -ENOTCONN) {
-        call->link->n_calls++;
-        call->link->counters.now.calls_started++;
-    }
-    if (call->cancelled) {
-        bow__client_call_fail(call, BOW_CANCELLED, "the call was cancelled");
-        return 0;
-    }
-    fail_posted(call, rc, &reason);
+    fail_start(call, rc, &reason);
+    bow__client_link_unpost(link);
     return 0;
 }
 
@@ -212,7 +233,12 @@ static int start_elsewhere(struct bow__client_call *call)
         return -EAGAIN;
     }
     bow_task_init(&call->task, "start call", start_task, call);
-    return bow_loop_post(link->loop, &call->task);
+    atomic_fetch_add_explicit(&link->n_posted, 1, memory_order_relaxed);
+    int rc = bow_loop_post(link->loop, &call->task);
+    if (rc < 0) {
+        bow__client_link_unpost(link);
+    }
+    return rc;
 }
 
 /* A cancellation may be under way already, which then frees the call. */
@@ -221,7 +247,7 @@ static void undo(struct bow__client_call *call, bool in_loop)
     forget(call);
     if (in_loop && atomic_load(&call->cancel_posted)) {
         call->ended = true;
-        call->link->n_calls++;
+        hold_link(call->link);
         return;
     }
     bow__client_call_free(call, in_loop);

@@ -17,9 +17,15 @@
  * its own task, and is cancelled by another of its own. What threads share:
  *
  *     closing, n_queued    relaxed hints; what they decide is decided again on the loop
- *     link->used           acquire/release, and the lock around setting it
+ *     link->used           acquire/release
+ *     link->n_posted       release by the loop's last use of the link for a start task, and
+ *                          acquire by who frees the client
  *     cancel_posted        exchanged under the lock through which the call was found
- *     n_open_links         under the lock
+ *     settled, n_closing   under the lock
+ *
+ * A client is destroyed when no close task is under way, and each link is settled and
+ * awaits no start task. A loop that shuts down settles its links by itself, at any time,
+ * and refuses close tasks from some moment on.
  */
 
 #include "rpc/call_ids.h"
@@ -105,6 +111,8 @@ struct bow__client_link {
     struct bow_loop *loop;
     atomic_bool used;
     atomic_uint n_queued;
+    atomic_uint n_posted; /* start tasks under way */
+    bool settled;         /* the loop holds nothing of the link; under the client's lock */
 
     /* The rest belongs to the loop. */
     enum bow__link_state state;
@@ -126,7 +134,6 @@ struct bow__client_link {
     uint32_t n_idle;
     bool opened; /* the hook is set */
     bool closing;
-    bool closed;
     struct bow_loop_hook hook;
     struct bow_task close_task;
 };
@@ -146,9 +153,9 @@ struct bow_client {
     atomic_bool closing;
 
     pthread_mutex_t lock;
-    pthread_cond_t closed;
-    uint32_t n_open_links;
-    bool free_when_closed;
+    pthread_cond_t settled;
+    uint32_t n_closing; /* close tasks under way, and who posts them */
+    bool free_when_settled;
 };
 
 /* client.c */
@@ -158,8 +165,14 @@ struct bow_client {
 struct bow__client_link *bow__client_link_of(struct bow_client *client);
 /** Whether the calling thread is one of the client's loops'. */
 bool bow__client_in_loops(const struct bow_client *client);
-/** A link's last act: it is touched no more. Loop. */
-void bow__client_link_closed(struct bow__client_link *link);
+/** The loop holds something of the link from now on. Loop. */
+void bow__client_link_unsettle(struct bow__client_link *link);
+/** A link's last act: it is touched no more but by tasks that are counted. Loop. */
+void bow__client_link_settle(struct bow__client_link *link);
+/** A start task failed or was refused, and is counted no more: the link may go. Thread: any. */
+void bow__client_link_unpost(struct bow__client_link *link);
+/** The close task has run, or was refused: the client may go. Thread: any. */
+void bow__client_closed_one(struct bow_client *client);
 /** Drive a confined client's loop for one turn. Returns 0 or as bow_loop_run_once(). */
 int bow__client_drive(struct bow_client *client, uint64_t timeout_ns);
 /** After the last drive: the end of a confined client that a callback freed meanwhile. */

@@ -293,17 +293,16 @@ int bow__link_submit(struct bow__client_link *link, struct bow__client_call *cal
 
 void bow__link_check_closed(struct bow__client_link *link)
 {
-    if (!link->closing || link->closed || link->n_calls > 0 || link->connect != NULL ||
+    if (!link->closing || link->n_calls > 0 || link->connect != NULL ||
         !bow__list_is_empty(&link->conns) || bow__counters_is_posted(&link->counters)) {
         return;
     }
-    link->closed = true;
     bow__counters_publish(&link->counters);
     if (link->opened) {
         bow_loop_remove_hook(link->loop, &link->hook);
         link->opened = false;
     }
-    bow__client_link_closed(link);
+    bow__client_link_settle(link);
 }
 
 static void fail_all(struct bow__client_link *link, enum bow_code code, const char *message)
@@ -325,9 +324,6 @@ static void close_link(struct bow__client_link *link, enum bow_code code, const 
 {
     struct bow__link *next;
 
-    if (link->closed) {
-        return;
-    }
     link->closing = true;
     link->n_calls++;
     bow_timer_stop(&link->retry_timer);
@@ -347,7 +343,11 @@ static void close_link(struct bow__client_link *link, enum bow_code code, const 
 
 static int close_task(void *user)
 {
-    close_link(user, BOW_CANCELLED, "the client was closed");
+    struct bow__client_link *link = user;
+    struct bow_client *client = link->client;
+
+    close_link(link, BOW_CANCELLED, "the client was closed");
+    bow__client_closed_one(client);
     return 0;
 }
 
@@ -368,6 +368,7 @@ void bow__link_init(struct bow__client_link *link, struct bow_client *client, st
 {
     link->client = client;
     link->loop = bow_loop_ref(loop);
+    link->settled = true;
     bow__list_init(&link->conns);
     bow__list_init(&link->queue);
     bow__list_init(&link->calls);

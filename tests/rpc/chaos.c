@@ -116,11 +116,12 @@ static void note_cancel(struct bow_call *call, enum bow_code why, void *user)
     chaos_must(user, why != BOW_OK && bow_call_is_cancelled(call), "cancelled for a reason");
 }
 
-static void give_away(struct chaos *t, struct bow_call **list, uint32_t *n, struct bow_call *call)
+static void give_away(struct chaos *t, struct chaos_held *list, uint32_t *n, struct bow_call *call,
+                      uint64_t number)
 {
     pthread_mutex_lock(&t->lock);
     chaos_must(t, *n < CHAOS_MAX_CALLS, "there is room for a call");
-    list[(*n)++] = call;
+    list[(*n)++] = (struct chaos_held){call, number};
     pthread_cond_signal(&t->changed);
     pthread_mutex_unlock(&t->lock);
 }
@@ -128,19 +129,21 @@ static void give_away(struct chaos *t, struct bow_call **list, uint32_t *n, stru
 struct child {
     struct chaos *t;
     struct bow_call *parent;
+    uint64_t number; /* the parent's */
 };
 
 static void on_child_done(struct bow_result *result, const Calls__Reply *reply, void *user)
 {
     struct child *child = user;
     struct bow_call *parent = child->parent;
+    uint64_t number = child->number;
 
     free(child);
     if (reply == NULL) {
         (void)bow_call_fail(parent, result->status.code, "%s", result->status.message);
         return;
     }
-    answer(parent, reply->number);
+    answer(parent, number);
 }
 
 static void call_on(struct chaos *t, struct bow_call *call, uint64_t number)
@@ -150,7 +153,7 @@ static void call_on(struct chaos *t, struct bow_call *call, uint64_t number)
     struct child *child = malloc(sizeof(*child));
 
     chaos_must(t, child != NULL, "memory for a child");
-    *child = (struct child){t, call};
+    *child = (struct child){t, call, number};
     options.parent = call;
     /* What the child asks for is answered now, by a helper, or at the end. */
     request.number = number / 8 * 8 + number / 64 % 7;
@@ -175,28 +178,21 @@ static void say(struct bow_call *call, const Calls__Request *request, void *user
         break;
     case 3:
         bow_call_on_cancel(call, note_cancel, t);
-        give_away(t, t->waiting, &t->n_waiting, call);
+        give_away(t, t->waiting, &t->n_waiting, call, request->number);
         break;
     case 4:
-        give_away(t, t->waiting, &t->n_waiting, call);
+        give_away(t, t->waiting, &t->n_waiting, call, request->number);
         break;
     case 5:
         bow_call_on_cancel(call, answer_on_cancel, t);
         break;
     case 6:
-        give_away(t, t->late, &t->n_late, call);
+        give_away(t, t->late, &t->n_late, call, request->number);
         break;
     default:
         call_on(t, call, request->number);
         break;
     }
-}
-
-/* The reply has to be the request's number, which is read while the call is ours. */
-static void answer_waiting(struct bow_call *call, const struct chaos *t)
-{
-    (void)t;
-    (void)bow_call_fail(call, BOW_NOT_FOUND, "answered by a helper");
 }
 
 static void *help(void *user)
@@ -209,9 +205,9 @@ static void *help(void *user)
             pthread_cond_wait(&t->changed, &t->lock);
             continue;
         }
-        struct bow_call *call = t->waiting[--t->n_waiting];
+        struct chaos_held held = t->waiting[--t->n_waiting];
         pthread_mutex_unlock(&t->lock);
-        answer_waiting(call, t);
+        answer(held.call, held.number);
         pthread_mutex_lock(&t->lock);
     }
     pthread_mutex_unlock(&t->lock);
@@ -321,7 +317,7 @@ static void answer_the_rest(struct chaos *t)
         pthread_join(t->helpers[i], NULL);
     }
     for (uint32_t i = 0; i < t->n_late; i++) {
-        answer(t->late[i], 1);
+        answer(t->late[i].call, t->late[i].number);
     }
 }
 
@@ -344,6 +340,7 @@ void chaos_end(struct chaos *t)
         chaos_must(t, atomic_load(&probe->n_done) == (probe->refused ? 0 : 1),
                    "every call completed, a refused one never");
     }
+    chaos_must(t, bow_context_bytes(t->context) == 0, "no byte is left");
     test_context_end(t->context, &t->alloc);
     pthread_cond_destroy(&t->changed);
     pthread_mutex_destroy(&t->lock);

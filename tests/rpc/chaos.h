@@ -31,6 +31,11 @@ struct chaos_probe {
     bool refused;
 };
 
+struct chaos_held {
+    struct bow_call *call;
+    uint64_t number;
+};
+
 struct chaos {
     uint64_t seed;
     uint64_t random; /* of the thread that runs the round */
@@ -46,9 +51,9 @@ struct chaos {
 
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    struct bow_call *waiting[CHAOS_MAX_CALLS]; /* for a helper */
+    struct chaos_held waiting[CHAOS_MAX_CALLS]; /* for a helper */
     uint32_t n_waiting;
-    struct bow_call *late[CHAOS_MAX_CALLS]; /* answered when all is over */
+    struct chaos_held late[CHAOS_MAX_CALLS]; /* answered when all is over */
     uint32_t n_late;
     bool over;
     pthread_t helpers[CHAOS_HELPERS];

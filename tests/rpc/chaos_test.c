@@ -40,7 +40,7 @@ static void start_one(struct caller *caller, struct bow_client *client)
     Calls__Request request = CALLS__REQUEST__INIT;
 
     request.number = chaos_random(&caller->random);
-    request.text = (char[]){"x"};
+    request.text = (char *)(uintptr_t) "x";
     options.timeout_ns = chaos_timeout(&caller->random, true);
     bool named = chaos_random(&caller->random) % 2 == 0;
     int rc = calls__echo__say__start(client, &request, &options, chaos_on_done, probe,
@@ -183,7 +183,8 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_chaos_f19_f24_every_call_ends_once_and_nothing_is_left),
     };
-    chaos_choose(argc > 1 && strcmp(argv[1], "grpc") == 0, argc > 2 && strcmp(argv[2], "unix") == 0);
+    chaos_choose(argc > 1 && strcmp(argv[1], "grpc") == 0,
+                 argc > 2 && strcmp(argv[2], "unix") == 0);
     run_ns = UINT64_C(1000000) * (argc > 3 ? strtoull(argv[3], NULL, 10) : 1000);
     only_seed = argc > 4 ? strtoull(argv[4], NULL, 10) : 0;
     return cmocka_run_group_tests(tests, NULL, NULL);
