@@ -18,7 +18,8 @@
 
 /* Up to here a rest is copied to the receive buffer. */
 #define MERGE_BYTES ((size_t)8 << 10)
-#define MIN_RECV_BYTES ((size_t)2 << 10)
+/* The buffer is the loop's, so asking for more than comes costs nothing. */
+#define MIN_RECV_BYTES ((size_t)16 << 10)
 
 /* The bytes of one batch: in the loop's buffer, or (data NULL) in channel->unread. */
 struct batch {
