@@ -15,9 +15,48 @@
 #include <bowline/limits.h>
 #include <errno.h>
 
-/* Far enough ahead that a large message does not wait for a round trip on a fast path, near enough
- * that small messages do not queue behind it in the sockets. */
-#define AHEAD_BYTES ((size_t)256 << 10)
+/*
+ * How far ahead of a large message its credit runs. What is on the way is what small messages
+ * beside it queue behind, so it is no more than the path holds at half a gigabyte a second: by
+ * the time that returned credit takes to come back as bytes. A short path gets the window, a
+ * long one as much as a message may have.
+ */
+static size_t ahead_bytes(const struct bow__native *session)
+{
+    uint64_t n = session->credit_rtt_ns / 2;
+
+    return n < session->max_message_bytes ? (size_t)n : session->max_message_bytes;
+}
+
+/* A quick sample is the path; a slow one may be a sender that had nothing to send. */
+static void learn_round_trip(struct bow__native *session, uint64_t sample_ns)
+{
+    uint64_t known_ns = session->credit_rtt_ns;
+
+    if (known_ns == 0 || sample_ns <= known_ns) {
+        session->credit_rtt_ns = sample_ns;
+        return;
+    }
+    session->credit_rtt_ns += (sample_ns - known_ns) / 8;
+}
+
+static void charge(struct bow__native *session, struct bow__native_stream *stream, size_t n)
+{
+    stream->receive_credit -= (uint32_t)n;
+    stream->n_charged += n;
+    if (stream->probe_ns != 0 && stream->n_charged > stream->probe_limit) {
+        learn_round_trip(session, session->now_ns - stream->probe_ns);
+        stream->probe_ns = 0;
+    }
+}
+
+static void begin_probe(const struct bow__native *session, struct bow__native_stream *stream)
+{
+    if (stream->probe_ns == 0) {
+        stream->probe_limit = stream->n_charged + stream->receive_credit;
+        stream->probe_ns = session->now_ns;
+    }
+}
 
 static int break_credit(struct bow__native *session, const struct bow__frame *frame, size_t n,
                         const char *whose, uint32_t credit)
@@ -36,7 +75,7 @@ int bow__native_receive_credit_spend(struct bow__native *session, const struct b
         if (n > stream->receive_credit) {
             return break_credit(session, frame, n, "stream", stream->receive_credit);
         }
-        stream->receive_credit -= (uint32_t)n;
+        charge(session, stream, n);
     }
     session->receive_credit -= (uint32_t)n;
     session->n_unreturned += (uint32_t)n;
@@ -76,7 +115,8 @@ static size_t wanted_credit(const struct bow__native *session,
         return window;
     }
     size_t n_missing = stream->n_announced - stream->n_arrived;
-    size_t ahead = n_missing < AHEAD_BYTES ? n_missing : AHEAD_BYTES;
+    size_t ahead = ahead_bytes(session);
+    ahead = n_missing < ahead ? n_missing : ahead;
     return ahead > window ? ahead : window;
 }
 
@@ -93,6 +133,7 @@ void bow__native_return_stream_credit(struct bow__native *session,
     if (more < session->own.stream_window_bytes / 2) {
         return;
     }
+    begin_probe(session, stream);
     put_window(session, stream->id, more);
     stream->receive_credit += more;
 }

@@ -63,6 +63,9 @@ struct bow__native_stream {
 
     /* In. */
     uint32_t receive_credit; /* what the peer may still send */
+    uint64_t n_charged;      /* message bytes that spent credit so far */
+    uint64_t probe_limit;    /* more than this was charged: it was sent with the probed credit */
+    uint64_t probe_ns;       /* when that credit was returned; 0: none is being timed */
     size_t n_unread;         /* bytes of whole messages that the host has not consumed */
     bool assembling;         /* a message has begun and is not whole */
     bool compressed;
@@ -169,6 +172,7 @@ struct bow__native {
     bool unattended;
     bool reading;
     bool ping_is_out;
+    uint64_t credit_rtt_ns; /* from returning credit to the first byte sent with it; 0: not known */
     uint64_t now_ns;
     uint64_t heartbeat_ns;
     uint64_t heartbeat_timeout_ns;
