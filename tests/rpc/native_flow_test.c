@@ -70,6 +70,40 @@ static void test_native_flow_unread_withholds_the_streams_credit(void **state)
     pair_fini(&pair);
 }
 
+/* The most bytes of a large message that were on the way at once, over a path this long. */
+static size_t most_on_the_way(uint64_t round_trip_ns)
+{
+    struct pair pair;
+    size_t most = 0;
+    size_t moved;
+
+    pair_init(&pair);
+    assert_int_equal(pair_open(&pair), 0);
+    pair_call_pattern(&pair, 3 * MIB, 1);
+    while (pair.server.n_messages == 0) {
+        size_t n = 0;
+        while ((moved = pair_move(&pair, &pair.client, SIZE_MAX)) > 0) {
+            n += moved;
+        }
+        pair.now_ns += round_trip_ns / 2;
+        while (pair_move(&pair, &pair.server, SIZE_MAX) > 0) {
+        }
+        pair.now_ns += round_trip_ns / 2;
+        most = n > most ? n : most;
+    }
+    pair_fini(&pair);
+    return most;
+}
+
+static void test_native_flow_runs_ahead_by_what_the_path_holds(void **state)
+{
+    (void)state;
+    /* On a short path small messages queue behind no more than the window. */
+    assert_true(most_on_the_way(50000) < 65536 + 2048);
+    /* On a long one a large message is not held to a window a round trip. */
+    assert_true(most_on_the_way(20000000) > MIB / 2);
+}
+
 static void test_native_flow_of_an_ended_side_returns_no_stream_credit(void **state)
 {
     struct pair pair;
@@ -281,6 +315,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_native_flow_without_credit_waits_for_it),
         cmocka_unit_test(test_native_flow_unread_withholds_the_streams_credit),
+        cmocka_unit_test(test_native_flow_runs_ahead_by_what_the_path_holds),
         cmocka_unit_test(test_native_flow_of_an_ended_side_returns_no_stream_credit),
         cmocka_unit_test(test_native_flow_late_returns_connection_credit),
         cmocka_unit_test(test_native_flow_settings_raise_the_windows_of_open_calls),
