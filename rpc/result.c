@@ -45,12 +45,10 @@ struct bow_status bow__result_keep_status(struct bow_result_memory *memory,
         kept.details = (struct bow_slice){NULL, 0};
         return kept;
     }
-    if (*kept.message != '\0') {
-        size_t len =
-            bow__utf8_cut(kept.message, strlen(kept.message), BOW_LIMIT_STATUS_MESSAGE_BYTES);
-        const char *message = bow__arena_dup(&memory->arena, kept.message, len);
-        kept.message = message != NULL ? message : "";
-    }
+    size_t len = bow__utf8_cut(kept.message, strlen(kept.message), BOW_LIMIT_STATUS_MESSAGE_BYTES);
+    /* An empty text is one of the session's too, and goes with it. */
+    const char *message = len > 0 ? bow__arena_dup(&memory->arena, kept.message, len) : NULL;
+    kept.message = message != NULL ? message : "";
     if (kept.details.len > 0) {
         kept.details.data =
             (uint8_t *)bow__arena_dup(&memory->arena, kept.details.data, kept.details.len);
