@@ -53,18 +53,13 @@ static void hang(struct bow_call *call, const Lab__Blob *request, void *user)
     atomic_fetch_add(&lab->n_hung, 1);
 }
 
-void lab_start(struct lab *lab, const char *prefix)
+static void start(struct lab *lab, const char *prefix, struct bow_server_options *options)
 {
-    struct bow_context_options context_options = BOW_CONTEXT_OPTIONS_INIT;
-    struct bow_server_options options = BOW_SERVER_OPTIONS_INIT;
     struct lab__lab__handlers handlers = {.echo = echo, .hang = hang};
-    memset(lab, 0, sizeof(*lab));
-    assert_int_equal(bow_context_new(&context_options, &lab->context), 0);
-    options.context = lab->context;
-    options.listen = "127.0.0.1:0";
-    options.workers = 1;
-    options.grace_ns = LAB_MS;
-    assert_int_equal(bow_server_new(&options, &lab->server), 0);
+
+    options->context = lab->context;
+    options->listen = "127.0.0.1:0";
+    assert_int_equal(bow_server_new(options, &lab->server), 0);
     assert_int_equal(lab__lab__serve(lab->server, &handlers, lab), 0);
     int rc = bow_server_start(lab->server);
     if (rc != 0) {
@@ -72,6 +67,27 @@ void lab_start(struct lab *lab, const char *prefix)
     }
     lab->port = bow_server_port(lab->server);
     snprintf(lab->target, sizeof(lab->target), "%s127.0.0.1:%u", prefix, lab->port);
+}
+
+void lab_start_with(struct lab *lab, const char *prefix, const struct bow_server_options *given,
+                    size_t max_bytes)
+{
+    struct bow_context_options context_options = BOW_CONTEXT_OPTIONS_INIT;
+    struct bow_server_options options = *given;
+
+    memset(lab, 0, sizeof(*lab));
+    context_options.max_bytes = max_bytes;
+    assert_int_equal(bow_context_new(&context_options, &lab->context), 0);
+    start(lab, prefix, &options);
+}
+
+void lab_start(struct lab *lab, const char *prefix)
+{
+    struct bow_server_options options = BOW_SERVER_OPTIONS_INIT;
+
+    options.workers = 1;
+    options.grace_ns = LAB_MS;
+    lab_start_with(lab, prefix, &options, 0);
 }
 
 void lab_stop(struct lab *lab)

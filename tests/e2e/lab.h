@@ -29,6 +29,10 @@ struct lab {
 
 /** Start on 127.0.0.1 and a free port. `prefix` is "" or "grpc:". Fails the test when it can't. */
 void lab_start(struct lab *lab, const char *prefix);
+/** The same with options of the test's own (context and address are the lab's) and a ceiling on the
+ * context's bytes; 0: none. */
+void lab_start_with(struct lab *lab, const char *prefix, const struct bow_server_options *options,
+                    size_t max_bytes);
 
 /** Stop, answer what hangs, and check that no byte of the server's context is left. */
 void lab_stop(struct lab *lab);
