@@ -40,19 +40,24 @@ struct bow_status bow__result_keep_status(struct bow_result_memory *memory,
 {
     struct bow_status kept = *status;
 
+    /* Empty ones too are the session's, and gone when it returns. */
+    kept.message = "";
+    kept.details = (struct bow_slice){NULL, 0};
     if (memory == NULL) {
-        kept.message = "";
-        kept.details = (struct bow_slice){NULL, 0};
         return kept;
     }
-    size_t len = bow__utf8_cut(kept.message, strlen(kept.message), BOW_LIMIT_STATUS_MESSAGE_BYTES);
-    /* An empty text is one of the session's too, and goes with it. */
-    const char *message = len > 0 ? bow__arena_dup(&memory->arena, kept.message, len) : NULL;
-    kept.message = message != NULL ? message : "";
-    if (kept.details.len > 0) {
-        kept.details.data =
-            (uint8_t *)bow__arena_dup(&memory->arena, kept.details.data, kept.details.len);
-        kept.details.len = kept.details.data != NULL ? kept.details.len : 0;
+    if (*status->message != '\0') {
+        size_t len =
+            bow__utf8_cut(status->message, strlen(status->message), BOW_LIMIT_STATUS_MESSAGE_BYTES);
+        const char *message = bow__arena_dup(&memory->arena, status->message, len);
+        kept.message = message != NULL ? message : "";
+    }
+    if (status->details.len > 0) {
+        const char *details =
+            bow__arena_dup(&memory->arena, status->details.data, status->details.len);
+        if (details != NULL) {
+            kept.details = (struct bow_slice){(const uint8_t *)details, status->details.len};
+        }
     }
     return kept;
 }
