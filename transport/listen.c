@@ -11,6 +11,7 @@
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define MAX_ADDRESSES 16
@@ -48,6 +49,14 @@ static int try_bind(const struct bow_system *system, const struct bow_sockaddr *
     return 0;
 }
 
+/* A file of another kind refuses connections as well, and is somebody's. */
+static bool is_other_file(const char *path)
+{
+    struct stat stat;
+
+    return lstat(path, &stat) == 0 && !S_ISSOCK(stat.st_mode);
+}
+
 static bool is_stale(const struct bow_system *system, const struct bow_sockaddr *address)
 {
     int fd = system->socket(system->user, AF_UNIX, SOCK_STREAM, 0);
@@ -61,18 +70,27 @@ static bool is_stale(const struct bow_system *system, const struct bow_sockaddr 
 }
 
 static int bind_unix(const struct bow_system *system, const struct bow_sockaddr *address,
-                     struct bow__listening *listening)
+                     const char *text, struct bow__listening *listening,
+                     struct bow_transport_error *ret_error)
 {
     const char *path = bow__address_unix_path(address);
 
     int rc = try_bind(system, address, &listening->fd);
+    if (rc == -EADDRINUSE && path != NULL && is_other_file(path)) {
+        return bow__transport_error(ret_error, "binding", text, rc,
+                                    "the file there is not a socket: remove it, or choose another "
+                                    "path");
+    }
     if (rc == -EADDRINUSE && path != NULL && is_stale(system, address) && unlink(path) == 0) {
         rc = try_bind(system, address, &listening->fd);
     }
-    if (rc == 0 && path != NULL) {
+    if (rc < 0) {
+        return bow__transport_error(ret_error, "binding", text, rc, NULL);
+    }
+    if (path != NULL) {
         snprintf(listening->unix_path, sizeof(listening->unix_path), "%s", path);
     }
-    return rc;
+    return 0;
 }
 
 static int bind_any(const struct bow_system *system, uint16_t port, int *ret_fd)
@@ -132,8 +150,7 @@ static int bind_address(struct bow__listening *listening, const struct bow_syste
         rc = bind_any(system, address->port, &listening->fd);
         break;
     case BOW__ADDRESS_UNIX:
-        rc = bind_unix(system, &address->sockaddr, listening);
-        break;
+        return bind_unix(system, &address->sockaddr, text, listening, ret_error);
     }
     return rc < 0 ? bow__transport_error(ret_error, "binding", text, rc, NULL) : 0;
 }

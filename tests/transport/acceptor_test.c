@@ -412,6 +412,29 @@ static void test_acceptor_unix_path_replaces_a_stale_file_and_unlinks_its_own(vo
     net_end(&net);
 }
 
+/* Connecting to it is refused as by a socket that nobody listens on. */
+static void test_acceptor_unix_path_leaves_a_file_that_is_no_socket(void **state)
+{
+    struct net net;
+    struct served served = {.n_loops = 0};
+    struct bow_transport_error error;
+    struct bow_acceptor *acceptor = NULL;
+    char path[] = "/tmp/bow-acceptor-XXXXXX";
+    char target[128];
+    (void)state;
+    net_begin(&net);
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    snprintf(target, sizeof(target), "unix:%s", path);
+    const struct bow_acceptor_options options = echo_options(target, net.loop, &served);
+    assert_int_equal(bow_acceptor_new(net.t.context, &options, &acceptor, &error), -EADDRINUSE);
+    assert_non_null(strstr(error.text, "not a socket"));
+    assert_int_equal(access(path, F_OK), 0);
+    close(fd);
+    assert_int_equal(unlink(path), 0);
+    net_end(&net);
+}
+
 static void assert_refused(struct net *net, const char *address, int error, const char *text)
 {
     struct served served = {.n_loops = 0};
@@ -484,6 +507,7 @@ int main(void)
         cmocka_unit_test(test_acceptor_out_of_descriptors_pauses_and_logs_once),
         cmocka_unit_test(test_acceptor_star_is_one_dual_stack_socket),
         cmocka_unit_test(test_acceptor_unix_path_replaces_a_stale_file_and_unlinks_its_own),
+        cmocka_unit_test(test_acceptor_unix_path_leaves_a_file_that_is_no_socket),
         cmocka_unit_test(test_acceptor_bad_address_says_stage_address_and_advice),
         cmocka_unit_test(test_acceptor_closed_after_its_loop_has_ended_leaves_nothing),
     };
