@@ -67,6 +67,18 @@ const char *bow__native_frame_name(uint8_t type)
 
 /* The preface. A byte that is wrong is told at once, without waiting for the others. */
 
+/* What is it, then? The first bytes that a server of that kind sends. */
+static const char *likely(const uint8_t *bytes, size_t n)
+{
+    if (n >= 4 && bytes[0] == 0 && bytes[3] == 4) { /* SETTINGS, with fewer than 64 KiB */
+        return ": it speaks HTTP/2; for a gRPC server put \"grpc:\" in front of the target";
+    }
+    if (n >= 2 && (bytes[0] == 0x15 || bytes[0] == 0x16) && bytes[1] == 3) {
+        return ": it speaks TLS, which is not available yet";
+    }
+    return n >= 4 ? ": is it the right port?" : "";
+}
+
 static int break_preface(struct bow__native *session, const uint8_t *bytes, size_t n)
 {
     static const uint8_t ours[] = BOW__FRAME_PREFACE;
@@ -80,8 +92,8 @@ static int break_preface(struct bow__native *session, const uint8_t *bytes, size
     bow__text_clear(&seen);
     bow__text_escape(&seen, (struct bow_slice){bytes, n}, 16);
     return bow__native_break(session, BOW_INTERNAL,
-                             "preface: expected \\xb0OW\\x01, the peer began with \"%s\"",
-                             seen.bytes);
+                             "preface: expected \\xb0OW\\x01, the peer began with \"%s\"%s",
+                             seen.bytes, likely(bytes, n));
 }
 
 static ssize_t take_preface(struct bow__native *session, const uint8_t *bytes, size_t n)

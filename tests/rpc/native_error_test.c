@@ -68,11 +68,25 @@ static void test_native_error_of_another_protocol_quotes_it(void **state)
 {
     struct wrong http = {"485454502f312e3120343030206e6f0d0a",
                          "preface: expected \\xb0OW\\x01, the peer began with "
-                         "\"HTTP/1.1 400 no\\x0d...\"",
+                         "\"HTTP/1.1 400 no\\x0d...\": is it the right port?",
                          BOW_OK};
+    struct wrong grpc = {
+        "000018040000000000",
+        "preface: expected \\xb0OW\\x01, the peer began with "
+        "\"\\x00\\x00\\x18\\x04\\x00\\x00\\x00\\x00\\x00\": it speaks HTTP/2; for a "
+        "gRPC server put \"grpc:\" in front of the target",
+        BOW_OK};
+    struct wrong tls = {
+        "15030300020246",
+        "preface: expected \\xb0OW\\x01, the peer began with "
+        "\"\\x15\\x03\\x03\\x00\\x02\\x02F\": it speaks TLS, which is not available "
+        "yet",
+        BOW_OK};
 
     (void)state;
     assert_wrong(&http, false, false, 0);
+    assert_wrong(&grpc, false, false, 0);
+    assert_wrong(&tls, false, false, 0);
     http.text = "preface: expected \\xb0OW\\x01, the peer began with \"H\"";
     assert_wrong(&http, false, false, 1);
 }
