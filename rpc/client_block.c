@@ -122,8 +122,7 @@ const ProtobufCMessage *bow_client_call(struct bow_client *client, const struct 
                                         struct bow_result *ret_result)
 {
     if (client->confined && !pthread_equal(client->thread, pthread_self())) {
-        fill_error(client, -EINVAL, "the client is confined to the thread that created it",
-                   ret_result);
+        fill_error(client, -EINVAL, BOW__CONFINED_TEXT, ret_result);
     } else if (client->confined ? client->driving : bow__client_in_loops(client)) {
         fill_error(client, -EDEADLK,
                    "a blocking call on the client's own loop would wait for itself: use the "

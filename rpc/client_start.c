@@ -301,7 +301,7 @@ int bow__client_start(struct bow_client *client, const struct bow_method *method
     }
     struct bow__client_link *link = bow__client_link_of(client);
     if (link == NULL) {
-        bow__text_printf(reason, "the client is confined to the thread that created it");
+        bow__text_printf(reason, "%s", BOW__CONFINED_TEXT);
         return -EINVAL;
     }
     bool in_loop = bow_loop_in_loop(link->loop);

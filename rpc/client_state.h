@@ -36,6 +36,11 @@
 #include <bowline/group.h>
 #include <stdatomic.h>
 
+/** What a thread that a confined client does not belong to is told. */
+#define BOW__CONFINED_TEXT                                                                         \
+    "the client is confined to the thread that created it: make one for each thread, or set "      \
+    "options.loop or options.group"
+
 /** Requests up to this size live in the call itself. */
 #define BOW__INLINE_REQUEST_BYTES 256
 

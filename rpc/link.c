@@ -94,7 +94,8 @@ static void on_retry_timer(struct bow_timer *timer, void *user)
 
     (void)timer;
     if (link->state == BOW__LINK_CONNECTING && link->connect == NULL) {
-        on_failed(link, "out of memory for a connection");
+        struct bow__text why = link->last_error;
+        on_failed(link, why.bytes);
         return;
     }
     if (link->state == BOW__LINK_BACKING_OFF && link->wanted) {
@@ -137,9 +138,11 @@ static void connect_now(struct bow__client_link *link)
         bow_connect_start(link->loop, client->target, &options, client->options.connect_timeout_ns,
                           on_connected, link, &link->connect, &error);
     if (rc < 0) {
-        /* The target has been checked, so memory is what is wanting. The calls that wait are not
-         * to fail in here, for one may be starting. */
+        /* Memory, or a target that only a server can have. The calls that wait are not to fail in
+         * here, for one may be starting. */
         link->connect = NULL;
+        bow__text_clear(&link->last_error);
+        bow__text_printf(&link->last_error, "%s", error.text);
         bow_timer_start(&link->retry_timer, 0);
     }
 }

@@ -81,6 +81,24 @@ static void test_client_bad_options_are_refused(void **state)
 
 /* Confined */
 
+static void test_client_targets_for_servers_only_are_explained(void **state)
+{
+    struct calls *t = *state;
+    struct bow_client_options options;
+
+    calls_client_options(t, &options);
+    options.loop = NULL;
+    options.target = "127.0.0.1:0";
+    struct bow_client *client = calls_new_client(t, &options);
+    expect_say_fails(client, BOW_UNAVAILABLE, "port 0 is for listening");
+    bow_client_free(client);
+    options.target = "*:80";
+    options.plaintext = true;
+    client = calls_new_client(t, &options);
+    expect_say_fails(client, BOW_UNAVAILABLE, "\"*\" is for listening");
+    bow_client_free(client);
+}
+
 static void test_client_confined_calls(void **state)
 {
     struct calls *t = *state;
@@ -125,7 +143,7 @@ static void *use_confined(void *user)
     struct bow_client *client = user;
     Calls__Request request = CALLS__REQUEST__INIT;
 
-    expect_say_fails(client, BOW_INVALID_ARGUMENT, "confined to the thread");
+    expect_say_fails(client, BOW_INVALID_ARGUMENT, "make one for each thread");
     assert_int_equal(calls__echo__say__start(client, &request, NULL, NULL, NULL, NULL), -EINVAL);
     assert_int_equal(bow_client_poll(client, 0), -EINVAL);
     return NULL;
@@ -458,6 +476,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_client_bad_options_are_refused),
+        TEST(test_client_targets_for_servers_only_are_explained),
         TEST(test_client_confined_calls),
         TEST(test_client_confined_notices_a_restart_between_calls),
         TEST(test_client_confined_completes_callbacks_when_polled),
