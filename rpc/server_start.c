@@ -99,13 +99,14 @@ static int check_plaintext(struct bow_server *server, const char *address)
 {
     int local = bow_address_is_local(address);
 
-    if (local < 0) {
+    if (strncmp(address, "grpc:", strlen("grpc:")) == 0) {
         bow__text_printf(&server->error,
-                         "parsing \"%s\": not HOST:PORT, *:PORT, [v6]:PORT, unix:PATH or "
-                         "unix-abstract:NAME",
+                         "parsing \"%s\": \"grpc:\" is for a client's target; a server speaks gRPC "
+                         "on each of its addresses",
                          address);
-        return local;
+        return -EINVAL;
     }
+    /* What cannot be parsed the acceptor explains. */
     if (local == 0 && !server->options.plaintext) {
         bow__text_printf(&server->error,
                          "listening on %s: it can be reached from other hosts, and connections are "

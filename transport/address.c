@@ -148,6 +148,9 @@ static int parse_inet(const char *text, struct bow__address *address, struct bow
 {
     bool bracketed = false;
 
+    if (strstr(text, "://") != NULL) {
+        return refuse(why, text, "this is a URL: write HOST:PORT alone");
+    }
     int rc = split(text, address, &bracketed, why);
     if (rc < 0) {
         return rc;

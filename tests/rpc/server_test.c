@@ -72,7 +72,8 @@ static void test_server_start_says_what_is_wrong_and_where(void **state)
 
     expect_start_fails(t, NULL, -EINVAL, "names no address");
     expect_start_fails(t, "", -EINVAL, "names no address");
-    expect_start_fails(t, "nonsense", -EINVAL, "nonsense");
+    expect_start_fails(t, "nonsense", -EINVAL, "\"nonsense\": no port: write HOST:PORT");
+    expect_start_fails(t, "grpc:127.0.0.1:0", -EINVAL, "for a client's target");
     expect_start_fails(t, "*:0", -EPERM, "options.plaintext");
     expect_start_fails(t, "127.0.0.1:0, *:0", -EPERM, "options.plaintext");
     expect_start_fails(t, "unix:/nowhere/at/all", -ENOENT, "/nowhere/at/all");

@@ -134,7 +134,7 @@ static void test_address_bad_text_says_why(void **state)
     assert_refused("[::1]", "write [ADDRESS]:PORT");
     assert_refused("[127.0.0.1]:80", "must be an IPv6 address");
     assert_refused("a host:80", "no host name");
-    assert_refused("http://host:80", "in brackets");
+    assert_refused("http://host:80", "a URL");
     assert_refused("a/b:80", "no host name");
     assert_refused("unix:", "must follow");
     assert_refused("unix-abstract:", "must follow");
