@@ -3,6 +3,7 @@
 
 #include "greeter.bow.h"
 #include <bowline/client.h>
+#include <errno.h>
 #include <stdio.h>
 
 static int greet(struct bow_client *client, char *name)
@@ -37,8 +38,11 @@ int main(int argc, char **argv)
         return 2;
     }
     options.target = argv[1]; /* "grpc:HOST:PORT" calls a gRPC server */
-    if (bow_client_new(&options, &client) != 0) {
-        fprintf(stderr, "greeter-client: '%s' is no address\n", argv[1]);
+    int rc = bow_client_new(&options, &client);
+    if (rc != 0) {
+        fprintf(stderr, "greeter-client: '%s' %s\n", argv[1],
+                rc == -EPERM ? "is beyond loopback: set options.plaintext to allow that"
+                             : "is no address: write HOST:PORT or unix:PATH");
         return 2;
     }
     for (int i = 2; i < argc; i++) {
