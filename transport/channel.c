@@ -54,8 +54,9 @@ static struct bow_channel *alloc_channel(struct bow_context *context, size_t dat
     }
     channel->alloc_bytes = size;
     channel->data = (char *)channel + data_at;
-    channel->peer = (char *)channel->data + data_bytes;
-    memcpy(channel->peer, peer, peer_bytes);
+    char *name = (char *)channel->data + data_bytes;
+    memcpy(name, peer, peer_bytes);
+    atomic_init(&channel->peer, name);
     return channel;
 }
 
@@ -82,6 +83,24 @@ static void set_no_delay(const struct bow_channel *channel, const struct bow_soc
     }
 }
 
+/* The kernel took them down at connect() or listen(), so asking later would say the same. */
+static void take_credentials(struct bow_channel *channel, const struct bow_sockaddr *peer)
+{
+    struct ucred credentials;
+    socklen_t len = sizeof(credentials);
+
+    if (peer->storage.ss_family != AF_UNIX) {
+        return;
+    }
+    int rc = channel->system->getsockopt(channel->system->user, channel->watch.fd, SOL_SOCKET,
+                                         SO_PEERCRED, &credentials, &len);
+    if (rc == 0 && len == sizeof(credentials)) {
+        channel->credentials = (struct bow_peer_credentials){
+            .pid = credentials.pid, .uid = credentials.uid, .gid = credentials.gid};
+        channel->has_credentials = true;
+    }
+}
+
 int bow__channel_new(const struct bow__channel_birth *birth, struct bow_channel **ret_channel)
 {
     struct bow_context *context = bow_loop_context(birth->loop);
@@ -94,7 +113,7 @@ int bow__channel_new(const struct bow__channel_birth *birth, struct bow_channel 
     }
     channel->loop = birth->loop;
     channel->context = context;
-    channel->system = bow__context_system(context);
+    channel->system = bow__loop_system(birth->loop);
     atomic_init(&channel->refs, 1);
     atomic_init(&channel->state, BOW__CHANNEL_NEW);
     channel->watch = (struct bow__watch){
@@ -116,6 +135,7 @@ int bow__channel_new(const struct bow__channel_birth *birth, struct bow_channel 
     bow_timer_init(&channel->close_timer, channel->loop, on_close_timer, channel);
     bow_task_init(&channel->start_task, "channel start", run_start_task, channel);
     set_no_delay(channel, birth->peer);
+    take_credentials(channel, birth->peer);
     bow__loop_hold(channel->loop);
     bow__loop_count_channel(channel->loop, 1);
     *ret_channel = channel;
@@ -327,6 +347,9 @@ void bow__channel_release(struct bow_channel *channel)
     void (*on_gone)(void *user) = channel->on_gone;
     void *user = channel->owner_user;
 
+    if (channel->named_peer != NULL) {
+        bow__free(channel->context, channel->named_peer, strlen(channel->named_peer) + 1);
+    }
     bow__free(channel->context, channel, channel->alloc_bytes);
     if (on_gone != NULL) {
         on_gone(user);
@@ -360,7 +383,31 @@ void *bow_channel_data(struct bow_channel *channel)
 
 const char *bow_channel_peer(const struct bow_channel *channel)
 {
-    return channel->peer;
+    return atomic_load_explicit(&channel->peer, memory_order_acquire);
+}
+
+int bow__channel_name_peer(struct bow_channel *channel, const char *name)
+{
+    if (channel->named_peer != NULL) {
+        return -EALREADY;
+    }
+    char *copy = bow__dup(channel->context, name, strlen(name));
+    if (copy == NULL) {
+        return -ENOMEM;
+    }
+    channel->named_peer = copy;
+    atomic_store_explicit(&channel->peer, copy, memory_order_release);
+    return 0;
+}
+
+int bow_channel_peer_credentials(const struct bow_channel *channel,
+                                 struct bow_peer_credentials *ret_credentials)
+{
+    if (!channel->has_credentials) {
+        return -ENOTSUP;
+    }
+    *ret_credentials = channel->credentials;
+    return 0;
 }
 
 bool bow_channel_is_active(const struct bow_channel *channel)

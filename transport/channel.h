@@ -29,6 +29,7 @@
  *     close_requested    acq_rel; the winner's `close_request_error`
  *                        is published by the post that follows         the loop's take
  *     shut_requested     acq_rel                                       each other
+ *     peer               release by the loop                           acquire loads, any thread
  */
 
 #include "transport/kept.h"
@@ -80,7 +81,10 @@ struct bow_channel {
     struct bow__deferred reap;
     size_t alloc_bytes;
     void *data;
-    char *peer;
+    _Atomic(const char *) peer;
+    char *named_peer; /* allocated, when the peer was named anew */
+    struct bow_peer_credentials credentials;
+    bool has_credentials;
 
     /* birth */
     bow_channel_init_fn on_channel;
@@ -190,6 +194,10 @@ void bow__channel_again(struct bow_channel *channel);
 
 /** Both ways have ended: nothing more can come or go. */
 void bow__channel_close_if_over(struct bow_channel *channel);
+
+/** What bow_channel_peer() says from now on; what it said before stays valid. Copies `name`. Once.
+ * Returns 0, -ENOMEM, -EALREADY. Thread: loop. */
+int bow__channel_name_peer(struct bow_channel *channel, const char *name);
 
 void bow__channel_hold(struct bow_channel *channel);
 void bow__channel_release(struct bow_channel *channel);

@@ -114,8 +114,8 @@ static void fini_sync(struct bow_loop *loop)
     pthread_mutex_destroy(&loop->mutex);
 }
 
-int bow_loop_new(struct bow_context *context, const struct bow_loop_options *options,
-                 struct bow_loop **ret_loop)
+int bow__loop_new_over(struct bow_context *context, const struct bow_system *system,
+                       const struct bow_loop_options *options, struct bow_loop **ret_loop)
 {
     struct bow_loop_options known = BOW_LOOP_OPTIONS_INIT;
 
@@ -128,7 +128,7 @@ int bow_loop_new(struct bow_context *context, const struct bow_loop_options *opt
         return -ENOMEM;
     }
     loop->context = context;
-    loop->system = bow__context_system(context);
+    loop->system = system;
     loop->options = known;
     copy_name(loop);
     init_fields(loop);
@@ -149,6 +149,17 @@ destroy_sync:
 free_loop:
     bow__free(context, loop, sizeof(*loop));
     return rc;
+}
+
+int bow_loop_new(struct bow_context *context, const struct bow_loop_options *options,
+                 struct bow_loop **ret_loop)
+{
+    return bow__loop_new_over(context, bow__context_system(context), options, ret_loop);
+}
+
+const struct bow_system *bow__loop_system(const struct bow_loop *loop)
+{
+    return loop->system;
 }
 
 static void free_loop(struct bow_loop *loop)

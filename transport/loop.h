@@ -35,6 +35,11 @@ void bow__loop_unwatch(struct bow_loop *loop, struct bow__watch *watch);
 uint8_t *bow__loop_recv_buffer(struct bow_loop *loop, size_t *ret_size);
 struct bow__pool *bow__loop_pool(struct bow_loop *loop);
 
+/** bow_loop_new() over another system than the context's, which outlives the loop. */
+int bow__loop_new_over(struct bow_context *context, const struct bow_system *system,
+                       const struct bow_loop_options *options, struct bow_loop **ret_loop);
+const struct bow_system *bow__loop_system(const struct bow_loop *loop);
+
 /** Call `fn` at the end of the current turn's ready-channel phase or, outside of it, of the next:
  * flushes, frees. Link is the caller's, set up with bow__list_init(); adding twice is one. */
 struct bow__deferred {

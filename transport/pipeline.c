@@ -452,7 +452,7 @@ static void tail_error(struct bow_handler *tail, int error)
     bow__text_clear(&text);
     bow__text_errno(&text, error);
     bow__log(channel->context, error == -ECONNRESET ? BOW_LOG_DEBUG : BOW_LOG_WARNING,
-             "channel with %s: no handler for error %s", channel->peer, text.bytes);
+             "channel with %s: no handler for error %s", bow_channel_peer(channel), text.bytes);
 }
 
 static const struct bow_handler_ops tail_ops = {

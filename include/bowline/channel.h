@@ -35,6 +35,19 @@ BOW_EXPORT void *bow_channel_data(struct bow_channel *channel);
 /** "127.0.0.1:40312", "[::1]:40312", "unix:/run/x", "unix:". Lives as long as the channel. Thread:
  * any. */
 BOW_EXPORT const char *bow_channel_peer(const struct bow_channel *channel);
+
+/** Who was at the other end of a Unix socket when it was connected, as the kernel says. */
+struct bow_peer_credentials {
+    pid_t pid;
+    uid_t uid;
+    gid_t gid;
+};
+
+/** Taken when the channel was made, so it holds for its life, and after the peer has gone.
+ * Thread: any. Returns: 0, or -ENOTSUP when the peer is no Unix socket's. */
+BOW_EXPORT BOW_MUST_USE int
+bow_channel_peer_credentials(const struct bow_channel *channel,
+                             struct bow_peer_credentials *ret_credentials);
 BOW_EXPORT bool bow_channel_is_active(const struct bow_channel *channel);
 
 /** Add a handler nearest to the tail, or before or after another. Thread: loop. Owns: keeps
