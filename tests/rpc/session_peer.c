@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * A session on a plain socket; see session_peer.h. Knows nothing of servers and clients.
+ */
+
+#include "tests/rpc/session_peer.h"
+
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define PATIENCE_MS 20000
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+/* Events */
+
+static void *on_open(void *owner, uint64_t key, const struct bow__request_head *head)
+{
+    struct session_peer *peer = owner;
+
+    (void)head;
+    peer->key = key;
+    peer->n_opens++;
+    return peer;
+}
+
+static void on_message(void *owner, uint64_t key, void *stream, struct bow__message *message,
+                       bool end)
+{
+    struct session_peer *peer = owner;
+
+    (void)stream;
+    (void)end;
+    peer->session->ops->consumed(peer->session, key, message->bytes.len);
+    peer->n_messages++;
+}
+
+static void on_half_close(void *owner, uint64_t key, void *stream)
+{
+    (void)owner;
+    (void)key;
+    (void)stream;
+}
+
+static void on_end(void *owner, uint64_t key, void *stream, const struct bow_status *status)
+{
+    struct session_peer *peer = owner;
+
+    (void)key;
+    (void)stream;
+    peer->code = status->code;
+    snprintf(peer->text, sizeof(peer->text), "%s", status->message);
+    peer->n_ends++;
+}
+
+static void on_ready(void *owner)
+{
+    struct session_peer *peer = owner;
+
+    peer->n_readies++;
+}
+
+static void on_goaway(void *owner, const struct bow_status *reason)
+{
+    (void)owner;
+    (void)reason;
+}
+
+/* Life */
+
+void session_peer_begin(struct session_peer *peer, struct bow_context *context, int fd, bool server,
+                        bool http2)
+{
+    static const struct bow__session_events events = {
+        .on_open = on_open,
+        .on_message = on_message,
+        .on_half_close = on_half_close,
+        .on_status = on_end,
+        .on_reset = on_end,
+        .on_ready = on_ready,
+        .on_goaway = on_goaway,
+    };
+    *peer = (struct session_peer){.fd = fd, .context = context};
+    bow__pool_init(&peer->pool, context, 4);
+    struct bow__session_options options = {
+        .context = context,
+        .pool = &peer->pool,
+        .events = &events,
+        .owner = peer,
+        .server = server,
+        .max_message_bytes = (size_t)4 << 20,
+        .max_calls = 100,
+        .heartbeat_ns = BOW_NEVER,
+        .heartbeat_timeout_ns = BOW_NEVER,
+        .now_ns = now_ns(),
+    };
+    assert_int_equal(http2 ? bow__http2_session_new(&options, &peer->session)
+                           : bow__native_session_new(&options, &peer->session),
+                     0);
+    session_peer_flush(peer);
+}
+
+void session_peer_end(struct session_peer *peer)
+{
+    close(peer->fd);
+    peer->session->ops->free(peer->session);
+    bow__pool_fini(&peer->pool);
+}
+
+/* Bytes */
+
+void session_peer_flush(struct session_peer *peer)
+{
+    struct iovec piece;
+
+    while (peer->session->ops->drain(peer->session, &piece, 1) > 0) {
+        ssize_t n = send(peer->fd, piece.iov_base, piece.iov_len, MSG_NOSIGNAL);
+        assert_true(n > 0);
+        peer->session->ops->sent(peer->session, (size_t)n);
+    }
+}
+
+void session_peer_wait(struct session_peer *peer, const int *counter, int n)
+{
+    uint8_t bytes[65536];
+    size_t len = 0;
+
+    session_peer_flush(peer);
+    while (*counter < n) {
+        struct pollfd ready = {.fd = peer->fd, .events = POLLIN};
+        assert_int_equal(poll(&ready, 1, PATIENCE_MS), 1);
+        ssize_t got = recv(peer->fd, bytes + len, sizeof(bytes) - len, 0);
+        assert_true(got > 0);
+        len += (size_t)got;
+        ssize_t used = peer->session->ops->feed(peer->session, bytes, len, now_ns());
+        assert_true(used >= 0);
+        len -= (size_t)used;
+        memmove(bytes, bytes + used, len);
+        session_peer_flush(peer);
+    }
+    assert_int_equal(len, 0); /* no test sends half a frame */
+}
+
+/* Calls */
+
+void session_peer_open(struct session_peer *peer, const char *path, uint64_t time_left_ns)
+{
+    struct bow__request_head head = {
+        .path = {(const uint8_t *)path, strlen(path)},
+        .time_left_ns = time_left_ns,
+    };
+
+    assert_int_equal(peer->session->ops->open(peer->session, &head, peer, &peer->key), 0);
+}
+
+void session_peer_send(struct session_peer *peer, uint32_t flags, const void *bytes, size_t len)
+{
+    struct bow__block *block = bow__block_new(peer->context, len + 1);
+
+    assert_non_null(block);
+    memcpy(block->data, bytes, len);
+    assert_int_equal(peer->session->ops->send(peer->session, peer->key, flags, block, 0, len), 0);
+    session_peer_flush(peer);
+}
