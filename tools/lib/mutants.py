@@ -1,0 +1,223 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""Take out one guard at a time and see that the tests notice.
+
+usage: mutants.py TOP SCRATCH [PART_OF_NAME ...]
+
+Each patch in tests/mutants takes one guard out of the tree; its header names the
+tests that must fail then. They run, under ASan and UBSan, in copies of the tree, which
+are kept in SCRATCH so that the next run compiles only what changed. Prints one line
+a patch and as the last line "N passed, N failed".
+"""
+import concurrent.futures
+import filecmp
+import json
+import os
+import pathlib
+import queue
+import shutil
+import subprocess
+import sys
+import time
+
+N_TREES = min(2, os.cpu_count() or 1)
+SKIP = 77
+# A test that takes that much longer than without the patch hangs.
+HANG_FACTOR = 5
+HANG_LEAST_S = 10
+SETUP = ["-Dwerror=false", "--buildtype=debug", "-Doptimization=1", "-Dbench=false",
+         "-Db_sanitize=address,undefined", "-Db_lundef=false"]
+REFRESH = """\
+        The code it changes has changed. Make the same change by hand in a clean tree, put the
+        output of `git diff -U1` below the header of the patch, take the change back; or take
+        the patch away when the guard is gone for good."""
+
+
+class Mutant:
+    """One patch: its header's fields, and the files it changes."""
+
+    def __init__(self, path):
+        self.name = path.stem
+        self.path = path
+        lines = path.read_text(encoding="utf-8").splitlines()
+        header = [line for line in lines[:next_index(lines, "--- ")] if line]
+        fields = dict(line.split(": ", 1) for line in header if ": " in line and line[0] != " ")
+        self.tests = fields.get("Tests", "").replace(",", " ").split()
+        self.files = [line.split()[1].split("/", 1)[1] for line in lines if line.startswith("+++ ")]
+        if not {"Fault", "Guard", "Tests"} <= set(fields) or not self.tests or not self.files:
+            sys.exit(f"{path}: needs Fault:, Guard: and Tests: above the diff")
+
+
+def next_index(lines, start):
+    return next((i for i, line in enumerate(lines) if line.startswith(start)), len(lines))
+
+
+def is_source(name):
+    return not name.startswith("build") and name not in (".git", "__pycache__", ".cache")
+
+
+def sources(top):
+    for where, folders, names in os.walk(top):
+        at_top = pathlib.Path(where) == top
+        folders[:] = [f for f in folders if is_source(f) or (not at_top and f.startswith("build"))]
+        for name in names:
+            yield (pathlib.Path(where) / name).relative_to(top)
+
+
+class Tree:
+    """A copy of the sources and its build."""
+
+    def __init__(self, top, path):
+        self.top = top
+        self.path = path
+        self.build = path / "build"
+        self.tests = {}
+        self.targets = {}
+
+    def sync(self):
+        """Make it the same as the original; what is the same already keeps its time stamp."""
+        wanted = set(sources(self.top))
+        for name in set(sources(self.path)) - wanted:
+            (self.path / name).unlink()
+        for name in wanted:
+            self.restore(name)
+
+    def restore(self, name):
+        original, copy = self.top / name, self.path / name
+        if not copy.exists() or not filecmp.cmp(original, copy, shallow=False):
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(original, copy)
+            shutil.copymode(original, copy)
+
+    def configure(self):
+        if not (self.build / "build.ninja").exists():
+            self.must(["meson", "setup", self.build, self.path, *SETUP])
+        self.must(["ninja", "-C", self.build, "build.ninja"])
+        self.targets = {t["id"]: t["filename"] for t in self.introspect("--targets")}
+        self.tests = {t["name"]: t for t in self.introspect("--tests")}
+
+    def must(self, command):
+        run = subprocess.run(command, capture_output=True, text=True, check=False)
+        if run.returncode:
+            sys.exit(f"{run.stdout[-4000:]}{run.stderr}mutants: {command[0]} failed in {self.path}")
+
+    def introspect(self, what):
+        out = subprocess.run(["meson", "introspect", self.build, what],
+                             capture_output=True, check=True).stdout
+        return json.loads(out)
+
+    def compile(self, tests):
+        """What these tests need, nothing else. Returns the output when it fails, else None."""
+        ids = {target for test in tests for target in self.tests[test]["depends"]}
+        files = [os.path.relpath(f, self.build) for i in sorted(ids) for f in self.targets[i]]
+        run = subprocess.run(["ninja", "-C", self.build, "-j2", *files],
+                             capture_output=True, text=True, check=False)
+        return run.stdout if files and run.returncode else None
+
+    def run(self, name, limit_s):
+        """Returns exit code (None: it hung), output, seconds."""
+        test = self.tests[name]
+        started = time.monotonic()
+        # A session of its own, so that what it started ends with it.
+        with subprocess.Popen(test["cmd"], cwd=test["workdir"] or self.build, stdin=subprocess.DEVNULL,
+                              env={**os.environ, **test["env"]}, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, start_new_session=True) as process:
+            try:
+                output = process.communicate(timeout=limit_s)[0]
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, 9)
+                return None, "", limit_s
+        return process.returncode, output.decode(errors="replace"), time.monotonic() - started
+
+    def patch(self, mutant, *options):
+        """Without fuzz: a patch that fits only roughly may change something else."""
+        command = ["patch", "-p1", "-s", "-F0", "--no-backup-if-mismatch", "-r-", *options]
+        with open(mutant.path, encoding="utf-8") as patch:
+            return subprocess.run(command, cwd=self.path, stdin=patch, capture_output=True,
+                                  check=False).returncode == 0
+
+
+def tail(output):
+    return "".join(f"    | {line}\n" for line in output.strip().splitlines()[-25:])
+
+
+def prepare(tree, tests):
+    tree.path.mkdir(parents=True, exist_ok=True)
+    tree.sync()
+    tree.configure()
+    unknown = [test for test in tests if test not in tree.tests]
+    if unknown:
+        sys.exit(f"mutants: no test is called {', '.join(unknown)}")
+    output = tree.compile(tests)
+    if output is not None:
+        sys.exit(f"{tail(output)}mutants: the tree does not build without any patch")
+
+
+def baseline(tree, tests):
+    """Run the tests without any patch. Returns seconds a test; ends the program when one fails."""
+    seconds = {}
+    for test in tests:
+        code, output, seconds[test] = tree.run(test, tree.tests[test]["timeout"])
+        if code != 0:
+            print(f"{tail(output)}mutants: {test} does not pass without any patch "
+                  f"(exit code {code}); that comes first")
+            print(f"0 passed, {len(tests)} failed")
+            sys.exit(1)
+    return seconds
+
+
+def try_tests(tree, mutant, seconds):
+    """Returns whether all named tests failed, and what to say about it."""
+    output = tree.compile(mutant.tests)
+    if output is not None:
+        return False, f"does not build  {mutant.name}\n{tail(output)}"
+    said = []
+    for test in mutant.tests:
+        code, output, _ = tree.run(test, max(HANG_LEAST_S, HANG_FACTOR * seconds[test]))
+        if code in (0, SKIP):
+            return False, f"MISSED  {mutant.name}: {test} passes without the guard"
+        said.append(f"{test} {'hangs' if code is None else 'fails'}")
+    return True, f"caught  {mutant.name}: {', '.join(said)}"
+
+
+def try_mutant(trees, mutant, seconds):
+    tree = trees.get()
+    try:
+        if not tree.patch(mutant, "--dry-run"):
+            return False, f"does not apply  {mutant.name}\n{REFRESH}"
+        tree.patch(mutant)
+        return try_tests(tree, mutant, seconds)
+    finally:
+        for name in mutant.files:
+            tree.restore(name)
+        trees.put(tree)
+
+
+def main():
+    top, scratch = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()
+    parts = sys.argv[3:] or [""]
+    mutants = [Mutant(path) for path in sorted((top / "tests/mutants").glob("*.patch"))]
+    mutants = [m for m in mutants if any(part in m.name for part in parts)]
+    if not mutants:
+        sys.exit("mutants: no patch has such a name")
+    all_trees = [Tree(top, scratch / f"tree-{n}") for n in range(min(N_TREES, len(mutants)))]
+    failed = 0
+
+    with concurrent.futures.ThreadPoolExecutor(len(all_trees)) as pool:
+        tests = sorted({test for mutant in mutants for test in mutant.tests})
+        list(pool.map(prepare, all_trees, [tests] * len(all_trees)))
+        seconds = baseline(all_trees[0], tests)
+        trees = queue.SimpleQueue()
+        for tree in all_trees:
+            trees.put(tree)
+        tries = [pool.submit(try_mutant, trees, mutant, seconds) for mutant in mutants]
+        for done in concurrent.futures.as_completed(tries):
+            is_caught, said = done.result()
+            print(said, flush=True)
+            failed += not is_caught
+    print(f"{len(mutants) - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
