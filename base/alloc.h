@@ -7,13 +7,14 @@
  * sized, so a block carries no header. Knows nothing of what the memory is for.
  */
 
+#include "base/shared.h"
 #include <bowline/context.h>
 
 /** Allocate `size` (> 0) bytes; NULL above the ceiling or out of memory. Thread: any. */
-void *bow__alloc(struct bow_context *context, size_t size);
+BOW__SHARED void *bow__alloc(struct bow_context *context, size_t size);
 
 /** The same, zeroed. */
-void *bow__alloc_zero(struct bow_context *context, size_t size);
+BOW__SHARED void *bow__alloc_zero(struct bow_context *context, size_t size);
 
 /** Allocate `count` × `size` zeroed bytes; NULL also when the product overflows. */
 void *bow__alloc_array(struct bow_context *context, size_t count, size_t size);
@@ -22,10 +23,10 @@ void *bow__alloc_array(struct bow_context *context, size_t count, size_t size);
 void *bow__resize(struct bow_context *context, void *memory, size_t old_size, size_t new_size);
 
 /** Give back; NULL is allowed. `size` is what was asked for. */
-void bow__free(struct bow_context *context, void *memory, size_t size);
+BOW__SHARED void bow__free(struct bow_context *context, void *memory, size_t size);
 
 /** Copy `len` bytes and a NUL after them; free with bow__free(.., len + 1). */
-char *bow__dup(struct bow_context *context, const char *text, size_t len);
+BOW__SHARED char *bow__dup(struct bow_context *context, const char *text, size_t len);
 
 /** The system table of `context`: the operating system's unless options named another. */
 const struct bow_system *bow__context_system(const struct bow_context *context);

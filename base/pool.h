@@ -10,6 +10,7 @@
  */
 
 #include "base/block.h"
+#include "base/shared.h"
 
 #define BOW__CHUNK_BYTES ((size_t)65536 - 64)
 
@@ -22,8 +23,10 @@ struct bow__pool {
 
 void bow__pool_init(struct bow__pool *pool, struct bow_context *context, size_t max_idle);
 void bow__pool_fini(struct bow__pool *pool);
-struct bow__block *bow__pool_get(struct bow__pool *pool);             /* NULL: out of memory */
-void bow__pool_put(struct bow__pool *pool, struct bow__block *block); /* takes the only reference */
+/** NULL: out of memory. */
+BOW__SHARED struct bow__block *bow__pool_get(struct bow__pool *pool);
+/** Takes the only reference. */
+BOW__SHARED void bow__pool_put(struct bow__pool *pool, struct bow__block *block);
 void bow__pool_trim(struct bow__pool *pool);
 
 #endif

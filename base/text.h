@@ -7,6 +7,7 @@
  * cut with "..." when they are too long. Bytes of a peer are escaped.
  */
 
+#include "base/shared.h"
 #include <bowline/slice.h>
 #include <bowline/visibility.h>
 #include <stdarg.h>
@@ -20,14 +21,15 @@ struct bow__text {
     char bytes[BOW__TEXT_BYTES];
 };
 
-void bow__text_clear(struct bow__text *text);
-void bow__text_printf(struct bow__text *text, const char *format, ...)
+BOW__SHARED void bow__text_clear(struct bow__text *text);
+BOW__SHARED void bow__text_printf(struct bow__text *text, const char *format, ...)
     BOW_PRINTF(2, 3); /* appends */
-void bow__text_vprintf(struct bow__text *text, const char *format, va_list args) BOW_PRINTF(2, 0);
+BOW__SHARED void bow__text_vprintf(struct bow__text *text, const char *format, va_list args)
+    BOW_PRINTF(2, 0);
 /** Append at most `max` of a peer's bytes: printable ASCII as it is, the rest as \\xNN. */
-void bow__text_escape(struct bow__text *text, struct bow_slice bytes, size_t max);
+BOW__SHARED void bow__text_escape(struct bow__text *text, struct bow_slice bytes, size_t max);
 /** Append the name and the description of errno `err` (positive or negative): "ECONNREFUSED
  * (Connection refused)". */
-void bow__text_errno(struct bow__text *text, int err);
+BOW__SHARED void bow__text_errno(struct bow__text *text, int err);
 
 #endif

@@ -229,7 +229,7 @@ void bow__channel_fail(struct bow_channel *channel, int error)
 void bow__channel_close_if_over(struct bow_channel *channel)
 {
     if (channel->is_shut && channel->is_eof) {
-        bow__channel_close_now(channel, 0);
+        bow__channel_close_now(channel, channel->flush_close_error);
     }
 }
 
@@ -326,7 +326,8 @@ static void on_close_timer(struct bow_timer *timer, void *user)
     struct bow_channel *channel = user;
     (void)timer;
 
-    bow__channel_close_now(channel, channel->is_lingering ? 0 : -ETIMEDOUT);
+    bow__channel_close_now(channel,
+                           channel->is_lingering ? channel->flush_close_error : -ETIMEDOUT);
 }
 
 /* References and what can be asked */

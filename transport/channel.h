@@ -8,6 +8,7 @@
  *     channel.c          birth, references, close, end
  *     channel_read.c     from the socket into the pipeline
  *     channel_write.c    from the queue and the pipeline into the socket
+ *     filter.c           for handlers that change the bytes
  *     channel_ops.c      what may be called from any thread
  *     pipeline.c         handlers: adding, removing, passing events on
  *
@@ -58,6 +59,7 @@ struct bow__write {
     bow_write_fn done;
     void *user;
     int error;
+    uint64_t end_at; /* of a filter: where its bytes end in the filter's output */
     bool flush;      /* posted from another thread: flush after it */
     size_t n_inline; /* bytes in inline_bytes[] */
     struct bow_task task;
@@ -121,6 +123,7 @@ struct bow_channel {
     uint64_t close_at_ns; /* the deadline of close_after_flush */
 
     int close_error;
+    int flush_close_error; /* how an end by close_after_flush is reported */
 
     bool is_paused;
     bool is_eof;         /* the peer's side has ended */
@@ -224,6 +227,10 @@ void bow__channel_flush_all(struct bow_channel *channel);
 struct bow__write *bow__write_new(struct bow_context *context, const struct bow_buf *buf,
                                   bow_write_fn done, void *user);
 void bow__write_free(struct bow_context *context, struct bow__write *write);
+/** `n` more bytes are queued, here or in a filter; for the water marks. */
+void bow__channel_count_queued(struct bow_channel *channel, size_t n);
+/** The write is done; its completion is due. */
+void bow__channel_complete(struct bow_channel *channel, struct bow__write *write, int error);
 void bow__channel_enqueue(struct bow_channel *channel, struct bow__write *write);
 /** Make a write of `buf` and enqueue it; takes a counted buf on success. Returns 0, -ENOMEM,
  * -EPIPE.

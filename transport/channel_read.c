@@ -264,7 +264,7 @@ static void discard(struct bow_channel *channel)
             return;
         }
         if (n <= 0) {
-            bow__channel_close_now(channel, 0);
+            bow__channel_close_now(channel, channel->flush_close_error);
             return;
         }
     }

@@ -81,15 +81,20 @@ static bool accepts_writes(const struct bow_channel *channel)
     return bow__channel_is_open(channel) && !channel->wants_shut;
 }
 
-void bow__channel_enqueue(struct bow_channel *channel, struct bow__write *write)
+void bow__channel_count_queued(struct bow_channel *channel, size_t n)
 {
-    push(&channel->writes, write);
-    channel->n_writes++;
-    channel->queued_bytes += write->buf.len;
+    channel->queued_bytes += n;
     if (channel->queued_bytes > channel->high_bytes && !channel->is_over_high) {
         channel->is_over_high = true;
         bow__channel_touch(channel);
     }
+}
+
+void bow__channel_enqueue(struct bow_channel *channel, struct bow__write *write)
+{
+    push(&channel->writes, write);
+    channel->n_writes++;
+    bow__channel_count_queued(channel, write->buf.len);
 }
 
 int bow__channel_queue(struct bow_channel *channel, struct bow_buf *buf, bow_write_fn done,
@@ -107,6 +112,12 @@ int bow__channel_queue(struct bow_channel *channel, struct bow_buf *buf, bow_wri
     return 0;
 }
 
+void bow__channel_complete(struct bow_channel *channel, struct bow__write *write, int error)
+{
+    write->error = error;
+    push(&channel->completed, write);
+}
+
 static void complete_first(struct bow_channel *channel, int error)
 {
     struct bow__write *write = pop(&channel->writes);
@@ -116,8 +127,7 @@ static void complete_first(struct bow_channel *channel, int error)
         channel->n_flushed--;
     }
     channel->queued_bytes -= write->buf.len;
-    write->error = error;
-    push(&channel->completed, write);
+    bow__channel_complete(channel, write, error);
 }
 
 void bow__channel_fail_writes(struct bow_channel *channel, int error)
@@ -185,6 +195,7 @@ enum sending {
     SENT_ALL,     /* nothing is left */
     SENT_SOME,    /* the turn's share is used up */
     SENT_BLOCKED, /* the socket is full */
+    SENT_WAITS,   /* a handler has output to come, and will flush */
     SENT_FAILED,
 };
 
@@ -231,7 +242,8 @@ static size_t total_of(const struct iovec *pieces, int n)
     return total;
 }
 
-/* One sendmsg. Returns the bytes that left, 0 when there was nothing, or a negative errno. */
+/* One sendmsg. Returns the bytes that left, 0 when there was nothing, or a negative errno; -ENODATA
+ * when a handler has nothing yet. */
 static ssize_t send_once(struct bow_channel *channel, bool *ret_is_full)
 {
     struct iovec pieces[MAX_PIECES];
@@ -242,6 +254,9 @@ static ssize_t send_once(struct bow_channel *channel, bool *ret_is_full)
     if (n_pieces == 0) {
         source = bow__pipeline_drain_handler(channel);
         n_pieces = source != NULL ? source->ops->on_drain(source, pieces, MAX_PIECES) : 0;
+    }
+    if (n_pieces < 0) {
+        return -ENODATA;
     }
     size_t total = total_of(pieces, n_pieces);
     if (total == 0 || !bow__channel_is_open(channel)) {
@@ -275,6 +290,9 @@ static enum sending send_round(struct bow_channel *channel, int *ret_error)
         }
         if (n == -EINTR) {
             continue;
+        }
+        if (n == -ENODATA) {
+            return SENT_WAITS;
         }
         if (is_full || n == -EAGAIN) {
             return SENT_BLOCKED;
@@ -342,6 +360,8 @@ static void on_round(struct bow_channel *channel, enum sending how, int error)
         return;
     case SENT_SOME:
         bow__channel_again(channel);
+        return;
+    case SENT_WAITS:
         return;
     case SENT_BLOCKED:
         channel->is_blocked = true;

@@ -10,6 +10,7 @@
 
 #include "base/list.h"
 #include "base/pool.h"
+#include "base/shared.h"
 #include <bowline/loop.h>
 
 #define BOW__LOOP_RECV_BYTES ((size_t)256 << 10)
@@ -33,7 +34,7 @@ void bow__loop_unwatch(struct bow_loop *loop, struct bow__watch *watch);
 
 /** The receive buffer all channels of the loop read into; allocated by the first use. */
 uint8_t *bow__loop_recv_buffer(struct bow_loop *loop, size_t *ret_size);
-struct bow__pool *bow__loop_pool(struct bow_loop *loop);
+BOW__SHARED struct bow__pool *bow__loop_pool(struct bow_loop *loop);
 
 /** bow_loop_new() over another system than the context's, which outlives the loop. */
 int bow__loop_new_over(struct bow_context *context, const struct bow_system *system,

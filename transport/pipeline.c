@@ -268,6 +268,22 @@ void bow__pipeline_redeliver(struct bow_channel *channel)
 
 /* Outbound operations */
 
+int bow_handler_drain(struct bow_handler *handler, struct iovec *pieces, int max)
+{
+    struct bow_handler *next = receiver(handler, OP(on_drain));
+
+    return next != NULL ? next->ops->on_drain(next, pieces, max) : 0;
+}
+
+void bow_handler_sent(struct bow_handler *handler, size_t n)
+{
+    struct bow_handler *next = next_with(handler, OP(on_drain));
+
+    if (next != NULL) {
+        next->ops->on_sent(next, n);
+    }
+}
+
 int bow_handler_write(struct bow_handler *handler, struct bow_buf *buf, bow_write_fn done,
                       void *user)
 {

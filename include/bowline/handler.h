@@ -64,7 +64,8 @@ struct bow_handler_ops {
     void (*on_close)(struct bow_handler *handler, int error);
 
     /** Pieces that want to leave now, in order; they stay in place until on_sent passed them.
-     * Returns how many, 0 for none. */
+     * Returns how many, 0 for none, -EAGAIN for none yet: the handler flushes when it has some, and
+     * the end of our side waits for that. */
     int (*on_drain)(struct bow_handler *handler, struct iovec *pieces, int max);
     void (*on_sent)(struct bow_handler *handler, size_t n);
 };
@@ -101,6 +102,12 @@ BOW_EXPORT BOW_MUST_USE int bow_handler_write(struct bow_handler *handler, struc
                                               bow_write_fn done, void *user);
 BOW_EXPORT void bow_handler_flush(struct bow_handler *handler);
 BOW_EXPORT void bow_handler_close(struct bow_handler *handler, int error);
+
+/** For a handler that changes what it pulls: ask the next handler that has on_drain, and tell it
+ * how much was taken, before anything else is called. Thread: loop. */
+BOW_EXPORT BOW_MUST_USE int bow_handler_drain(struct bow_handler *handler, struct iovec *pieces,
+                                              int max);
+BOW_EXPORT void bow_handler_sent(struct bow_handler *handler, size_t n);
 
 #ifdef __cplusplus
 }

@@ -251,6 +251,24 @@ class SymbolsTest(TreeTest):
         self.assert_finds("symbols", "bowline.map:3: ", "sort",
                           arguments=self.build(DEFINED + DEFINED_B, version_map))
 
+    def test_symbols_for_our_other_libraries_need_their_mark(self):
+        version_map = MAP.replace("bow_b;\n", "bow_b;\n        bow__d;\n")
+        code = DEFINED + DEFINED_B + "int bow__d(void) { return 1; }\n"
+        shared = header("BOWLINE_BASE_MAP_H") + "BOW__SHARED int bow__d(void);\n"
+        arguments = self.build(code, version_map)
+        self.assert_finds("symbols", "bowline.map:5: ", "bow__d has no", arguments=arguments)
+        self.write("base/map.h", shared)
+        self.assert_clean("symbols", *arguments)
+        arguments = self.build(code, MAP)
+        self.assert_finds("symbols", "base/map.h:", "bow__d is not in", arguments=arguments)
+
+    def test_symbols_of_another_library_are_held_to_its_headers(self):
+        self.write("include/bowline/tls.h", header("BOWLINE_TLS_H") + "BOW_EXPORT int bow_t(void);\n")
+        self.assert_clean("symbols", *self.build(DEFINED + DEFINED_B))
+        version_map = MAP.replace("bow_a", "bow_t").replace("        bow_b;\n", "")
+        arguments = self.build("int bow_t(void) { return 1; }\n", version_map)
+        self.assert_clean("symbols", *arguments, "tls.h")
+
     def test_symbols_exported_by_a_wildcard_are_found(self):
         code = DEFINED + DEFINED_B + "int bow_c(void) { return 1; }\n"
         arguments = self.build(code, MAP.replace("bow_b;\n", "bow_b;\n        bow_c*;\n"))

@@ -2,10 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """Check what the built library shows and holds.
 
-    symbols.py ROOT SHARED_LIBRARY STATIC_ARCHIVE VERSION_MAP
+    symbols.py ROOT SHARED_LIBRARY STATIC_ARCHIVE VERSION_MAP [HEADER...]
+
+HEADERS are the public ones of this library by name; without any: all that are not of another.
 
 - the version map is sorted, each symbol in it is exported, declared with BOW_EXPORT in a public
-  header, and the other way round;
+  header, and the other way round; what our other libraries link is called bow__x and declared
+  with BOW__SHARED in an internal header;
 - each global symbol of the archive begins with bow_, for a static program has one namespace;
 - no object of the archive has mutable data: what would be global lives in struct bow_context.
 """
@@ -20,6 +23,11 @@ import tree
 
 MAP_SYMBOL = re.compile(r"^\s*(bow_\w+);$")
 DECLARATION = re.compile(r"^BOW_EXPORT\b[^;{]*?\b(bow_\w+)\(", re.MULTILINE)
+SHARED_DECLARATION = re.compile(r"^BOW__SHARED\b[^;{]*?\b(bow__\w+)\(", re.MULTILINE)
+SHARED_PREFIX = "bow__"
+SHARED_FOLDERS = ("base", "transport")
+# Public headers of libraries beside libbowline.
+OTHER_HEADERS = {"tls.h"}
 GLOBAL_PREFIX = "bow_"
 # Written once by the dynamic linker, read-only afterwards.
 RELOCATED_ONCE = ".data.rel.ro"
@@ -42,14 +50,30 @@ def read_map(path):
     return symbols
 
 
-def read_declared(root):
+def find_declarations(paths, pattern):
     """Symbol → (header, line number)."""
     symbols = {}
-    for path in sorted((root / "include" / "bowline").glob("*.h")):
+    for path in sorted(paths):
         text = path.read_text(encoding="utf-8")
-        for match in DECLARATION.finditer(text):
+        for match in pattern.finditer(text):
             symbols[match[1]] = (path, text.count("\n", 0, match.start(1)) + 1)
     return symbols
+
+
+def read_declared(root, headers):
+    public = root / "include" / "bowline"
+    if headers:
+        return find_declarations([public / name for name in headers], DECLARATION)
+    symbols = find_declarations(
+        (path for path in public.glob("*.h") if path.name not in OTHER_HEADERS), DECLARATION)
+    for folder in SHARED_FOLDERS:
+        symbols.update(find_declarations((root / folder).glob("*.h"), SHARED_DECLARATION))
+    return symbols
+
+
+def sorted_names(names):
+    """The public ones, then those for our other libraries."""
+    return sorted(names, key=lambda name: (name.startswith(SHARED_PREFIX), name))
 
 
 def read_exported(shared):
@@ -57,19 +81,20 @@ def read_exported(shared):
     return {line.split("@")[0].split()[0] for line in out.splitlines() if " A " not in line}
 
 
-def check_interface(root, map_path, shared, findings):
+def check_interface(root, map_path, shared, headers, findings):
     listed = read_map(map_path)
-    declared = read_declared(root)
+    declared = read_declared(root, headers)
     exported = read_exported(shared)
 
-    if list(listed) != sorted(listed):
-        wrong = next(a for a, b in zip(listed, sorted(listed)) if a != b)
+    if list(listed) != sorted_names(listed):
+        wrong = next(a for a, b in zip(listed, sorted_names(listed)) if a != b)
         findings.add(map_path, listed[wrong], f"{wrong} is out of order; sort the list")
     for name, line in listed.items():
         if name not in exported:
             findings.add(map_path, line, f"{name} is not defined; write it or take it out")
         if name not in declared:
-            findings.add(map_path, line, f"{name} has no BOW_EXPORT in a public header; declare it")
+            findings.add(map_path, line, f"{name} has no BOW_EXPORT in a public header (or, called "
+                                         f"bow__x, BOW__SHARED in an internal one); declare it")
     for name, (path, line) in declared.items():
         if name not in listed:
             findings.add(path, line, f"{name} is not in {map_path.name}; add it")
@@ -118,10 +143,10 @@ def main():
     map_path = pathlib.Path(sys.argv[4]).resolve()
     findings = tree.Findings(root)
 
-    n_listed = check_interface(root, map_path, shared, findings)
+    n_listed = check_interface(root, map_path, shared, sys.argv[5:], findings)
     check_namespace(archive, findings)
     check_data(archive, findings)
-    return findings.end(f"{n_listed} public symbols, the objects of {pathlib.Path(archive).name}")
+    return findings.end(f"{n_listed} exported symbols, the objects of {pathlib.Path(archive).name}")
 
 
 if __name__ == "__main__":
