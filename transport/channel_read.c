@@ -258,7 +258,12 @@ static void discard(struct bow_channel *channel)
     size_t cap = 0;
     uint8_t *buffer = bow__loop_recv_buffer(channel->loop, &cap);
 
-    for (uint32_t i = 0; i < channel->max_reads_per_turn && buffer != NULL; i++) {
+    if (buffer == NULL) {
+        /* Left unread, the bytes would wake the loop again at once. */
+        bow__channel_close_now(channel, -ENOMEM);
+        return;
+    }
+    for (uint32_t i = 0; i < channel->max_reads_per_turn; i++) {
         ssize_t n = channel->system->recv(channel->system->user, channel->watch.fd, buffer, cap);
         if (n == -EAGAIN || n == -EINTR) {
             return;

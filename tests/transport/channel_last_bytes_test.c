@@ -182,6 +182,29 @@ static void test_channel_close_after_flush_does_not_wait_long_for_a_silent_peer(
     net_end(&net);
 }
 
+/* What cannot be read must not wake the loop again and again. */
+static void test_channel_close_after_flush_without_memory_to_read_ends(void **state)
+{
+    struct net net;
+    struct probe probe;
+    int peer;
+    (void)state;
+    net_begin_fake(&net);
+    probe_init(&probe, &net);
+    struct bow_channel *channel = net_channel(&net, NET_UNIX, &peer, &probe, 1);
+    bow_channel_close_after_flush(channel, FAKE_S);
+    net_turn(&net);
+    assert_int_equal(probe.n_inactive, 0);
+    net.t.alloc.fail_at = atomic_load(&net.t.alloc.n_calls) + 1;
+    net.t.alloc.fail_after = true;
+    put(peer, "more");
+    net_turn(&net);
+    assert_int_equal(probe.n_inactive, 1);
+    net.t.alloc.fail_at = 0;
+    close(peer);
+    net_end(&net);
+}
+
 static void test_channel_close_fails_queued_writes(void **state)
 {
     struct net net;
@@ -238,6 +261,7 @@ int main(void)
         cmocka_unit_test(test_channel_l59_reply_and_close_at_once_loses_nothing),
         cmocka_unit_test(test_channel_close_after_flush_gives_up_after_its_timeout),
         cmocka_unit_test(test_channel_close_after_flush_does_not_wait_long_for_a_silent_peer),
+        cmocka_unit_test(test_channel_close_after_flush_without_memory_to_read_ends),
         cmocka_unit_test(test_channel_close_fails_queued_writes),
         cmocka_unit_test(test_channel_l62_descriptors_are_nonblocking_and_close_on_exec),
     };
