@@ -163,6 +163,8 @@ static bool cut_next(struct bow__native *session)
     uint64_t id = stream->id;
     bow__list_remove(link);
     if (cut_frame(session, stream) < 0) {
+        /* With nothing on its way out, nothing would bring another try. */
+        session->out_of_memory |= session->out.n_bytes == 0;
         if (bow__native_stream_find(session, id) != NULL) {
             bow__list_push_front(&session->senders, link);
         }
