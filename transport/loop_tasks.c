@@ -121,6 +121,14 @@ int bow_loop_post_lazy(struct bow_loop *loop, struct bow_task *task)
     return post(loop, task, BOW_NEVER);
 }
 
+void bow_loop_wake(struct bow_loop *loop)
+{
+    int kept = errno; /* a signal may have come between a failing call and the look at its errno */
+
+    loop->system->wake_signal(loop->system->user, loop->wake_watch.fd);
+    errno = kept;
+}
+
 int bow__loop_post_internal(struct bow_loop *loop, struct bow_task *task, uint64_t due_ns)
 {
     return submit(loop, task, due_ns, 0);

@@ -146,6 +146,10 @@ BOW_EXPORT BOW_MUST_USE int bow_loop_post(struct bow_loop *loop, struct bow_task
 /** The same without waking a sleeping loop: it runs when the loop next wakes. */
 BOW_EXPORT BOW_MUST_USE int bow_loop_post_lazy(struct bow_loop *loop, struct bow_task *task);
 
+/** Have a loop that runs go round once more, and bow_loop_fd() be readable until it has: after a
+ * flag was set for its owner, say. Carries no work. Thread: any, signal-safe. */
+BOW_EXPORT void bow_loop_wake(struct bow_loop *loop);
+
 /**
  * Run after the ordinary tasks of this turn (metrics flushing and the like). A tail
  * task does not keep the loop from sleeping: posted by a tail task, it runs in the next turn,

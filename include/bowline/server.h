@@ -101,8 +101,8 @@ BOW_EXPORT BOW_MUST_USE int bow_server_run(struct bow_server *server);
 /** Begin to drain: lame duck, GOAWAY, grace, close. Idempotent. Thread: any. */
 BOW_EXPORT void bow_server_stop(struct bow_server *server);
 
-/** Wait until the server has stopped. Returns: 0, or -EDEADLK on one of its loops. Thread: any
- * other. */
+/** Wait until the server has stopped. Returns: 0; or -EDEADLK at once on a thread of its loops
+ * while it has not: whoever drives options.loop asks again after each turn. Thread: any. */
 BOW_EXPORT int bow_server_join(struct bow_server *server);
 
 /** Free a server that has stopped or was never started; stops and waits otherwise. NULL is allowed.

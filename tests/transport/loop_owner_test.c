@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -310,6 +311,41 @@ static void test_loop_l05_fd_costs_nothing_until_it_is_asked_for(void **state)
     loops_end(&t);
 }
 
+static struct bow_loop *signalled;
+
+static void on_signal(int number)
+{
+    (void)number;
+    bow_loop_wake(signalled);
+}
+
+static void
+test_loop_l31_wake_from_a_signal_handler_makes_one_turn_and_carries_no_work(void **state)
+{
+    struct loops t;
+    struct bow_loop_stats stats = {.size = sizeof(stats)};
+    const struct sigaction action = {.sa_handler = on_signal};
+    struct sigaction before;
+
+    (void)state;
+    loops_begin_real(&t);
+    struct bow_loop *loop = loops_new_owner(&t);
+    signalled = loop;
+    int fd = bow_loop_fd(loop);
+    assert_int_equal(bow_loop_run_once(loop, 0), 0);
+    assert_false(is_readable(fd, 0));
+    assert_int_equal(sigaction(SIGUSR1, &action, &before), 0);
+    raise(SIGUSR1);
+    assert_true(is_readable(fd, -1));
+    assert_int_equal(bow_loop_run_once(loop, BOW_NEVER), 0);
+    assert_false(is_readable(fd, 0));
+    assert_int_equal(bow_loop_get_stats(loop, &stats), 0);
+    assert_int_equal(stats.tasks_run, 0);
+    assert_int_equal(sigaction(SIGUSR1, &before, NULL), 0);
+    bow_loop_unref(loop);
+    loops_end(&t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -323,6 +359,8 @@ int main(void)
         cmocka_unit_test(test_loop_l05_fd_is_readable_for_another_threads_task),
         cmocka_unit_test(test_loop_l05_fd_is_readable_for_io_and_for_shutdown),
         cmocka_unit_test(test_loop_l05_fd_costs_nothing_until_it_is_asked_for),
+        cmocka_unit_test(
+            test_loop_l31_wake_from_a_signal_handler_makes_one_turn_and_carries_no_work),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
