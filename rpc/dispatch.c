@@ -38,7 +38,7 @@ static struct bow__method_counts *counts_of(const struct bow__served *served)
 }
 
 /* Take the call out of its connection, which is not asked anything for it any more. */
-static void detach(struct bow__served *served, enum bow_code code)
+static void detach(struct bow__served *served, enum bow_code code, uint64_t now_ns)
 {
     struct bow__method_counts *counts = counts_of(served);
 
@@ -46,8 +46,21 @@ static void detach(struct bow__served *served, enum bow_code code)
     bow__list_remove(&served->link);
     served->worker->counters.now.calls_ended++;
     counts->ended[(unsigned)code < BOW_N_CODES ? code : BOW_UNKNOWN]++;
-    counts->total_ns += clock_of(served->worker) - served->started_ns;
+    counts->total_ns += now_ns - served->started_ns;
     bow__conn_touch(&served->conn->conn);
+}
+
+static void describe_deadline(const struct bow__served *served, struct bow__text *text)
+{
+    bow__text_clear(text);
+    bow__text_printf(text, "deadline of ");
+    bow__text_duration(text, served->timeout_ns);
+    if (served->capped) {
+        bow__text_printf(text, " (the server's max_deadline_ns)");
+    }
+    bow__text_printf(text, " passed %s %s",
+                     served->call.invoked ? "in the handler of" : "before the handler of",
+                     served->call.method->path);
 }
 
 /* What a call asks of its connection */
@@ -84,13 +97,25 @@ static int post(struct bow_call *call, void (*run)(struct bow_call *call))
     return rc;
 }
 
+static bool is_late(struct bow_call *call, struct bow__text *reason)
+{
+    struct bow__served *served = served_of(call);
+
+    served->answered_ns = clock_of(served->worker);
+    if (served->answered_ns < call->deadline_ns) {
+        return false;
+    }
+    describe_deadline(served, reason);
+    return true;
+}
+
 static void answered(struct bow_call *call, enum bow_code code, size_t n_bytes, int error)
 {
     struct bow__served *served = served_of(call);
     struct bow__conn *conn = &served->conn->conn;
 
     counts_of(served)->bytes_out += n_bytes;
-    detach(served, code);
+    detach(served, code, served->answered_ns);
     if (error == -ENOMEM) {
         served->stuck = true;
         bow_channel_close(conn->channel, error);
@@ -130,7 +155,7 @@ static void free_served(struct bow_call *call)
 /* The stream has ended, or was ended, without the handler. */
 static void end_call(struct bow__served *served, enum bow_code code)
 {
-    detach(served, code);
+    detach(served, code, clock_of(served->worker));
     bow__call_end(&served->call, code);
 }
 
@@ -151,19 +176,6 @@ static void refuse_call(struct bow__served *served, enum bow_code code, const ch
 }
 
 /* Deadlines */
-
-static void describe_deadline(const struct bow__served *served, struct bow__text *text)
-{
-    bow__text_clear(text);
-    bow__text_printf(text, "deadline of ");
-    bow__text_duration(text, served->timeout_ns);
-    if (served->capped) {
-        bow__text_printf(text, " (the server's max_deadline_ns)");
-    }
-    bow__text_printf(text, " passed %s %s",
-                     served->call.invoked ? "in the handler of" : "before the handler of",
-                     served->call.method->path);
-}
 
 static void expire(struct bow__served *served)
 {
@@ -269,6 +281,7 @@ static struct bow__served *begin(struct bow__server_conn *conn, uint64_t key,
         .in_loop = in_loop,
         .loop = loop_of,
         .post = post,
+        .is_late = is_late,
         .answered = answered,
         .hold = hold,
         .free = free_served,

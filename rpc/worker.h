@@ -71,6 +71,7 @@ struct bow__served {
     struct bow_task task;
     uint64_t started_ns;
     uint64_t timeout_ns;
+    uint64_t answered_ns; /* when is_late() was asked */
     bool capped;   /* by the server's max_deadline_ns */
     bool stuck;    /* the session may still name it in events, until the connection is gone */
     bool complete; /* the client has ended its side */

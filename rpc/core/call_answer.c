@@ -56,6 +56,16 @@ static void fail_locally(struct bow_call *call, enum bow_code code, const char *
     send_status(call, &status);
 }
 
+/* After the deadline the peer gets that for an answer. `text` is for the reason. */
+static bool is_late(struct bow_call *call, struct bow__text *text)
+{
+    if (!call->ops->is_late(call, text)) {
+        return false;
+    }
+    fail_locally(call, BOW_DEADLINE_EXCEEDED, text->bytes);
+    return true;
+}
+
 /* `block` is ours until the session took it. */
 static int send_block(struct bow_call *call, struct bow__block *block, size_t len)
 {
@@ -84,16 +94,12 @@ static int send_copy(struct bow_call *call, struct bow_slice bytes)
     return send_block(call, block, bytes.len);
 }
 
-/* After a post: the answer was made elsewhere. */
+/* The answer lies in the call's memory. */
 static void deliver(struct bow_call *call)
 {
     struct bow__answer *answer = &call->answer;
     int rc = 0;
 
-    if (call->session == NULL) {
-        bow__call_free(call);
-        return;
-    }
     if (answer->status.code != BOW_OK) {
         send_status(call, &answer->status);
         return;
@@ -112,6 +118,20 @@ static void deliver(struct bow_call *call)
     conclude(call, BOW_OK, answer->bytes.len, 0);
 }
 
+/* After a post: the answer was made elsewhere. */
+static void deliver_posted(struct bow_call *call)
+{
+    struct bow__text text;
+
+    if (call->session == NULL) {
+        bow__call_free(call);
+        return;
+    }
+    if (!is_late(call, &text)) {
+        deliver(call);
+    }
+}
+
 static int post_answer(struct bow_call *call)
 {
     unsigned state = BOW__CALL_HELD;
@@ -119,7 +139,7 @@ static int post_answer(struct bow_call *call)
     if (!atomic_compare_exchange_strong(&call->state, &state, BOW__CALL_POSTED)) {
         return bow__call_drop(call);
     }
-    if (call->ops->post(call, deliver) == 0) {
+    if (call->ops->post(call, deliver_posted) == 0) {
         return 0;
     }
     state = BOW__CALL_POSTED;
@@ -152,10 +172,14 @@ static int post_status(struct bow_call *call, struct bow_status status)
 static int answer_status(struct bow_call *call, const struct bow_status *status)
 {
     struct bow_status checked = *status;
+    struct bow__text text;
     bool in_loop = call->ops->in_loop(call);
 
     if (atomic_load(&call->why) != 0) {
         return bow__call_drop(call);
+    }
+    if (in_loop && is_late(call, &text)) {
+        return -ECANCELED;
     }
     if (checked.code == BOW_OK) {
         checked.code = BOW_INTERNAL;
@@ -289,6 +313,10 @@ int bow_call_reply(struct bow_call *call, const ProtobufCMessage *reply)
     if (atomic_load(&call->why) != 0) {
         return bow__call_drop(call);
     }
+    bool in_loop = call->ops->in_loop(call);
+    if (in_loop && is_late(call, &reason)) {
+        return -ECANCELED;
+    }
     if (reply == NULL || reply->descriptor != call->method->output) {
         return refuse_type(call, reply);
     }
@@ -296,7 +324,7 @@ int bow_call_reply(struct bow_call *call, const ProtobufCMessage *reply)
         return refuse_memory(call);
     }
     bow__text_clear(&reason);
-    if (call->ops->in_loop(call)) {
+    if (in_loop) {
         return reply_in_place(call, reply, &reason);
     }
     return reply_apart(call, reply, &reason);

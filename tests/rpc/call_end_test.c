@@ -119,6 +119,50 @@ static int setup_short_client(void **state)
     return 0;
 }
 
+static void start_busy(struct calls *t)
+{
+    struct bow_call_options options = BOW_CALL_OPTIONS_INIT;
+    Calls__Request request = CALLS__REQUEST__INIT;
+    char text[] = "busy";
+
+    request.text = text;
+    options.timeout_ns = BOW_NEVER;
+    assert_int_equal(calls__echo__say__start(t->client, &request, &options, calls_on_done, t, NULL),
+                     0);
+    calls_wait(t, &t->n_said, 1);
+}
+
+/* Its timer cannot fire meanwhile. */
+static void test_end_handler_that_holds_its_loop_too_long_is_late(void **state)
+{
+    struct calls *t = *state;
+
+    start_busy(t);
+    expect_done(t, BOW_DEADLINE_EXCEEDED, "max_deadline_ns");
+    assert_non_null(strstr(t->result.status.message, "in the handler of"));
+    pthread_mutex_lock(&t->lock);
+    assert_int_equal(t->say_rc, -ECANCELED);
+    pthread_mutex_unlock(&t->lock);
+    CALLS_WAIT_METRIC(t, calls_ended, 1);
+    CALLS_WAIT_METRIC(t, calls_unanswered, 0);
+}
+
+static void test_end_answer_from_elsewhere_that_reaches_its_loop_late_is_dropped(void **state)
+{
+    struct calls *t = *state;
+    struct bow_call_options options = BOW_CALL_OPTIONS_INIT;
+
+    options.timeout_ns = BOW_NEVER;
+    start_hold(t, &options, NULL);
+    struct bow_call *call = calls_take_held(t);
+    start_busy(t);
+    (void)calls_reply(call, 1);
+    calls_wait(t, &t->n_done, 2);
+    assert_int_equal(t->result.status.code, BOW_DEADLINE_EXCEEDED);
+    CALLS_WAIT_METRIC(t, calls_ended, 2);
+    CALLS_WAIT_METRIC(t, calls_unanswered, 0);
+}
+
 static void test_end_default_deadline_is_named(void **state)
 {
     struct calls *t = *state;
@@ -424,6 +468,9 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         TEST(test_end_deadline_passes_in_time_and_cancels_the_handler),
         TEST_WITH(test_end_server_keeps_the_deadline_of_a_silent_client, setup_short_server),
+        TEST_WITH(test_end_handler_that_holds_its_loop_too_long_is_late, setup_short_server),
+        TEST_WITH(test_end_answer_from_elsewhere_that_reaches_its_loop_late_is_dropped,
+                  setup_short_server),
         TEST_WITH(test_end_default_deadline_is_named, setup_short_client),
         TEST_WITH(test_end_deadline_with_a_mute_peer_names_the_stage, calls_setup_bare),
         TEST(test_end_f28_expired_work_is_never_run),

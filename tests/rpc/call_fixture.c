@@ -133,7 +133,10 @@ static void say(struct bow_call *call, const Calls__Request *request, void *user
             memset(reply.payload.data, (int)request->number, request->reply_bytes);
         }
     }
-    (void)calls__echo__say__reply(call, &reply);
+    int rc = calls__echo__say__reply(call, &reply);
+    pthread_mutex_lock(&t->lock);
+    t->say_rc = rc;
+    pthread_mutex_unlock(&t->lock);
 }
 
 static void on_cancel(struct bow_call *call, enum bow_code why, void *user)

@@ -43,6 +43,7 @@ struct calls {
     bool answers_cancel;      /* on_cancel answers the call itself */
     int cancel_reply_rc;      /* what that returned */
     int n_said;               /* calls of Say that ran */
+    int say_rc;               /* what the last reply of Say returned */
     int n_done;               /* completions through calls_on_done */
     struct bow_result result; /* the last one, moved */
     pthread_t helpers[CALLS_MAX_HELD];
