@@ -54,11 +54,13 @@ struct bow_server {
     struct bow_task open_task;
     struct bow_task stop_task;
     struct bow_task hurry_task;
+    atomic_bool hurry_posted; /* exchanged by who posts, cleared by the task */
     struct bow_timer lame_timer;
     struct bow_timer grace_timer;
     struct bow_loop_hook hook; /* of the main loop */
     bool hooked;
-    bool draining; /* main loop only */
+    bool draining; /* main loop only, as is the next */
+    bool closing;
 
     pthread_mutex_t lock;
     pthread_cond_t stopped;
@@ -88,7 +90,7 @@ bool bow__server_in_loops(const struct bow_server *server);
 /** Set up tasks and timers of the drain; before start. */
 void bow__server_init_stop(struct bow_server *server);
 
-/** Skip what is left of the lame-duck period. Thread: any. */
+/** Skip what is left of the lame-duck period, or, after it, of the grace period. Thread: any. */
 void bow__server_hurry(struct bow_server *server);
 
 /** A worker reports, on its loop. */

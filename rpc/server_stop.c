@@ -131,14 +131,22 @@ static void on_lame_duck_over(struct bow_timer *timer, void *user)
     drain(user);
 }
 
-static void on_grace_over(struct bow_timer *timer, void *user)
+static void close_workers(struct bow_server *server)
 {
-    struct bow_server *server = user;
-
-    (void)timer;
+    if (server->closing) {
+        return;
+    }
+    server->closing = true;
+    bow_timer_stop(&server->grace_timer);
     for (uint32_t i = 0; i < server->n_workers; i++) {
         (void)!bow__worker_close(server->workers[i]);
     }
+}
+
+static void on_grace_over(struct bow_timer *timer, void *user)
+{
+    (void)timer;
+    close_workers(user);
 }
 
 static void on_loop_shutdown(struct bow_loop_hook *hook)
@@ -179,11 +187,25 @@ static int stop_task(void *user)
     return 0;
 }
 
+/* While listeners are still open, what they hand over has yet to reach the workers. */
+static void end_grace(struct bow_server *server)
+{
+    server->options.grace_ns = 0;
+    if (server->n_open_acceptors == 0) {
+        close_workers(server);
+    }
+}
+
 static int hurry_task(void *user)
 {
     struct bow_server *server = user;
 
-    drain(server);
+    atomic_store(&server->hurry_posted, false);
+    if (server->draining) {
+        end_grace(server);
+    } else {
+        drain(server);
+    }
     bow__server_unref(server);
     return 0;
 }
@@ -198,6 +220,9 @@ void bow__server_init_stop(struct bow_server *server)
 
 void bow__server_hurry(struct bow_server *server)
 {
+    if (atomic_exchange(&server->hurry_posted, true)) {
+        return;
+    }
     bow__server_ref(server);
     if (bow_loop_post(server->main, &server->hurry_task) < 0) {
         bow__server_unref(server);

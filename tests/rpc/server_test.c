@@ -434,6 +434,71 @@ static void test_server_run_second_signal_skips_the_lame_duck(void **state)
     assert_int_equal(runner.rc, 0);
 }
 
+static void test_server_run_second_signal_ends_the_grace(void **state)
+{
+    struct calls *t = *state;
+    struct bow_server_options options;
+    struct runner runner = {t, -1};
+    pthread_t thread;
+
+    calls_server_options(t, &options);
+    options.grace_ns = BOW_NEVER;
+    t->server = calls_start_server(t, &options);
+    assert_int_equal(pthread_create(&thread, NULL, run_server, &runner), 0);
+    wait_for_handler(SIGTERM);
+    new_client(t);
+    start_hold(t);
+    kill(getpid(), SIGINT);
+    kill(getpid(), SIGTERM);
+    pthread_join(thread, NULL);
+    assert_int_equal(runner.rc, 0);
+    calls_wait(t, &t->n_done, 1);
+    assert_int_equal(t->result.status.code, BOW_UNAVAILABLE);
+    assert_int_equal(calls_reply(calls_take_held(t), 9), -ECANCELED);
+}
+
+/* By a client of its own, so over a new connection. */
+static bool is_served(struct calls *t)
+{
+    struct bow_client_options options;
+    Calls__Request request = CALLS__REQUEST__INIT;
+    struct bow_result result = BOW_RESULT_INIT;
+
+    calls_client_options(t, &options);
+    struct bow_client *client = calls_new_client(t, &options);
+    bool served = calls__echo__say__call(client, &request, NULL, &result) != NULL;
+    bow_result_fini(&result);
+    bow_client_free(client);
+    return served;
+}
+
+static void test_server_run_third_signal_ends_lame_duck_and_grace(void **state)
+{
+    struct calls *t = *state;
+    struct bow_server_options options;
+    struct runner runner = {t, -1};
+    pthread_t thread;
+
+    calls_server_options(t, &options);
+    options.grace_ns = BOW_NEVER;
+    options.lame_duck_ns = 3600 * 1000 * MS;
+    t->server = calls_start_server(t, &options);
+    assert_int_equal(pthread_create(&thread, NULL, run_server, &runner), 0);
+    wait_for_handler(SIGTERM);
+    new_client(t);
+    start_hold(t);
+    kill(getpid(), SIGTERM);
+    kill(getpid(), SIGINT);
+    while (is_served(t)) {
+    }
+    kill(getpid(),
+         SIGINT); /* only now, for one that finds another of its kind pending is that one */
+    pthread_join(thread, NULL);
+    assert_int_equal(runner.rc, 0);
+    calls_wait(t, &t->n_done, 1);
+    assert_int_equal(calls_reply(calls_take_held(t), 9), -ECANCELED);
+}
+
 static void on_user_signal(int number)
 {
     (void)number;
@@ -515,6 +580,8 @@ int main(int argc, char **argv)
         TEST(test_server_f20_freed_in_a_handler),
         TEST(test_server_run_ends_by_a_signal_to_any_thread),
         TEST(test_server_run_second_signal_skips_the_lame_duck),
+        TEST(test_server_run_second_signal_ends_the_grace),
+        TEST(test_server_run_third_signal_ends_lame_duck_and_grace),
         TEST(test_server_run_leaves_a_users_handler_alone),
         TEST(test_server_run_after_start_waits_for_the_end),
         TEST(test_server_run_says_why_it_cannot_start),
