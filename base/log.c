@@ -8,12 +8,17 @@
 #include "base/context.h"
 #include "base/text.h"
 
+bool bow__log_shows(const struct bow_context *context, enum bow_log_level level)
+{
+    return context->log != NULL && level <= context->log_level;
+}
+
 void bow__log(struct bow_context *context, enum bow_log_level level, const char *format, ...)
 {
     struct bow__text line;
     va_list args;
 
-    if (context->log == NULL || level > context->log_level) {
+    if (!bow__log_shows(context, level)) {
         return;
     }
     bow__text_clear(&line);

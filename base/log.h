@@ -12,4 +12,7 @@
 void bow__log(struct bow_context *context, enum bow_log_level level, const char *format, ...)
     BOW_PRINTF(3, 4);
 
+/** Whether a line of that level would reach a sink: worth making it. */
+bool bow__log_shows(const struct bow_context *context, enum bow_log_level level);
+
 #endif

@@ -108,6 +108,7 @@ struct bow_channel {
     size_t recv_bytes;        /* how much is asked for at once; adapts */
     size_t max_bytes_per_turn;
     uint32_t max_reads_per_turn;
+    uint64_t resumed_ns;    /* when reading was last resumed */
     struct bow_timer again; /* goes on in the next turn, with delivery or output */
 
     /* writing */
@@ -118,6 +119,7 @@ struct bow_channel {
     size_t queued_bytes;
     size_t low_bytes;
     size_t high_bytes;
+    uint64_t sent_ns;     /* when output last moved; 0: never yet */
     uint64_t progress_ns; /* when output last moved, or began to wait; 0: none waits */
     struct bow_timer close_timer;
     uint64_t close_at_ns; /* the deadline of close_after_flush */
@@ -256,6 +258,8 @@ bool bow__pipeline_has_reader(struct bow_channel *channel);
 size_t bow__pipeline_offer(struct bow_channel *channel, const struct bow_buf *bytes);
 /** Whether bow_handler_fire_read() would deliver, and `handler` has not been removed. */
 bool bow__pipeline_can_fire(struct bow_handler *handler);
+/** `handler` has been added, and not removed. */
+bool bow__pipeline_is_in(const struct bow_handler *handler);
 /** Deliver what was kept for single handlers. */
 void bow__pipeline_redeliver(struct bow_channel *channel);
 void bow__pipeline_inactive(struct bow_channel *channel, int error);

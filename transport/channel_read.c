@@ -373,6 +373,7 @@ void bow_channel_resume_read(struct bow_channel *channel)
         return;
     }
     channel->is_paused = false;
+    channel->resumed_ns = bow_loop_now(channel->loop);
     channel->wants_delivery = true;
     bow__channel_again(channel);
     bow__channel_touch(channel);

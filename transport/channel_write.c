@@ -269,7 +269,8 @@ static ssize_t send_once(struct bow_channel *channel, bool *ret_is_full)
         return n;
     }
     *ret_is_full = (size_t)n < total;
-    channel->progress_ns = bow_loop_now(channel->loop);
+    channel->sent_ns = bow_loop_now(channel->loop);
+    channel->progress_ns = channel->sent_ns;
     if (source != NULL) {
         source->ops->on_sent(source, (size_t)n);
     } else {

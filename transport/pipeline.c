@@ -237,6 +237,11 @@ static bool can_deliver(struct bow_handler *from)
            bow__pipeline_can_read(from->channel);
 }
 
+bool bow__pipeline_is_in(const struct bow_handler *handler)
+{
+    return is_live(handler);
+}
+
 bool bow__pipeline_can_fire(struct bow_handler *handler)
 {
     return is_live(handler) && can_deliver(handler);

@@ -1,95 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* The channel without a socket: the test is the peer and the clock. */
 
-#include "tests/support/net.h"
+#include "tests/support/bench.h"
 
-#include <bowline/embedded.h>
 #include <bowline/limits.h>
 #include <bowline/timer.h>
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
 
-struct bench {
-    struct loops t;
-    struct probe probe;
-    struct bow_embedded *embedded;
-    struct bow_embedded_options options;
-};
-
-static int add_probe(struct bow_channel *channel, void *user)
-{
-    struct bench *bench = user;
-
-    bow_channel_add_last(channel, &bench->probe.handler);
-    return 0;
-}
-
-static void prepare(struct bench *bench)
-{
-    memset(bench, 0, sizeof(*bench));
-    loops_begin_real(&bench->t);
-    probe_init(&bench->probe, NULL);
-    bench->probe.keeps = true;
-    bench->options = (struct bow_embedded_options)BOW_EMBEDDED_OPTIONS_INIT;
-    bench->options.channel.on_channel = add_probe;
-    bench->options.channel.user = bench;
-}
-
-static void open_it(struct bench *bench)
-{
-    assert_int_equal(bow_embedded_new(bench->t.context, &bench->options, &bench->embedded), 0);
-}
-
-static void begin(struct bench *bench)
-{
-    prepare(bench);
-    open_it(bench);
-}
-
-static void end(struct bench *bench)
-{
-    bow_embedded_free(bench->embedded);
-    probe_fini(&bench->probe);
-    loops_end(&bench->t);
-}
-
-static void assert_output(struct bench *bench, const char *text)
-{
-    struct bow_slice output = bow_embedded_output(bench->embedded);
-
-    assert_int_equal(output.len, strlen(text));
-    assert_memory_equal(output.data, text, output.len);
-    bow_embedded_consume(bench->embedded, output.len);
-}
-
-static void feed(struct bench *bench, const char *text)
-{
-    assert_int_equal(bow_embedded_feed(bench->embedded, text, strlen(text)), 0);
-}
-
-static size_t echo(struct probe *probe, const struct bow_buf *bytes)
-{
-    assert_int_equal(bow_channel_write_and_flush(probe->handler.channel, bytes, probe_done, probe),
-                     0);
-    return bytes->len;
-}
-
 static void test_embedded_l61_bytes_go_through_the_pipeline_and_back(void **state)
 {
     struct bench bench;
     (void)state;
-    begin(&bench);
-    bench.probe.on_read = echo;
+    bench_prepare(&bench);
+    bench_open(&bench);
+    bench.probe.on_read = bench_echo;
     assert_string_equal(bench.probe.log, " added active");
-    feed(&bench, "ping");
-    assert_output(&bench, "ping");
-    feed(&bench, "a");
-    feed(&bench, "b");
-    assert_output(&bench, "ab");
+    bench_feed(&bench, "ping");
+    bench_assert_output(&bench, "ping");
+    bench_feed(&bench, "a");
+    bench_feed(&bench, "b");
+    bench_assert_output(&bench, "ab");
     assert_string_equal(bench.probe.log, " added active read:4 complete done:0 read:1 complete "
                                          "done:0 read:1 complete done:0");
-    end(&bench);
+    bench_end(&bench);
     assert_int_equal(bench.probe.inactive_error, -ESHUTDOWN);
     assert_int_equal(bench.probe.n_removed, 1);
 }
@@ -118,25 +53,26 @@ static void test_embedded_l61_test_moves_the_clock_from_timer_to_timer(void **st
     struct bench bench;
     struct ticker ticker = {.period_ns = 10 * FAKE_S};
     (void)state;
-    begin(&bench);
+    bench_prepare(&bench);
+    bench_open(&bench);
     struct bow_loop *loop = bow_embedded_loop(bench.embedded);
     uint64_t from = bow_embedded_now(bench.embedded);
     assert_int_equal(bow_loop_now(loop), from);
     assert_int_equal(bow_embedded_next_timeout(bench.embedded), BOW_NEVER);
     bow_timer_init(&ticker.timer, loop, on_tick, &ticker);
     bow_timer_start(&ticker.timer, ticker.period_ns);
-    assert_int_equal(bow_embedded_advance(bench.embedded, 10 * FAKE_S - 1), 0);
+    bench_advance(&bench, 10 * FAKE_S - 1);
     assert_int_equal(ticker.n, 0);
     assert_int_equal(bow_embedded_next_timeout(bench.embedded), 1);
-    assert_int_equal(bow_embedded_advance(bench.embedded, 1), 0);
+    bench_advance(&bench, 1);
     assert_int_equal(ticker.n, 1);
-    assert_int_equal(bow_embedded_advance(bench.embedded, 25 * FAKE_S), 0);
+    bench_advance(&bench, 25 * FAKE_S);
     assert_int_equal(ticker.n, 3);
     for (uint64_t i = 0; i < 3; i++) {
         assert_int_equal(ticker.at_ns[i], from + (i + 1) * 10 * FAKE_S);
     }
     assert_int_equal(bow_embedded_now(bench.embedded), from + 35 * FAKE_S);
-    end(&bench);
+    bench_end(&bench);
 }
 
 static void test_embedded_l61_timer_without_delay_for_ever_is_told(void **state)
@@ -144,54 +80,57 @@ static void test_embedded_l61_timer_without_delay_for_ever_is_told(void **state)
     struct bench bench;
     struct ticker ticker = {.period_ns = 0};
     (void)state;
-    begin(&bench);
+    bench_prepare(&bench);
+    bench_open(&bench);
     bow_timer_init(&ticker.timer, bow_embedded_loop(bench.embedded), on_tick, &ticker);
     bow_timer_start(&ticker.timer, 0);
     assert_int_equal(bow_embedded_run(bench.embedded), -ELOOP);
     assert_int_equal(bow_embedded_advance(bench.embedded, FAKE_S), -ELOOP);
     bow_timer_stop(&ticker.timer);
-    assert_int_equal(bow_embedded_run(bench.embedded), 0);
-    end(&bench);
+    bench_run(&bench);
+    bench_end(&bench);
 }
 
 static void test_embedded_l61_end_of_the_peer_comes_behind_its_bytes(void **state)
 {
     struct bench bench;
     (void)state;
-    begin(&bench);
+    bench_prepare(&bench);
+    bench_open(&bench);
     bench.probe.stops_events = true;
     bow_channel_pause_read(bow_embedded_channel(bench.embedded));
-    feed(&bench, "last");
+    bench_feed(&bench, "last");
     bow_embedded_end(bench.embedded);
     assert_int_equal(bow_embedded_feed(bench.embedded, "x", 1), -EPIPE);
     assert_int_equal(bench.probe.n_bytes, 0);
     bow_channel_resume_read(bow_embedded_channel(bench.embedded));
-    assert_int_equal(bow_embedded_run(bench.embedded), 0);
+    bench_run(&bench);
     assert_string_equal(bench.probe.log, " added active complete read:4 complete eof");
     /* Half-closed: answers still leave. */
     const struct bow_buf buf = bow_buf_borrow("bye", 3);
     struct bow_channel *channel = bow_embedded_channel(bench.embedded);
     assert_int_equal(bow_channel_write_and_flush(channel, &buf, NULL, NULL), 0);
-    assert_int_equal(bow_embedded_run(bench.embedded), 0);
-    assert_output(&bench, "bye");
+    bench_run(&bench);
+    bench_assert_output(&bench, "bye");
     assert_false(bow_embedded_is_ended(bench.embedded));
     bow_channel_shutdown_write(channel);
-    assert_int_equal(bow_embedded_run(bench.embedded), 0);
+    bench_run(&bench);
     assert_true(bow_embedded_is_ended(bench.embedded));
     assert_true(bow_embedded_is_closed(bench.embedded));
     assert_int_equal(bow_embedded_close_error(bench.embedded), 0);
     assert_int_equal(bench.probe.n_inactive, 1);
-    end(&bench);
+    bench_end(&bench);
 }
 
 static void test_embedded_l61_reset_closes_with_the_error_behind_what_was_sent(void **state)
 {
     struct bench bench;
     (void)state;
-    begin(&bench);
+    bench_prepare(&bench);
+    bench_open(&bench);
     bench.probe.stops_events = true;
     bow_channel_pause_read(bow_embedded_channel(bench.embedded));
-    feed(&bench, "last");
+    bench_feed(&bench, "last");
     bow_channel_resume_read(bow_embedded_channel(bench.embedded));
     bow_embedded_reset(bench.embedded);
     assert_int_equal(bench.probe.n_bytes, 4);
@@ -200,31 +139,31 @@ static void test_embedded_l61_reset_closes_with_the_error_behind_what_was_sent(v
     assert_true(bow_embedded_is_closed(bench.embedded));
     assert_int_equal(bow_embedded_close_error(bench.embedded), -ECONNRESET);
     assert_int_equal(bow_embedded_feed(bench.embedded, "x", 1), -EPIPE);
-    end(&bench);
+    bench_end(&bench);
 }
 
 static void test_embedded_l61_full_socket_takes_the_rest_when_there_is_room(void **state)
 {
     struct bench bench;
     (void)state;
-    prepare(&bench);
+    bench_prepare(&bench);
     bench.options.socket_bytes = 4;
-    open_it(&bench);
+    bench_open(&bench);
     const struct bow_buf buf = bow_buf_borrow("abcdefghij", 10);
     struct bow_channel *channel = bow_embedded_channel(bench.embedded);
     bow_channel_set_water_marks(channel, 3, 8);
     assert_int_equal(bow_channel_write_and_flush(channel, &buf, probe_done, &bench.probe), 0);
-    assert_int_equal(bow_embedded_run(bench.embedded), 0);
+    bench_run(&bench);
     assert_false(bow_channel_is_writable(channel));
-    assert_output(&bench, "abcd");
-    assert_int_equal(bow_embedded_run(bench.embedded), 0);
-    assert_output(&bench, "efgh");
+    bench_assert_output(&bench, "abcd");
+    bench_run(&bench);
+    bench_assert_output(&bench, "efgh");
     assert_int_equal(bench.probe.n_completions, 0);
-    assert_int_equal(bow_embedded_run(bench.embedded), 0);
-    assert_output(&bench, "ij");
+    bench_run(&bench);
+    bench_assert_output(&bench, "ij");
     assert_true(bow_channel_is_writable(channel));
     assert_string_equal(bench.probe.log, " added active unwritable writable done:0");
-    end(&bench);
+    bench_end(&bench);
 }
 
 static size_t feed_once_more(struct probe *probe, const struct bow_buf *bytes)
@@ -232,7 +171,7 @@ static size_t feed_once_more(struct probe *probe, const struct bow_buf *bytes)
     struct bench *bench = probe->user;
 
     if (probe->n_bytes == 0) {
-        feed(bench, "second");
+        bench_feed(bench, "second");
         assert_int_equal(bow_embedded_run(bench->embedded), -EBUSY);
         assert_int_equal(bow_embedded_advance(bench->embedded, FAKE_S), -EBUSY);
         assert_int_equal(probe->n_bytes, 0); /* not inside this callback */
@@ -244,18 +183,21 @@ static void test_embedded_l61_bytes_fed_by_a_handler_come_in_the_same_run(void *
 {
     struct bench bench;
     (void)state;
-    begin(&bench);
+    bench_prepare(&bench);
+    bench_open(&bench);
     bench.probe.user = &bench;
     bench.probe.on_read = feed_once_more;
-    feed(&bench, "first ");
+    bench_feed(&bench, "first ");
     assert_int_equal(bench.probe.n_bytes, 12);
     assert_memory_equal(bench.probe.bytes, "first second", 12);
-    end(&bench);
+    bench_end(&bench);
 }
 
 static int refuse(struct bow_channel *channel, void *user)
 {
-    add_probe(channel, user);
+    struct bench *bench = user;
+
+    bow_channel_add_last(channel, &bench->probe.handler);
     return -EACCES;
 }
 
@@ -263,7 +205,7 @@ static void test_embedded_l61_channel_that_cannot_be_set_up_says_why(void **stat
 {
     struct bench bench;
     (void)state;
-    prepare(&bench);
+    bench_prepare(&bench);
     bench.options.channel.on_channel = refuse;
     assert_int_equal(bow_embedded_new(bench.t.context, &bench.options, &bench.embedded), -EACCES);
     assert_null(bench.embedded);
@@ -275,7 +217,7 @@ static void test_embedded_l61_channel_that_cannot_be_set_up_says_why(void **stat
     bench.options.size = 3;
     assert_int_equal(bow_embedded_new(bench.t.context, &bench.options, &bench.embedded), -EINVAL);
     assert_int_equal(bow_embedded_new(bench.t.context, NULL, &bench.embedded), -EINVAL);
-    end(&bench);
+    bench_end(&bench);
 }
 
 static void check_peer(const char *peer, const char *shown)
@@ -283,13 +225,13 @@ static void check_peer(const char *peer, const char *shown)
     struct bench bench;
     struct bow_peer_credentials credentials;
 
-    prepare(&bench);
+    bench_prepare(&bench);
     bench.options.peer = peer;
-    open_it(&bench);
+    bench_open(&bench);
     struct bow_channel *channel = bow_embedded_channel(bench.embedded);
     assert_string_equal(bow_channel_peer(channel), shown);
     assert_int_equal(bow_channel_peer_credentials(channel, &credentials), -ENOTSUP);
-    end(&bench);
+    bench_end(&bench);
 }
 
 static void test_embedded_l61_peer_and_its_credentials_are_as_told(void **state)
@@ -302,13 +244,13 @@ static void test_embedded_l61_peer_and_its_credentials_are_as_told(void **state)
     check_peer("unix:/run/x", "unix:/run/x");
     check_peer("10.1.2.3:4711", "10.1.2.3:4711");
     check_peer("[2001:db8::1]:80", "[2001:db8::1]:80");
-    prepare(&bench);
+    bench_prepare(&bench);
     bench.options.credentials = &given;
-    open_it(&bench);
+    bench_open(&bench);
     assert_int_equal(
         bow_channel_peer_credentials(bow_embedded_channel(bench.embedded), &credentials), 0);
     assert_memory_equal(&credentials, &given, sizeof(given));
-    end(&bench);
+    bench_end(&bench);
 }
 
 static void *post_from_outside(void *user)
@@ -327,15 +269,16 @@ static void test_embedded_l61_work_of_another_thread_is_found_by_the_next_run(vo
     struct bench bench;
     pthread_t thread;
     (void)state;
-    begin(&bench);
+    bench_prepare(&bench);
+    bench_open(&bench);
     assert_int_equal(pthread_create(&thread, NULL, post_from_outside, &bench), 0);
     assert_int_equal(pthread_join(thread, NULL), 0);
     assert_int_equal(bench.probe.n_completions, 0);
     assert_int_equal(bow_embedded_next_timeout(bench.embedded), 0);
-    assert_int_equal(bow_embedded_run(bench.embedded), 0);
-    assert_output(&bench, "hello");
+    bench_run(&bench);
+    bench_assert_output(&bench, "hello");
     assert_int_equal(bench.probe.n_completions, 1);
-    end(&bench);
+    bench_end(&bench);
 }
 
 static void test_embedded_l61_more_bytes_than_a_channel_may_keep_are_refused(void **state)
@@ -343,26 +286,34 @@ static void test_embedded_l61_more_bytes_than_a_channel_may_keep_are_refused(voi
     static const uint8_t piece[1 << 20];
     struct bench bench;
     (void)state;
-    begin(&bench);
+    bench_prepare(&bench);
+    bench_open(&bench);
     bow_channel_pause_read(bow_embedded_channel(bench.embedded));
     for (size_t n = 0; n < BOW_LIMIT_UNREAD_BYTES; n += sizeof(piece)) {
         assert_int_equal(bow_embedded_feed(bench.embedded, piece, sizeof(piece)), 0);
     }
     assert_int_equal(bow_embedded_feed(bench.embedded, piece, 1), -EMSGSIZE);
-    end(&bench);
+    bench_end(&bench);
+}
+
+static int add_probe(struct bow_channel *channel, void *user)
+{
+    struct probe *probe = user;
+
+    bow_channel_add_last(channel, &probe->handler);
+    return 0;
 }
 
 static int scenario(struct bow_context *context, void *user)
 {
     struct bow_embedded_options options = BOW_EMBEDDED_OPTIONS_INIT;
     struct bow_embedded *embedded = NULL;
-    struct bench bench;
+    struct probe probe;
     (void)user;
 
-    probe_init(&bench.probe, NULL);
-    bench.probe.on_read = NULL;
+    probe_init(&probe, NULL);
     options.channel.on_channel = add_probe;
-    options.channel.user = &bench;
+    options.channel.user = &probe;
     int rc = bow_embedded_new(context, &options, &embedded);
     if (rc < 0) {
         return rc;

@@ -39,7 +39,8 @@ PROGRAMS = {"codegen", "examples", "bench", "tools"}
 PUBLIC_LEVELS = {
     "base": {"buf", "context", "heap_node", "limits", "slice", "system", "version", "visibility"},
     "transport": {
-        "channel", "executor", "frame_codec", "future", "group", "handler", "loop", "task", "timer",
+        "channel", "detect", "embedded", "executor", "frame_codec", "future", "group", "handler",
+        "idle", "loop", "proxy_protocol", "task", "timer", "trace",
     },
     "rpc": {"call", "client", "metadata", "metrics", "result", "server", "service", "status",
             "stream"},
