@@ -19,24 +19,13 @@ static struct bow__client_conn *client_conn_of(struct bow__conn *conn)
     return BOW__CONTAINER(conn, struct bow__client_conn, conn);
 }
 
-/* Decoding may amplify, so its cap follows the size of what came. */
-static size_t reply_cap(size_t n_bytes)
-{
-    size_t cap = BOW_LIMIT_CALL_ARENA_BYTES;
-
-    if (n_bytes < BOW_LIMIT_CALL_ARENA_BYTES / 64) {
-        cap = n_bytes * 64 + ((size_t)64 << 10);
-    }
-    return cap < BOW_LIMIT_CALL_ARENA_BYTES ? cap : BOW_LIMIT_CALL_ARENA_BYTES;
-}
-
 static int decode_reply(struct bow__client_call *call, struct bow__message *message,
                         struct bow__text *reason)
 {
     struct bow__decode_options options = {0};
     struct bow__arena *arena = &call->memory->arena;
 
-    arena->max_bytes = reply_cap(message->bytes.len);
+    arena->max_bytes = bow__decode_cap(message->bytes.len);
     if (message->block != NULL && bow__arena_adopt(arena, message->block) == 0) {
         options.block = message->block;
         message->block = NULL;

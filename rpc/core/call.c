@@ -23,21 +23,11 @@ void bow__call_init(struct bow_call *call, const struct bow__call_ops *ops,
     bow__arena_init(&call->arena, context, slab, n_slab, BOW_LIMIT_CALL_ARENA_BYTES);
 }
 
-/* Decoding may amplify, so its cap follows the size of what came; the handler has the whole cap. */
-static size_t decode_cap(size_t n_bytes)
-{
-    size_t cap =
-        ((size_t)64 << 10) +
-        (n_bytes < BOW_LIMIT_CALL_ARENA_BYTES / 64 ? n_bytes * 64 : BOW_LIMIT_CALL_ARENA_BYTES);
-
-    return cap < BOW_LIMIT_CALL_ARENA_BYTES ? cap : BOW_LIMIT_CALL_ARENA_BYTES;
-}
-
 int bow__call_decode(struct bow_call *call, struct bow__message *message, struct bow__text *reason)
 {
     struct bow__decode_options options = {0};
 
-    call->arena.max_bytes = decode_cap(message->bytes.len);
+    call->arena.max_bytes = bow__decode_cap(message->bytes.len);
     if (message->block != NULL && bow__arena_adopt(&call->arena, message->block) == 0) {
         options.block = message->block;
         message->block = NULL;

@@ -46,6 +46,18 @@ struct bow__decode_options {
     bool allow_nul;     /* inside strings */
 };
 
+/** What decoding `n_bytes` from a peer may take of a call's arena: it may amplify, but not by more
+ * than the largest of messages needs. Whoever works with the call has the whole cap. */
+static inline size_t bow__decode_cap(size_t n_bytes)
+{
+    size_t cap = BOW_LIMIT_CALL_ARENA_BYTES;
+
+    if (n_bytes < BOW_LIMIT_CALL_ARENA_BYTES / 64) {
+        cap = n_bytes * 64 + ((size_t)64 << 10);
+    }
+    return cap < BOW_LIMIT_CALL_ARENA_BYTES ? cap : BOW_LIMIT_CALL_ARENA_BYTES;
+}
+
 /**
  * Decode `bytes` as one message of `type` into `arena`.
  *

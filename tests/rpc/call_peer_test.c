@@ -5,6 +5,7 @@
  */
 
 #include "call_fixture.h"
+#include "protos/codec3.pb-c.h"
 #include "tests/rpc/session_peer.h"
 
 #include <arpa/inet.h>
@@ -96,6 +97,15 @@ static void listen_as_server(struct calls *t, struct listening *listening)
 }
 
 /* A client's call has come, with its message. */
+static void accept_call(struct calls *t, struct listening *listening)
+{
+    int fd = accept(listening->fd, NULL, NULL);
+
+    assert_true(fd >= 0);
+    session_peer_begin(&listening->peer, t->context, fd, true, calls_is_grpc());
+    session_peer_wait(&listening->peer, &listening->peer.n_messages, 1);
+}
+
 static void take_call(struct calls *t, struct listening *listening, uint64_t timeout_ns)
 {
     struct bow_call_options options = BOW_CALL_OPTIONS_INIT;
@@ -106,10 +116,7 @@ static void take_call(struct calls *t, struct listening *listening, uint64_t tim
     listening->begin_ns = now_ns();
     assert_int_equal(calls__echo__say__start(t->client, &request, &options, calls_on_done, t, NULL),
                      0);
-    int fd = accept(listening->fd, NULL, NULL);
-    assert_true(fd >= 0);
-    session_peer_begin(&listening->peer, t->context, fd, true, calls_is_grpc());
-    session_peer_wait(&listening->peer, &listening->peer.n_messages, 1);
+    accept_call(t, listening);
 }
 
 static void finish(struct session_peer *peer, enum bow_code code, bool not_processed,
@@ -198,6 +205,38 @@ static void test_peer_that_is_overloaded_is_not_asked_again(void **state)
     assert_int_equal(listening.peer.n_opens, 1);
 }
 
+/* A reply of almost empty sub-messages, which grow a hundredfold. */
+static void on_done(struct bow_result *result, bow_any_fn fn, void *user)
+{
+    (void)fn;
+    calls_on_done(result, NULL, user);
+}
+
+static void test_peer_reply_may_take_memory_in_proportion(void **state)
+{
+    enum { LEN = 16 << 10 };
+    static const struct bow_method method = {
+        .path = SAY,
+        .input = &calls__request__descriptor,
+        .output = &codec3__everything__descriptor,
+    };
+    struct calls *t = *state;
+    struct listening listening;
+    Calls__Request request = CALLS__REQUEST__INIT;
+    uint8_t bytes[LEN];
+
+    for (size_t i = 0; i < LEN; i += 4) { /* everything.more with empty lists */
+        memcpy(bytes + i, "\x32\x02\x12\x00", 4);
+    }
+    listen_as_server(t, &listening);
+    assert_int_equal(
+        bow_client_start(t->client, &method, &request.base, NULL, on_done, NULL, t, NULL), 0);
+    accept_call(t, &listening);
+    session_peer_send(&listening.peer, BOW__SEND_END, bytes, LEN);
+    expect_end(t, &listening, BOW_RESOURCE_EXHAUSTED);
+    assert_non_null(strstr(t->result.status.message, "of the at most 1114112 of this call"));
+}
+
 /* The server's answer comes at once, much before its time. */
 static void test_peer_whose_clock_is_ahead_ends_no_call_early(void **state)
 {
@@ -227,6 +266,8 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(test_peer_call_is_tried_again_only_once, calls_setup_bare,
                                         calls_teardown),
         cmocka_unit_test_setup_teardown(test_peer_that_is_overloaded_is_not_asked_again,
+                                        calls_setup_bare, calls_teardown),
+        cmocka_unit_test_setup_teardown(test_peer_reply_may_take_memory_in_proportion,
                                         calls_setup_bare, calls_teardown),
         cmocka_unit_test_setup_teardown(test_peer_whose_clock_is_ahead_ends_no_call_early,
                                         calls_setup_bare, calls_teardown),

@@ -5,7 +5,9 @@
  */
 
 #include "base/list.h"
+#include "protos/codec3.pb-c.h"
 #include "rpc/call_ids.h"
+#include "rpc/core/call.h"
 #include "rpc/core/errors.h"
 #include "rpc/core/family.h"
 #include "rpc/core/registry.h"
@@ -13,6 +15,7 @@
 #include "rpc/detect.h"
 #include "tests/support/alloc.h"
 
+#include <bowline/limits.h>
 #include <bowline/loop.h>
 #include <errno.h>
 #include <setjmp.h>
@@ -332,6 +335,37 @@ static void test_errors_texts_are_cut_between_characters(void **state)
     assert_int_equal(bow__utf8_cut("\xE2\x82\xAC", 3, 2), 0);
 }
 
+/* Almost empty sub-messages grow a hundredfold: far less than the call's whole cap is in reach. */
+static void test_call_decode_takes_memory_in_proportion(void **state)
+{
+    enum { LEN = 64 << 10 };
+    static const struct bow_method method = {.path = "/a/B",
+                                             .input = &codec3__everything__descriptor};
+    struct test_alloc alloc;
+    struct bow__text reason;
+    struct bow_call call;
+    uint8_t slab[256];
+
+    (void)state;
+    test_alloc_init(&alloc);
+    struct bow_context *context = test_context_new(&alloc);
+    struct bow__block *block = bow__block_new(context, LEN);
+    assert_non_null(block);
+    for (size_t i = 0; i < LEN; i += 4) { /* everything.more with empty lists */
+        memcpy(block->data + i, "\x32\x02\x12\x00", 4);
+    }
+    struct bow__message message = {.bytes = {block->data, LEN}};
+    bow__call_init(&call, NULL, context, slab, sizeof(slab));
+    call.method = &method;
+    bow__text_clear(&reason);
+    assert_int_equal(bow__call_decode(&call, &message, &reason), -ENOMEM);
+    assert_non_null(strstr(reason.bytes, "of the at most 4259840 of this call"));
+    assert_int_equal(call.arena.max_bytes, BOW_LIMIT_CALL_ARENA_BYTES);
+    bow__arena_reset(&call.arena);
+    bow__block_unref(block);
+    test_context_end(context, &alloc);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -341,6 +375,7 @@ int main(void)
         cmocka_unit_test(test_call_ids_are_never_reused),
         cmocka_unit_test(test_family_ends_its_children_and_those_that_join_later),
         cmocka_unit_test(test_counters_are_published_within_their_time),
+        cmocka_unit_test(test_call_decode_takes_memory_in_proportion),
         cmocka_unit_test(test_errors_durations_read_well),
         cmocka_unit_test(test_errors_codes_follow_errno),
         cmocka_unit_test(test_errors_texts_are_cut_between_characters),
