@@ -230,6 +230,41 @@ static void test_end_f28_expired_work_is_never_run(void **state)
     CALLS_WAIT_METRIC(t, calls_expired_unrun, N_SHORT);
 }
 
+/*
+ * An answer is posted while the loop is busy, and the deadline passes before the loop
+ * can take it: the timer comes first, and then the task finds the call over.
+ */
+
+static int start_hold_and_wait(void *user)
+{
+    struct calls *t = user;
+    struct bow_call_options options = BOW_CALL_OPTIONS_INIT;
+    Calls__Request request = CALLS__REQUEST__INIT;
+    char text[] = "wait";
+
+    options.timeout_ns = 20 * MS;
+    start_hold(t, &options, NULL);
+    request.text = text;
+    assert_int_equal(calls__echo__say__start(t->client, &request, NULL, calls_on_done, t, NULL), 0);
+    return 0;
+}
+
+static void test_end_f19_answer_may_be_posted_and_come_too_late(void **state)
+{
+    struct calls *t = *state;
+
+    expect_say(t);
+    assert_int_equal(bow_loop_execute(t->loop, "start", start_hold_and_wait, t), 0);
+    struct bow_call *call = calls_take_held(t);
+    calls_wait(t, &t->n_said, 2);
+    assert_int_equal(calls_reply(call, 1), 0); /* it was in time to be accepted */
+    calls_let_go(t);
+    calls_wait(t, &t->n_done, 2);
+    CALLS_WAIT_METRIC(t, calls_ended, 3);
+    CALLS_WAIT_METRIC(t, calls_unanswered, 0);
+    assert_int_equal(t->n_cancelled, 0); /* nobody holds it any more */
+}
+
 /* Cancel */
 
 static void test_end_cancel_reaches_the_handler(void **state)
@@ -360,6 +395,32 @@ static void test_end_refused_connection_fails_fast_then_recovers(void **state)
     assert_int_equal(code, BOW_OK);
 }
 
+static void test_end_f25_calls_within_the_pause_try_no_connection(void **state)
+{
+    struct calls *t = *state;
+    struct bow_client_options options;
+    struct bow_metrics metrics = BOW_METRICS_INIT;
+
+    calls_kill_server(t);
+    bow_client_free(t->client);
+    calls_client_options(t, &options);
+    options.backoff_min_ns = 60000 * MS;
+    options.backoff_max_ns = 60000 * MS;
+    t->client = calls_new_client(t, &options);
+    for (int i = 0; i < 5; i++) {
+        Calls__Request request = CALLS__REQUEST__INIT;
+        struct bow_result result = BOW_RESULT_INIT;
+        assert_null(calls__echo__say__call(t->client, &request, NULL, &result));
+        assert_int_equal(result.status.code, BOW_UNAVAILABLE);
+        if (i > 0) {
+            assert_non_null(strstr(result.status.message, "the next try is due in"));
+        }
+        bow_result_fini(&result);
+    }
+    assert_int_equal(bow_client_metrics(t->client, &metrics), 0);
+    assert_true(metrics.connects_failed <= 1); /* published a little later */
+}
+
 static void test_end_client_gone_cancels_the_handler(void **state)
 {
     struct calls *t = *state;
@@ -474,6 +535,7 @@ int main(int argc, char **argv)
         TEST_WITH(test_end_default_deadline_is_named, setup_short_client),
         TEST_WITH(test_end_deadline_with_a_mute_peer_names_the_stage, calls_setup_bare),
         TEST(test_end_f28_expired_work_is_never_run),
+        TEST(test_end_f19_answer_may_be_posted_and_come_too_late),
         TEST(test_end_cancel_reaches_the_handler),
         TEST(test_end_cancel_after_completion_does_nothing),
         TEST(test_end_cancel_before_anything_was_sent_completes),
@@ -481,6 +543,7 @@ int main(int argc, char **argv)
         TEST(test_end_server_gone_mid_call_is_unavailable),
         TEST(test_end_restarted_server_is_found_by_the_same_client),
         TEST(test_end_refused_connection_fails_fast_then_recovers),
+        TEST(test_end_f25_calls_within_the_pause_try_no_connection),
         TEST(test_end_client_gone_cancels_the_handler),
         TEST(test_end_garbage_is_counted_and_harms_no_other),
         TEST(test_end_http1_is_told_what_the_port_speaks),

@@ -110,6 +110,11 @@ static void hold_the_loop(uint64_t ns)
              ns);
 }
 
+void calls_let_go(struct calls *t)
+{
+    note(t, &t->n_let_go);
+}
+
 static void say(struct bow_call *call, const Calls__Request *request, void *user)
 {
     struct calls *t = user;
@@ -118,6 +123,10 @@ static void say(struct bow_call *call, const Calls__Request *request, void *user
     note(t, &t->n_said);
     if (strcmp(request->text, "busy") == 0) {
         hold_the_loop(50 * MS);
+    }
+    if (strcmp(request->text, "wait") == 0) {
+        calls_wait(t, &t->n_let_go, 1);
+        hold_the_loop(20 * MS);
     }
     if (request->code != 0) {
         (void)bow_call_fail(call, (enum bow_code)request->code, "asked to fail: %s", request->text);

@@ -44,6 +44,7 @@ struct calls {
     int cancel_reply_rc;      /* what that returned */
     int n_said;               /* calls of Say that ran */
     int say_rc;               /* what the last reply of Say returned */
+    int n_let_go;             /* "wait" calls of Say end after that, and 20 ms */
     int n_done;               /* completions through calls_on_done */
     struct bow_result result; /* the last one, moved */
     pthread_t helpers[CALLS_MAX_HELD];
@@ -78,6 +79,9 @@ void calls_wait(struct calls *t, const int *counter, int n);
 /** The oldest held call, waiting for it. */
 struct bow_call *calls_take_held(struct calls *t);
 int calls_reply(struct bow_call *call, uint64_t number);
+
+/** Let calls of Say go on that hold their loop. */
+void calls_let_go(struct calls *t);
 
 /** A completion that moves the result to t->result and counts it. */
 void calls_on_done(struct bow_result *result, const Calls__Reply *reply, void *user);

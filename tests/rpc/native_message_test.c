@@ -284,6 +284,21 @@ static void test_native_message_that_claims_4_gib_allocates_nothing(void **state
     pair_fini(&pair);
 }
 
+static void test_native_message_costs_what_has_arrived_and_not_what_it_claims(void **state)
+{
+    struct pair pair;
+
+    (void)state;
+    pair_init(&pair);
+    assert_int_equal(pair_open(&pair), 0);
+    side_feed_hex(&pair.server, OPEN_1);
+    size_t n_bytes = bow_context_bytes(pair.context);
+    side_feed_hex(&pair.server, "00000005 03 0a 000000000001 00400000 aa"); /* 4 MiB, the limit */
+    assert_int_equal(pair.server.n_resets, 0);
+    assert_in_range(bow_context_bytes(pair.context) - n_bytes, 1, 80 << 10);
+    pair_fini(&pair);
+}
+
 static void test_native_message_that_outgrows_its_claim_is_refused(void **state)
 {
     struct pair pair;
@@ -409,6 +424,7 @@ int main(void)
         cmocka_unit_test(test_native_message_large_does_not_starve_small_ones),
         cmocka_unit_test(test_native_message_streams_take_turns),
         cmocka_unit_test(test_native_message_that_claims_4_gib_allocates_nothing),
+        cmocka_unit_test(test_native_message_costs_what_has_arrived_and_not_what_it_claims),
         cmocka_unit_test(test_native_message_that_outgrows_its_claim_is_refused),
         cmocka_unit_test(test_native_message_too_large_for_the_client_ends_the_call),
         cmocka_unit_test(test_native_message_beyond_the_bytes_in_flight_is_refused),
