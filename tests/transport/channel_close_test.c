@@ -450,6 +450,47 @@ static void test_channel_l59_end_of_the_peer_waits_while_reading_is_paused(void 
     net_end(&net);
 }
 
+/* Resumed in a task, it sees the end with the next events, and these come before the timer that
+ * brings the bytes it has not taken. */
+static int resume(void *channel)
+{
+    bow_channel_resume_read(channel);
+    return 0;
+}
+
+static size_t take_one(struct probe *probe, const struct bow_buf *bytes)
+{
+    (void)bytes;
+    bow_channel_pause_read(probe->handler.channel);
+    probe->on_read = NULL;
+    return 1;
+}
+
+static void test_channel_l59_bytes_kept_by_a_pause_come_before_the_end(void **state)
+{
+    struct net net;
+    struct probe probe;
+    int peer;
+    (void)state;
+    net_begin(&net);
+    probe_init(&probe, &net);
+    probe.keeps = true;
+    probe.on_read = take_one;
+    struct bow_channel *channel = net_channel(&net, NET_UNIX, &peer, &probe, 1);
+    put(peer, "abc");
+    net_run_until(&net, probe.n_bytes == 1);
+    shutdown(peer, SHUT_WR);
+    net_turn(&net);
+    assert_int_equal(bow_loop_execute(net.loop, "resume", resume, channel), 0);
+    net_run_until(&net, probe.n_eofs == 1);
+    assert_int_equal(probe.n_bytes, 3);
+    assert_memory_equal(probe.bytes, "abc", 3);
+    assert_non_null(strstr(probe.log, "read:2 complete eof"));
+    close(peer);
+    net_end(&net);
+    probe_fini(&probe);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -465,6 +506,7 @@ int main(void)
         cmocka_unit_test(test_channel_l59_memory_goes_after_the_last_reference),
         cmocka_unit_test(test_channel_loop_shutdown_closes_and_fails_writes),
         cmocka_unit_test(test_channel_l59_end_of_the_peer_waits_while_reading_is_paused),
+        cmocka_unit_test(test_channel_l59_bytes_kept_by_a_pause_come_before_the_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
 
 #include "tests/support/net.h"
 
+#include <bowline/limits.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -502,6 +503,40 @@ static void test_channel_l63_bytes_of_the_last_reader_wait_for_a_new_one(void **
     probe_fini(&last);
 }
 
+static size_t read_nothing(struct probe *probe, const struct bow_buf *bytes)
+{
+    (void)probe;
+    (void)bytes;
+    return 0;
+}
+
+static void test_channel_l63_handler_that_takes_nothing_ends_at_a_limit(void **state)
+{
+    struct net net;
+    struct probe probe;
+    int peer;
+    (void)state;
+    net_begin(&net);
+    probe_init(&probe, &net);
+    probe.on_read = read_nothing;
+    net_channel(&net, NET_UNIX, &peer, &probe, 1);
+    uint8_t *bytes = calloc(1, MIB);
+    assert_non_null(bytes);
+    size_t sent = 0;
+    while (probe.n_errors == 0 && sent <= BOW_LIMIT_UNREAD_BYTES + 2 * MIB) {
+        ssize_t n = send(peer, bytes, MIB, MSG_NOSIGNAL);
+        sent += n > 0 ? (size_t)n : 0;
+        net_turn(&net);
+    }
+    assert_int_equal(probe.n_errors, 1);
+    assert_int_equal(probe.last_error, -EMSGSIZE);
+    assert_true(sent >= BOW_LIMIT_UNREAD_BYTES);
+    net_run_until(&net, probe.n_removed == 1);
+    free(bytes);
+    close(peer);
+    net_end(&net);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -520,6 +555,7 @@ int main(void)
         cmocka_unit_test(test_channel_l63_pause_of_a_later_handler_stops_the_earlier),
         cmocka_unit_test(test_channel_l55_reads_per_turn_are_bounded_too),
         cmocka_unit_test(test_channel_l63_bytes_of_the_last_reader_wait_for_a_new_one),
+        cmocka_unit_test(test_channel_l63_handler_that_takes_nothing_ends_at_a_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
