@@ -97,7 +97,7 @@ int calls_reply(struct bow_call *call, uint64_t number)
     return calls__echo__say__reply(call, &reply);
 }
 
-static void hold_the_loop(uint64_t ns)
+void calls_hold_loop(uint64_t ns)
 {
     struct timespec begin;
     struct timespec now;
@@ -122,11 +122,11 @@ static void say(struct bow_call *call, const Calls__Request *request, void *user
 
     note(t, &t->n_said);
     if (strcmp(request->text, "busy") == 0) {
-        hold_the_loop(50 * MS);
+        calls_hold_loop(50 * MS);
     }
     if (strcmp(request->text, "wait") == 0) {
         calls_wait(t, &t->n_let_go, 1);
-        hold_the_loop(20 * MS);
+        calls_hold_loop(20 * MS);
     }
     if (request->code != 0) {
         (void)bow_call_fail(call, (enum bow_code)request->code, "asked to fail: %s", request->text);

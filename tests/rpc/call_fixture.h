@@ -80,6 +80,8 @@ void calls_wait(struct calls *t, const int *counter, int n);
 struct bow_call *calls_take_held(struct calls *t);
 int calls_reply(struct bow_call *call, uint64_t number);
 
+/** Keep the calling thread, a loop's, busy that long. */
+void calls_hold_loop(uint64_t ns);
 /** Let calls of Say go on that hold their loop. */
 void calls_let_go(struct calls *t);
 

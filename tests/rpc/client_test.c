@@ -389,6 +389,83 @@ static void test_client_f18_deadline_holds_while_the_peer_does_not_read(void **s
     close(mute.fd);
 }
 
+/*
+ * A call is cancelled by another thread while its loop is busy, and its deadline passes: the
+ * cancellation finds it over. By then the next call may stand in the same memory.
+ */
+
+struct cancelled {
+    struct calls *t;
+    uint64_t id;
+    enum bow_code code;
+    enum bow_code next_code;
+};
+
+static void on_busy_done(struct bow_result *result, const Calls__Reply *reply, void *user)
+{
+    struct cancelled *c = user;
+
+    calls_on_done(result, reply, c->t);
+    calls_wait(c->t, &c->t->n_let_go, 1);
+    calls_hold_loop(20 * MS);
+}
+
+static void on_cancelled_done(struct bow_result *result, const Calls__Reply *reply, void *user)
+{
+    struct cancelled *c = user;
+
+    c->code = result->status.code;
+    calls_on_done(result, reply, c->t);
+}
+
+static void on_next_done(struct bow_result *result, const Calls__Reply *reply, void *user)
+{
+    struct cancelled *c = user;
+
+    c->next_code = result->status.code;
+    calls_on_done(result, reply, c->t);
+}
+
+static void start_next(struct bow_result *result, const Calls__Reply *reply, void *user)
+{
+    struct cancelled *c = user;
+    Calls__Request request = CALLS__REQUEST__INIT;
+
+    assert_int_equal(calls__echo__say__start(c->t->client, &request, NULL, on_next_done, c, NULL),
+                     0);
+    calls_on_done(result, reply, c->t);
+}
+
+static int start_cancelled(void *user)
+{
+    struct cancelled *c = user;
+    struct bow_client *client = c->t->client;
+    struct bow_call_options options = BOW_CALL_OPTIONS_INIT;
+    Calls__Request request = CALLS__REQUEST__INIT;
+
+    options.timeout_ns = 20 * MS;
+    assert_int_equal(
+        calls__echo__hold__start(client, &request, &options, on_cancelled_done, c, &c->id), 0);
+    assert_int_equal(calls__echo__hold__start(client, &request, &options, start_next, c, NULL), 0);
+    assert_int_equal(calls__echo__say__start(client, &request, NULL, on_busy_done, c, NULL), 0);
+    return 0;
+}
+
+static void test_client_f19_cancel_posted_before_the_deadline_hurts_no_other(void **state)
+{
+    struct calls *t = *state;
+    struct cancelled c = {.t = t, .next_code = BOW_UNKNOWN};
+
+    expect_say(t->client);
+    assert_int_equal(bow_loop_execute(t->loop, "start", start_cancelled, &c), 0);
+    calls_wait(t, &t->n_done, 1);
+    bow_client_cancel(t->client, c.id);
+    calls_let_go(t);
+    calls_wait(t, &t->n_done, 4);
+    assert_int_equal(c.code, BOW_DEADLINE_EXCEEDED);
+    assert_int_equal(c.next_code, BOW_OK);
+}
+
 /* Parents */
 
 static void start_child(struct calls *t, struct bow_call *parent)
@@ -490,6 +567,7 @@ int main(int argc, char **argv)
         TEST(test_client_outlives_its_loop),
         TEST(test_client_queue_is_bounded_and_freed),
         TEST(test_client_f18_deadline_holds_while_the_peer_does_not_read),
+        TEST(test_client_f19_cancel_posted_before_the_deadline_hurts_no_other),
         TEST(test_client_parent_cancelled_cancels_its_child),
         TEST(test_client_parent_answered_cancels_its_child),
         TEST(test_client_child_that_ends_first_leaves_its_parent),
