@@ -13,6 +13,7 @@
 #include "rpc/core/registry.h"
 #include "rpc/counters.h"
 #include "rpc/detect.h"
+#include "rpc/result.h"
 #include "tests/support/alloc.h"
 
 #include <bowline/limits.h>
@@ -366,6 +367,32 @@ static void test_call_decode_takes_memory_in_proportion(void **state)
     test_context_end(context, &alloc);
 }
 
+/* A session's text is gone when its event returns; so is an empty one. */
+static void test_result_keeps_texts_of_its_own(void **state)
+{
+    char texts[][8] = {"", "gone"};
+    struct test_alloc alloc;
+
+    (void)state;
+    test_alloc_init(&alloc);
+    struct bow_context *context = test_context_new(&alloc);
+    struct bow_result_memory *memory = bow__result_memory_new(context);
+    for (size_t i = 0; i < 2; i++) {
+        const struct bow_status lent = {
+            .code = BOW_OK,
+            .message = texts[i],
+            .details = {(const uint8_t *)texts[i], strlen(texts[i])},
+        };
+        struct bow_status kept = bow__result_keep_status(memory, &lent);
+        assert_string_equal(kept.message, texts[i]);
+        assert_ptr_not_equal(kept.message, lent.message);
+        assert_int_equal(kept.details.len, lent.details.len);
+        assert_ptr_not_equal(kept.details.data, lent.details.data);
+    }
+    bow__result_memory_free(memory);
+    test_context_end(context, &alloc);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -376,6 +403,7 @@ int main(void)
         cmocka_unit_test(test_family_ends_its_children_and_those_that_join_later),
         cmocka_unit_test(test_counters_are_published_within_their_time),
         cmocka_unit_test(test_call_decode_takes_memory_in_proportion),
+        cmocka_unit_test(test_result_keeps_texts_of_its_own),
         cmocka_unit_test(test_errors_durations_read_well),
         cmocka_unit_test(test_errors_codes_follow_errno),
         cmocka_unit_test(test_errors_texts_are_cut_between_characters),
