@@ -203,6 +203,7 @@ def main():
     all_trees = [Tree(top, scratch / f"tree-{n}") for n in range(min(N_TREES, len(mutants)))]
     failed = 0
 
+    print(f"{len(mutants)} patches; building {len(all_trees)} trees", flush=True)
     with concurrent.futures.ThreadPoolExecutor(len(all_trees)) as pool:
         tests = sorted({test for mutant in mutants for test in mutant.tests})
         list(pool.map(prepare, all_trees, [tests] * len(all_trees)))
