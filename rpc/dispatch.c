@@ -117,7 +117,6 @@ static void answered(struct bow_call *call, enum bow_code code, size_t n_bytes, 
     counts_of(served)->bytes_out += n_bytes;
     detach(served, code, served->answered_ns);
     if (error == -ENOMEM) {
-        served->stuck = true;
         bow_channel_close(conn->channel, error);
     }
 }
@@ -138,10 +137,6 @@ static void free_served(struct bow_call *call)
     struct bow__worker *worker = served->worker;
     struct bow_channel *held = served->held;
 
-    if (served->stuck) {
-        bow__list_push_back(&served->conn->stuck, &served->link);
-        return;
-    }
     if (held == NULL) {
         bow__worker_put(worker, served);
         return;
@@ -163,16 +158,16 @@ static void end_call(struct bow__served *served, enum bow_code code)
 static void refuse_call(struct bow__served *served, enum bow_code code, const char *message)
 {
     struct bow__session *session = served->call.session;
+    struct bow_channel *channel = served->conn->conn.channel;
     struct bow_status status = BOW_STATUS_OK_INIT;
 
     status.code = code;
     status.message = message;
-    if (session->ops->finish(session, served->call.key, &status) == -ENOMEM) {
-        /* The stream is still there, and ends with the connection. */
-        bow_channel_close(served->conn->conn.channel, -ENOMEM);
-        return;
-    }
+    int rc = session->ops->finish(session, served->call.key, &status);
     end_call(served, code);
+    if (rc == -ENOMEM) {
+        bow_channel_close(channel, rc);
+    }
 }
 
 /* Deadlines */
@@ -302,7 +297,6 @@ static struct bow__served *begin(struct bow__server_conn *conn, uint64_t key,
     served->worker = worker;
     served->conn = conn;
     served->held = NULL;
-    served->stuck = false;
     served->complete = false;
     served->capped = time_left_ns > worker->limits->max_deadline_ns;
     served->timeout_ns = bow__time_min(time_left_ns, worker->limits->max_deadline_ns);
@@ -345,12 +339,6 @@ static void *on_open(void *owner, uint64_t key, const struct bow__request_head *
 
 /* The request */
 
-/* Refused or answered, but the session had no memory to say so: the connection is being closed. */
-static bool is_over(const struct bow__served *served)
-{
-    return served == NULL || served->stuck;
-}
-
 static void run(struct bow__served *served)
 {
     served->complete = true;
@@ -381,9 +369,6 @@ static void on_message(void *owner, uint64_t key, void *stream, struct bow__mess
     size_t n_bytes = message->bytes.len;
     struct bow__text reason;
 
-    if (is_over(served)) {
-        return;
-    }
     if (served->call.request != NULL) {
         refuse_call(served, BOW_INTERNAL, "a unary call takes one message, and a second one came");
         return;
@@ -411,9 +396,6 @@ static void on_half_close(void *owner, uint64_t key, void *stream)
 
     (void)owner;
     (void)key;
-    if (is_over(served)) {
-        return;
-    }
     if (served->call.request == NULL) {
         refuse_call(served, BOW_INTERNAL, "a unary call takes one message, and none came");
         return;
@@ -427,9 +409,6 @@ static void on_reset(void *owner, uint64_t key, void *stream, const struct bow_s
 {
     (void)owner;
     (void)key;
-    if (is_over(stream)) {
-        return;
-    }
     end_call(stream, why->code == BOW_OK ? BOW_CANCELLED : why->code);
 }
 

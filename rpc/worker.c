@@ -228,11 +228,7 @@ static void on_down(struct bow__conn *conn, const struct bow_status *why)
 static void on_gone(struct bow__conn *conn)
 {
     struct bow__server_conn *lost = BOW__CONTAINER(conn, struct bow__server_conn, conn);
-    struct bow__link *at;
 
-    while ((at = bow__list_pop_front(&lost->stuck)) != NULL) {
-        bow__worker_put(lost->worker, BOW__CONTAINER(at, struct bow__served, link));
-    }
     bow__list_remove(&lost->link);
     atomic_fetch_sub_explicit(lost->worker->n_connections, 1, memory_order_relaxed);
     check_done(lost->worker);
@@ -261,7 +257,6 @@ int bow__worker_accept(struct bow__worker *worker, struct bow_channel *channel)
     }
     accepted->worker = worker;
     bow__list_init(&accepted->calls);
-    bow__list_init(&accepted->stuck);
     bow__list_push_back(&worker->conns, &accepted->link);
     bow__conn_init(&accepted->conn, channel, &ops, &worker->counters, true);
     accepted->conn.first_frame_at =

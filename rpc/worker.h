@@ -59,7 +59,6 @@ struct bow__server_conn {
     struct bow__worker *worker;
     struct bow__link link;  /* in the worker's conns */
     struct bow__link calls; /* of those with an open stream */
-    struct bow__link stuck; /* answered, but the session had no memory to take the answer */
 };
 
 struct bow__served {
@@ -71,10 +70,9 @@ struct bow__served {
     struct bow_task task;
     uint64_t started_ns;
     uint64_t timeout_ns;
-    uint64_t answered_ns; /* when is_late() was asked */
-    bool capped;   /* by the server's max_deadline_ns */
-    bool stuck;    /* the session may still name it in events, until the connection is gone */
-    bool complete; /* the client has ended its side */
+    uint64_t answered_ns;     /* when is_late() was asked */
+    bool capped;              /* by the server's max_deadline_ns */
+    bool complete;            /* the client has ended its side */
     struct bow_channel *held; /* by a call that nobody waits for */
     struct bow__served *next; /* idle */
     _Alignas(16) uint8_t slab[];

@@ -144,8 +144,11 @@ struct bow__session_ops {
      */
     int (*send)(struct bow__session *session, uint64_t key, uint32_t flags,
                 struct bow__block *block, size_t offset, size_t len);
-    /** Server: end the call with `status` (borrowed), after the messages sent so far. Returns 0,
-     * -ENOENT, -ENOMEM. */
+    /**
+     * Server: end the call with `status` (borrowed), after the messages sent so far. Whatever it
+     * returns, the call has ended and no event follows. Returns 0; -ENOENT; -ENOMEM: the peer
+     * cannot be told, so the connection is of no use any more.
+     */
     int (*finish)(struct bow__session *session, uint64_t key, const struct bow_status *status);
     /** The host has done with `n` message bytes of the stream: credit may be returned. */
     void (*consumed)(struct bow__session *session, uint64_t key, size_t n);

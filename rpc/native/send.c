@@ -442,13 +442,11 @@ int bow__native_finish(struct bow__session *base, uint64_t key, const struct bow
     if (stream == NULL || stream->out_ended) {
         return -ENOENT;
     }
-    if (stream->queue != NULL) {
-        return queue_status(session, stream, status);
+    int rc = stream->queue != NULL ? queue_status(session, stream, status)
+                                   : bow__native_put_status(session, key, status);
+    session->out_of_memory |= rc < 0;
+    if (rc < 0 || !stream->out_ended) {
+        bow__native_stream_end(session, stream);
     }
-    int rc = bow__native_put_status(session, key, status);
-    if (rc < 0) {
-        return rc;
-    }
-    bow__native_stream_end(session, stream);
-    return 0;
+    return rc;
 }
