@@ -69,6 +69,16 @@ uint64_t chaos_timeout(uint64_t *random, bool may_be_endless)
     return timeouts[chaos_random(random) % n];
 }
 
+/* Only ever read. */
+uint8_t chaos_payload[CHAOS_MAX_BYTES];
+
+size_t chaos_size(uint64_t random)
+{
+    static const size_t sizes[] = {0, 0, 0, 100, 1000, 20000, 70000, CHAOS_MAX_BYTES};
+
+    return sizes[random % (sizeof(sizes) / sizeof(sizes[0]))];
+}
+
 /* Probes */
 
 struct chaos_probe *chaos_probe_new(struct chaos *t)
@@ -101,6 +111,8 @@ static void answer(struct bow_call *call, uint64_t number)
     Calls__Reply reply = CALLS__REPLY__INIT;
 
     reply.number = number;
+    reply.payload.data = chaos_payload;
+    reply.payload.len = chaos_size(number >> 16);
     (void)calls__echo__say__reply(call, &reply);
 }
 
@@ -253,7 +265,8 @@ static struct bow_client *new_client(struct chaos *t, struct bow_loop *loop,
     options.group = group;
     options.backoff_min_ns = MS;
     options.backoff_max_ns = 5 * MS;
-    assert_int_equal(bow_client_new(&options, &client), 0);
+    int rc = bow_client_new(&options, &client);
+    chaos_must(t, rc == 0 || (t->is_short && rc == -ENOMEM), "a client can be made");
     return client;
 }
 
@@ -294,6 +307,13 @@ void chaos_begin(struct chaos *t, uint64_t seed)
     }
 }
 
+void chaos_run_short(struct chaos *t)
+{
+    t->is_short = true;
+    t->alloc.fail_after = chaos_random(&t->random) % 4 == 0;
+    t->alloc.fail_at = atomic_load(&t->alloc.n_calls) + 1 + chaos_random(&t->random) % 300;
+}
+
 void chaos_shut_loops(struct chaos *t)
 {
     uint64_t quiet_ns = chaos_random(&t->random) % 2 * (MS / 2);
@@ -332,6 +352,7 @@ static void end_loops(struct chaos *t)
 
 void chaos_end(struct chaos *t)
 {
+    t->alloc.fail_at = 0;
     bow_client_free(t->children);
     answer_the_rest(t);
     end_loops(t);

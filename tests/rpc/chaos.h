@@ -24,6 +24,7 @@
 #define CHAOS_OPS 24u
 #define CHAOS_MAX_CALLS 512u
 #define CHAOS_HELPERS 2u
+#define CHAOS_MAX_BYTES 300000u
 
 struct chaos_probe {
     struct chaos *t;
@@ -40,6 +41,7 @@ struct chaos {
     uint64_t seed;
     uint64_t random; /* of the thread that runs the round */
     struct test_alloc alloc;
+    bool is_short; /* allocations may fail */
     struct bow_context *context;
     struct bow_server *server;
     struct bow_loop *loop;   /* the client's, or */
@@ -66,6 +68,8 @@ void chaos_choose(bool grpc, bool unix_socket);
 
 /** Set everything up and start it. */
 void chaos_begin(struct chaos *t, uint64_t seed);
+/** From some allocation on, memory fails: once, or for the rest of the round. */
+void chaos_run_short(struct chaos *t);
 /** After client and server are gone: answer what is left, check every probe and the memory. */
 void chaos_end(struct chaos *t);
 
@@ -79,10 +83,16 @@ void chaos_spin(uint64_t ns);
 /** A time-out of any order of magnitude; without an end only where something else ends the call. */
 uint64_t chaos_timeout(uint64_t *random, bool may_be_endless);
 
+/** The size that a request or reply has by some bits of its number: mostly none, at times more than
+ * a window. */
+size_t chaos_size(uint64_t random);
+extern uint8_t chaos_payload[CHAOS_MAX_BYTES];
+
 struct chaos_probe *chaos_probe_new(struct chaos *t);
 void chaos_probe_refused(struct chaos_probe *probe);
 void chaos_on_done(struct bow_result *result, const Calls__Reply *reply, void *user);
 
+/** NULL when memory is short. */
 struct bow_client *chaos_new_confined(struct chaos *t);
 void chaos_shut_loops(struct chaos *t);
 

@@ -29,8 +29,8 @@ struct test_alloc {
     atomic_size_t n_blocks;         /* out now */
     atomic_size_t n_bytes;          /* out now, as asked for */
     atomic_size_t n_failed;         /* refused so far */
-    size_t fail_at;                 /* which call fails, from 1; 0: none */
-    bool fail_after;                /* all calls after it fail too */
+    atomic_size_t fail_at;          /* which call fails, from 1; 0: none */
+    atomic_bool fail_after;         /* all calls after it fail too */
 };
 
 void test_alloc_init(struct test_alloc *alloc);
