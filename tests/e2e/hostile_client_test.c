@@ -393,6 +393,93 @@ static void test_hostile_client_beyond_max_calls_is_refused_the_rest(void **stat
     lab_stop(&lab);
 }
 
+/* Times that no clock reaches are no deadline; none at all is the end. */
+
+static void put_native_time(struct hostile_bytes *to, const char *varint, size_t n)
+{
+    hostile_native_header(to, (uint32_t)(17 + n + 2), 1, 1 | 8, 1);
+    hostile_put_u8(to, (uint8_t)(16 + n));
+    hostile_put(to, "\x12\x0d/lab.Lab/Echo\x18", 16);
+    hostile_put(to, varint, n);
+    hostile_put(to, "\x18\x28", 2);
+}
+
+static void put_http2_time(struct hostile_bytes *to, const char *timeout)
+{
+    static struct hostile_bytes block;
+
+    block.n = 0;
+    hostile_put_text(&block, "\x83\x86");
+    hostile_put(&block, "\x00\x05:path\x0d/lab.Lab/Echo", 21);
+    hostile_put(&block, "\x00\x0a:authority\x03lab", 16);
+    hostile_put(&block, "\x00\x02te\x08trailers", 13);
+    hostile_put(&block,
+                "\x00\x0c"
+                "content-type\x10"
+                "application/grpc",
+                31);
+    hostile_put(&block, "\x00\x0cgrpc-timeout", 14);
+    hostile_put_u8(&block, (uint8_t)strlen(timeout));
+    hostile_put_text(&block, timeout);
+    hostile_http2_header(to, (uint32_t)block.n, 1, 4, 1);
+    hostile_put(to, block.data, block.n);
+    hostile_http2_header(to, 7, 0, 1, 1);
+    hostile_put(to, "\x00\x00\x00\x00\x02\x18\x28", 7);
+}
+
+static void ask_with_time(const struct lab *lab, const char *name, const void *expected, size_t n)
+{
+    struct hostile peer;
+
+    hostile_connect(&peer, lab->port);
+    assert_true(hostile_send(&peer, &unit, 5000));
+    hostile_wait_heard(&peer, name, expected, n);
+    hostile_close(&peer);
+}
+
+static void test_hostile_client_f06_time_left_of_any_size_is_understood(void **state)
+{
+    static const struct {
+        const char *varint;
+        size_t n;
+    } endless[] = {
+        {"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 10}, /* 2^64 - 1 µs */
+        {"\xff\xff\xff\xff\xff\xff\xff\xff\x7f", 9},      /* 2^63 - 1 µs */
+        {"\xcf\xf7\xdb\xf4\xbe\xd2\xb2\x20", 8},          /* just below 2^64 ns */
+    };
+    static const char *const timeouts[] = {"99999999H", "99999999M", "99999999S", "1H"};
+    struct lab lab;
+
+    (void)state;
+    lab_start(&lab, "");
+    for (size_t i = 0; i < sizeof(endless) / sizeof(endless[0]); i++) {
+        unit.n = 0;
+        put_opening(&unit, false);
+        put_native_time(&unit, endless[i].varint, endless[i].n);
+        ask_with_time(&lab, "endless", dripped_reply, DRIPPED_BYTES);
+    }
+    for (size_t i = 0; i < sizeof(timeouts) / sizeof(timeouts[0]); i++) {
+        unit.n = 0;
+        put_opening(&unit, true);
+        put_http2_time(&unit, timeouts[i]);
+        ask_with_time(&lab, timeouts[i], dripped_reply, DRIPPED_BYTES);
+    }
+    unit.n = 0;
+    put_opening(&unit, false);
+    put_native_time(&unit, "", 1);
+    ask_with_time(&lab, "expired", "deadline", 8);
+    unit.n = 0;
+    put_opening(&unit, true);
+    put_http2_time(&unit, "0n");
+    /* grpc-status is Huffman-coded, so its counter tells. */
+    struct hostile peer;
+    hostile_connect(&peer, lab.port);
+    assert_true(hostile_send(&peer, &unit, 5000));
+    hostile_wait_counter(&lab, HOSTILE_COUNTER(calls_expired_unrun), 1, "0n");
+    hostile_close(&peer);
+    lab_stop(&lab);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -403,6 +490,7 @@ int main(void)
         cmocka_unit_test(test_hostile_client_that_half_closes_cancels_what_hangs),
         cmocka_unit_test(test_hostile_client_crowd_comes_and_goes),
         cmocka_unit_test(test_hostile_client_that_resets_amid_a_large_message_leaves_nothing),
+        cmocka_unit_test(test_hostile_client_f06_time_left_of_any_size_is_understood),
         cmocka_unit_test(test_hostile_client_beyond_max_calls_is_refused_the_rest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

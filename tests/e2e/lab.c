@@ -44,11 +44,13 @@ static void hang(struct bow_call *call, const Lab__Blob *request, void *user)
 {
     struct lab *lab = user;
     (void)request;
-    if (lab->n_held == sizeof(lab->held) / sizeof(lab->held[0])) {
-        bow_call_fail(call, BOW_RESOURCE_EXHAUSTED, "the lab holds %u calls already", lab->n_held);
+    unsigned place = atomic_fetch_add(&lab->n_held, 1);
+    if (place >= sizeof(lab->held) / sizeof(lab->held[0])) {
+        atomic_fetch_sub(&lab->n_held, 1);
+        bow_call_fail(call, BOW_RESOURCE_EXHAUSTED, "the lab holds %u calls already", place);
         return;
     }
-    lab->held[lab->n_held++] = call;
+    lab->held[place] = call;
     bow_call_on_cancel(call, on_cancel, lab);
     atomic_fetch_add(&lab->n_hung, 1);
 }

@@ -23,8 +23,8 @@ struct lab {
     char target[64]; /* "127.0.0.1:PORT", with the protocol's prefix */
     atomic_uint n_hung;
     atomic_uint n_cancelled;
-    struct bow_call *held[64]; /* hung calls, answered at the end; touched on the server's loop */
-    uint32_t n_held;
+    struct bow_call *held[64]; /* hung calls, answered at the end */
+    atomic_uint n_held;
 };
 
 /** Start on 127.0.0.1 and a free port. `prefix` is "" or "grpc:". Fails the test when it can't. */
