@@ -1,64 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * A client's options and life, and which of its links a thread uses.
+ * A client's life, and which of its links a thread uses.
  */
 
 #include "base/alloc.h"
 #include "base/options.h"
 #include "rpc/client_state.h"
-#include "rpc/http2_built.h"
-#include <bowline/limits.h>
+#include "transport/transport_error.h"
 #include <bowline/metrics.h>
 
 #include <errno.h>
 #include <string.h>
-
-#define MILLISECONDS(n) (UINT64_C(1000000) * (n))
-#define SECONDS(n) (UINT64_C(1000000000) * (n))
-
-/* Options */
-
-static uint64_t or_default(uint64_t value, uint64_t otherwise)
-{
-    return value != 0 ? value : otherwise;
-}
-
-static void set_defaults(struct bow_client_options *options)
-{
-    options->default_timeout_ns = or_default(options->default_timeout_ns, SECONDS(30));
-    options->connect_timeout_ns = or_default(options->connect_timeout_ns, SECONDS(20));
-    options->backoff_min_ns = or_default(options->backoff_min_ns, MILLISECONDS(100));
-    options->backoff_max_ns = or_default(options->backoff_max_ns, SECONDS(30));
-    options->heartbeat_ns = or_default(options->heartbeat_ns, SECONDS(20));
-    options->heartbeat_timeout_ns = or_default(options->heartbeat_timeout_ns, SECONDS(10));
-    if (options->max_message_bytes == 0) {
-        options->max_message_bytes = BOW_LIMIT_MESSAGE_BYTES;
-    }
-    if (options->max_queued_calls == 0) {
-        options->max_queued_calls = BOW_LIMIT_QUEUED_CALLS;
-    }
-}
-
-static int check_options(const struct bow_client_options *options, const char **ret_target,
-                         bool *ret_http2)
-{
-    static const char grpc[] = "grpc:";
-    const char *target = options->target;
-
-    if (target == NULL || (options->loop != NULL && options->group != NULL)) {
-        return -EINVAL;
-    }
-    *ret_http2 = strncmp(target, grpc, strlen(grpc)) == 0;
-    if (*ret_http2) {
-        target += strlen(grpc);
-    }
-    int local = bow_address_is_local(target);
-    if (local < 0 || (*ret_http2 && !bow__http2_is_built())) {
-        return -EINVAL;
-    }
-    *ret_target = target;
-    return local == 0 && !options->plaintext ? -EPERM : 0;
-}
 
 /* Life */
 
@@ -127,16 +79,10 @@ static int make_links(struct bow_client *client)
     return 0;
 }
 
-static int make(const struct bow_client_options *options, struct bow_context *context,
+/* The options are checked and whole; their target is the address. */
+static int make(const struct bow_client_options *options, bool http2, struct bow_context *context,
                 struct bow_client **ret_client)
 {
-    const char *target = NULL;
-    bool http2 = false;
-
-    int rc = check_options(options, &target, &http2);
-    if (rc < 0) {
-        return rc;
-    }
     struct bow_client *client = bow__alloc_zero(context, sizeof(*client));
     if (client == NULL) {
         return -ENOMEM;
@@ -144,13 +90,14 @@ static int make(const struct bow_client_options *options, struct bow_context *co
     client->context = bow_context_ref(context);
     client->options = *options;
     client->options.target = NULL;
+    client->options.error = NULL;
     client->http2 = http2;
-    set_defaults(&client->options);
+    bow__client_options_complete(&client->options);
     bow__call_ids_init(&client->ids, context);
     pthread_mutex_init(&client->lock, NULL);
     pthread_cond_init(&client->settled, NULL);
-    client->target = bow__dup(context, target, strlen(target));
-    rc = client->target != NULL ? make_links(client) : -ENOMEM;
+    client->target = bow__dup(context, options->target, strlen(options->target));
+    int rc = client->target != NULL ? make_links(client) : -ENOMEM;
     if (rc < 0) {
         destroy(client);
         return rc;
@@ -159,25 +106,41 @@ static int make(const struct bow_client_options *options, struct bow_context *co
     return 0;
 }
 
+static int make_in_context(const struct bow_client_options *options, bool http2,
+                           struct bow_client **ret_client)
+{
+    struct bow_context_options defaults = BOW_CONTEXT_OPTIONS_INIT;
+    struct bow_context *context = NULL;
+
+    if (options->context != NULL) {
+        return make(options, http2, options->context, ret_client);
+    }
+    int rc = bow_context_new(&defaults, &context);
+    if (rc < 0) {
+        return rc;
+    }
+    rc = make(options, http2, context, ret_client);
+    bow_context_unref(context);
+    return rc;
+}
+
 int bow_client_new(const struct bow_client_options *options, struct bow_client **ret_client)
 {
     struct bow_client_options known = BOW_CLIENT_OPTIONS_INIT;
-    struct bow_context_options defaults = BOW_CONTEXT_OPTIONS_INIT;
-    struct bow_context *context = NULL;
+    bool http2 = false;
 
     int rc = bow__options_read(&known, sizeof(known), options);
     if (rc < 0) {
         return rc;
     }
-    if (known.context != NULL) {
-        return make(&known, known.context, ret_client);
-    }
-    rc = bow_context_new(&defaults, &context);
+    rc = bow__client_options_check(&known, &known.target, &http2);
     if (rc < 0) {
         return rc;
     }
-    rc = make(&known, context, ret_client);
-    bow_context_unref(context);
+    rc = make_in_context(&known, http2, ret_client);
+    if (rc < 0) {
+        (void)bow__transport_error(known.error, "making a client for", known.target, rc, NULL);
+    }
     return rc;
 }
 

@@ -5,7 +5,8 @@
 /*
  * A client from inside, for the files that make it up:
  *
- *     client.c         options, life, metrics
+ *     client_options.c defaults and checks
+ *     client.c         life, metrics
  *     client_start.c   starting and cancelling calls, from any thread
  *     client_block.c   waiting for one
  *     client_call.c    a call on its loop: sent, answered, expired, completed
@@ -162,6 +163,15 @@ struct bow_client {
     uint32_t n_closing; /* close tasks under way, and who posts them */
     bool free_when_settled;
 };
+
+/* client_options.c */
+
+/** Returns 0 with the target's address (inside options->target) and protocol, or as
+ * bow_client_new() with options->error filled. */
+int bow__client_options_check(const struct bow_client_options *options, const char **ret_address,
+                              bool *ret_http2);
+/** Put the defaults in place of zeros. */
+void bow__client_options_complete(struct bow_client_options *options);
 
 /* client.c */
 

@@ -3,7 +3,6 @@
 
 #include "greeter.bow.h"
 #include <bowline/client.h>
-#include <errno.h>
 #include <stdio.h>
 
 static int greet(struct bow_client *client, char *name)
@@ -30,6 +29,7 @@ static int greet(struct bow_client *client, char *name)
 int main(int argc, char **argv)
 {
     struct bow_client_options options = BOW_CLIENT_OPTIONS_INIT;
+    struct bow_transport_error error;
     struct bow_client *client;
     int failed = 0;
 
@@ -38,11 +38,9 @@ int main(int argc, char **argv)
         return 2;
     }
     options.target = argv[1]; /* "grpc:HOST:PORT" calls a gRPC server */
-    int rc = bow_client_new(&options, &client);
-    if (rc != 0) {
-        fprintf(stderr, "greeter-client: '%s' %s\n", argv[1],
-                rc == -EPERM ? "is beyond loopback: set options.plaintext to allow that"
-                             : "is no address: write HOST:PORT or unix:PATH");
+    options.error = &error;
+    if (bow_client_new(&options, &client) != 0) {
+        fprintf(stderr, "greeter-client: %s\n", error.text);
         return 2;
     }
     for (int i = 2; i < argc; i++) {

@@ -110,13 +110,19 @@ static int export_batch(struct bow_client *client, char *service, uint32_t first
 int main(int argc, char **argv)
 {
     struct bow_client_options options = BOW_CLIENT_OPTIONS_INIT;
+    struct bow_transport_error error;
     struct bow_client *client;
     char unnamed[] = "checkout";
     int rc = 0;
 
-    options.target = argc > 1 ? argv[1] : NULL;
-    if (options.target == NULL || bow_client_new(&options, &client) != 0) {
+    options.target = argv[1];
+    options.error = &error;
+    if (argc < 2) {
         fprintf(stderr, "usage: %s ADDRESS [SERVICE]\n", argv[0]);
+        return 2;
+    }
+    if (bow_client_new(&options, &client) != 0) {
+        fprintf(stderr, "spans-client: %s\n", error.text);
         return 2;
     }
     for (uint32_t first = 0; first < N_SPANS && rc == 0; first += BATCH) {

@@ -14,6 +14,7 @@
 
 #include <bowline/handler.h>
 #include <bowline/loop.h>
+#include <bowline/transport_error.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -145,13 +146,6 @@ struct bow_acceptor_options {
     {                                                                                              \
         sizeof(struct bow_acceptor_options), NULL, NULL, NULL, BOW_CHANNEL_OPTIONS_INIT, 0, 0, 0   \
     }
-
-/** Why an operation of the transport failed: where, with whom, what, and a sentence for people. */
-struct bow_transport_error {
-    const char *stage; /* "parsing", "resolving", "binding", "listening", "connecting" */
-    int error;         /* negative errno */
-    char text[512];    /* stage, address, errno and what to try */
-};
 
 /** Bind and listen at once. Returns: 0, or a negative errno with `*ret_error` (may be NULL) filled.
  * Thread: any. Accepting begins with bow_acceptor_start(). */

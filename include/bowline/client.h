@@ -29,13 +29,18 @@
  * front the client speaks gRPC over HTTP/2 instead of Bowline's own protocol.
  *
  *     struct bow_client_options options = BOW_CLIENT_OPTIONS_INIT;
+ *     struct bow_transport_error error;
  *     struct bow_client *client;
  *     options.target = "127.0.0.1:50051";
- *     int rc = bow_client_new(&options, &client);
+ *     options.error = &error;
+ *     if (bow_client_new(&options, &client) < 0) {
+ *         fprintf(stderr, "%s\n", error.text);
+ *     }
  */
 
 #include <bowline/result.h>
 #include <bowline/service.h>
+#include <bowline/transport_error.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -63,11 +68,13 @@ struct bow_client_options {
     size_t max_message_bytes;      /* of a reply; 0: BOW_LIMIT_MESSAGE_BYTES */
     uint32_t
         max_queued_calls; /* while not connected or out of streams; 0: BOW_LIMIT_QUEUED_CALLS */
+    struct bow_transport_error *error; /* NULL, or filled when bow_client_new() fails; borrowed */
 };
 
 #define BOW_CLIENT_OPTIONS_INIT                                                                    \
     {                                                                                              \
-        sizeof(struct bow_client_options), NULL, NULL, NULL, NULL, false, 0, 0, 0, 0, 0, 0, 0, 0   \
+        sizeof(struct bow_client_options), NULL, NULL, NULL, NULL, false, 0, 0, 0, 0, 0, 0, 0, 0,  \
+            NULL                                                                                   \
     }
 
 /** Options of one call; NULL where they are passed means the defaults. */
@@ -88,9 +95,10 @@ struct bow_call_options {
  *
  * Thread:  any
  * Owns:    gives `*ret_client`; free with bow_client_free()
- * Returns: 0; -ENOMEM; -EINVAL for a target that cannot be parsed, "grpc:" in a build
- *          without HTTP/2, or both a loop and a group; -EPERM for a target beyond loopback
- *          without options.plaintext
+ * Returns: 0; -ENOMEM; -EINVAL for a target that cannot be parsed or is missing, "grpc:" in
+ *          a build without HTTP/2, or both a loop and a group; -EPERM for a target beyond
+ *          loopback without options.plaintext. `*options->error` then says which, and what to do
+ *          (but for options whose size is not a known one)
  */
 BOW_EXPORT BOW_MUST_USE int bow_client_new(const struct bow_client_options *options,
                                            struct bow_client **ret_client);

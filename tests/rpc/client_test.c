@@ -54,9 +54,11 @@ static void expect_say_fails(struct bow_client *client, enum bow_code code, cons
 
 /* Options */
 
-static void expect_new_fails(struct calls *t, const char *target, bool group, int rc)
+static void expect_new_fails(struct calls *t, const char *target, bool group, int rc,
+                             const char *words)
 {
     struct bow_client_options options = BOW_CLIENT_OPTIONS_INIT;
+    struct bow_transport_error error = {0};
     struct bow_client *client = NULL;
 
     options.context = t->context;
@@ -64,19 +66,39 @@ static void expect_new_fails(struct calls *t, const char *target, bool group, in
     options.loop = t->loop;
     options.group = group ? (struct bow_group *)t->loop : NULL;
     assert_int_equal(bow_client_new(&options, &client), rc);
+    options.error = &error;
+    assert_int_equal(bow_client_new(&options, &client), rc);
     assert_null(client);
+    assert_int_equal(error.error, rc);
+    if (strstr(error.text, words) == NULL) {
+        fail_msg("\"%s\" does not say \"%s\"", error.text, words);
+    }
 }
 
-static void test_client_bad_options_are_refused(void **state)
+static void test_client_bad_options_are_refused_with_a_reason(void **state)
 {
     struct calls *t = *state;
 
-    expect_new_fails(t, NULL, false, -EINVAL);
-    expect_new_fails(t, "", false, -EINVAL);
-    expect_new_fails(t, "no-port", false, -EINVAL);
-    expect_new_fails(t, "grpc:", false, -EINVAL);
-    expect_new_fails(t, "127.0.0.1:1", true, -EINVAL);
-    expect_new_fails(t, "192.0.2.1:80", false, -EPERM);
+    expect_new_fails(t, NULL, false, -EINVAL, "options.target");
+    expect_new_fails(t, "", false, -EINVAL, "making a client for");
+    expect_new_fails(t, "no-port", false, -EINVAL, "no-port");
+    expect_new_fails(t, "grpc:", false, -EINVAL, "grpc:");
+    expect_new_fails(t, "127.0.0.1:1", true, -EINVAL, "not both");
+    expect_new_fails(t, "192.0.2.1:80", false, -EPERM, "options.plaintext");
+}
+
+static void test_client_without_memory_says_so(void **state)
+{
+    struct calls *t = *state;
+    struct bow_client_options options;
+    struct bow_transport_error error = {0};
+    struct bow_client *client = NULL;
+
+    calls_client_options(t, &options);
+    options.error = &error;
+    t->alloc.fail_at = t->alloc.n_calls + 1;
+    assert_int_equal(bow_client_new(&options, &client), -ENOMEM);
+    assert_non_null(strstr(error.text, "making a client for"));
 }
 
 /* Confined */
@@ -552,7 +574,8 @@ static void test_client_parents_deadline_is_the_childs(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_client_bad_options_are_refused),
+        TEST(test_client_bad_options_are_refused_with_a_reason),
+        TEST(test_client_without_memory_says_so),
         TEST(test_client_targets_for_servers_only_are_explained),
         TEST(test_client_confined_calls),
         TEST(test_client_confined_notices_a_restart_between_calls),
