@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: 0BSD */
+/* An echo server over the transport alone: frames of a 32-bit length and that many bytes go back as
+ * they came. Usage: transport-echo [ADDRESS] */
+
+#include <bowline/channel.h>
+#include <bowline/frame_codec.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The memory that comes with each channel: its two handlers. */
+struct connection {
+    struct bow_frame_codec frames;
+    struct bow_handler echo;
+};
+
+static void on_active(struct bow_handler *handler)
+{
+    printf("%s: connected\n", bow_channel_peer(handler->channel));
+}
+
+/* One call for each frame, whole. */
+static size_t on_read(struct bow_handler *handler, const struct bow_buf *frame)
+{
+    struct bow_buf reply = bow_buf_borrow(frame->data, frame->len); /* copied into the queue */
+    int rc = bow_handler_write(handler, &reply, NULL, NULL);
+    if (rc < 0) {
+        bow_handler_close(handler, rc);
+    }
+    return frame->len;
+}
+
+/* The frames of one read leave with one system call. */
+static void on_read_complete(struct bow_handler *handler)
+{
+    bow_handler_flush(handler);
+}
+
+/* A peer that sends and does not read must not fill our memory. */
+static void on_writable(struct bow_handler *handler, bool writable)
+{
+    if (writable) {
+        bow_channel_resume_read(handler->channel);
+    } else {
+        bow_channel_pause_read(handler->channel);
+    }
+}
+
+static void on_error(struct bow_handler *handler, int error)
+{
+    printf("%s: %s\n", bow_channel_peer(handler->channel), strerror(-error));
+}
+
+static void on_inactive(struct bow_handler *handler, int error)
+{
+    (void)error;
+    printf("%s: disconnected\n", bow_channel_peer(handler->channel));
+}
+
+static const struct bow_handler_ops echo_ops = {
+    .name = "echo",
+    .on_active = on_active,
+    .on_read = on_read,
+    .on_read_complete = on_read_complete,
+    .on_writable = on_writable,
+    .on_error = on_error,
+    .on_inactive = on_inactive,
+};
+
+static int on_channel(struct bow_channel *channel, void *user)
+{
+    const struct bow_frame_codec_options frames = {.max_frame_bytes = 1 << 20, .length_bytes = 4};
+    struct connection *connection = bow_channel_data(channel);
+    (void)user;
+    connection->echo.ops = &echo_ops;
+    int rc = bow_frame_codec_init(&connection->frames, &frames);
+    if (rc == 0) {
+        bow_channel_add_last(channel, &connection->frames.handler);
+        bow_channel_add_last(channel, &connection->echo);
+    }
+    return rc;
+}
+
+static int serve(struct bow_context *context, struct bow_loop *loop, const char *address)
+{
+    struct bow_acceptor_options options = BOW_ACCEPTOR_OPTIONS_INIT;
+    struct bow_acceptor *acceptor;
+    struct bow_transport_error error;
+    sigset_t signals;
+    int number;
+
+    options.address = address;
+    options.loop = loop;
+    options.channel.data_bytes = sizeof(struct connection);
+    options.channel.on_channel = on_channel;
+    if (bow_acceptor_new(context, &options, &acceptor, &error) != 0) {
+        fprintf(stderr, "transport-echo: %s\n", error.text);
+        return 1;
+    }
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGINT);
+    pthread_sigmask(SIG_BLOCK, &signals, NULL);
+    int rc = bow_acceptor_start(acceptor); /* the loop's thread starts with this */
+    if (rc == 0) {
+        printf("listening on %s, port %d\n", address, (int)bow_acceptor_port(acceptor));
+        sigwait(&signals, &number);
+    }
+    bow_acceptor_close(acceptor, NULL, NULL);
+    return rc == 0 ? 0 : 1;
+}
+
+int main(int argc, char **argv)
+{
+    struct bow_context_options context_options = BOW_CONTEXT_OPTIONS_INIT;
+    struct bow_loop_options loop_options = BOW_LOOP_OPTIONS_INIT;
+    struct bow_context *context = NULL;
+    struct bow_loop *loop = NULL;
+    int status = 1;
+
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    if (bow_context_new(&context_options, &context) == 0 &&
+        bow_loop_new(context, &loop_options, &loop) == 0) {
+        status = serve(context, loop, argc > 1 ? argv[1] : "127.0.0.1:7007");
+    }
+    bow_loop_unref(loop); /* closes what is open and waits for the loop's thread */
+    bow_context_unref(context);
+    return status;
+}
