@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: 0BSD */
 /* An echo server over the transport alone: frames of a 32-bit length and that many bytes go back as
- * they came. Usage: transport-echo [ADDRESS] */
+ * they came. Usage: transport-echo [ADDRESS [IDLE_SECONDS]] */
 
 #include <bowline/channel.h>
 #include <bowline/frame_codec.h>
+#include <bowline/idle.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-/* The memory that comes with each channel: its two handlers. */
+/* The memory that comes with each channel: its handlers. */
 struct connection {
+    struct bow_idle idle;
     struct bow_frame_codec frames;
     struct bow_handler echo;
 };
@@ -53,8 +56,8 @@ static void on_error(struct bow_handler *handler, int error)
 
 static void on_inactive(struct bow_handler *handler, int error)
 {
-    (void)error;
-    printf("%s: disconnected\n", bow_channel_peer(handler->channel));
+    const char *why = error < 0 ? strerror(-error) : "end of input";
+    printf("%s: disconnected: %s\n", bow_channel_peer(handler->channel), why);
 }
 
 static const struct bow_handler_ops echo_ops = {
@@ -70,18 +73,21 @@ static const struct bow_handler_ops echo_ops = {
 static int on_channel(struct bow_channel *channel, void *user)
 {
     const struct bow_frame_codec_options frames = {.max_frame_bytes = 1 << 20, .length_bytes = 4};
+    const struct bow_idle_options *idle = user;
     struct connection *connection = bow_channel_data(channel);
-    (void)user;
+    bow_idle_init(&connection->idle, idle);
     connection->echo.ops = &echo_ops;
     int rc = bow_frame_codec_init(&connection->frames, &frames);
     if (rc == 0) {
+        bow_channel_add_last(channel, &connection->idle.handler);
         bow_channel_add_last(channel, &connection->frames.handler);
         bow_channel_add_last(channel, &connection->echo);
     }
     return rc;
 }
 
-static int serve(struct bow_context *context, struct bow_loop *loop, const char *address)
+static int serve(struct bow_context *context, struct bow_loop *loop, const char *address,
+                 struct bow_idle_options *idle)
 {
     struct bow_acceptor_options options = BOW_ACCEPTOR_OPTIONS_INIT;
     struct bow_acceptor *acceptor;
@@ -93,6 +99,7 @@ static int serve(struct bow_context *context, struct bow_loop *loop, const char 
     options.loop = loop;
     options.channel.data_bytes = sizeof(struct connection);
     options.channel.on_channel = on_channel;
+    options.channel.user = idle;
     if (bow_acceptor_new(context, &options, &acceptor, &error) != 0) {
         fprintf(stderr, "transport-echo: %s\n", error.text);
         return 1;
@@ -114,14 +121,16 @@ int main(int argc, char **argv)
 {
     struct bow_context_options context_options = BOW_CONTEXT_OPTIONS_INIT;
     struct bow_loop_options loop_options = BOW_LOOP_OPTIONS_INIT;
+    struct bow_idle_options idle = {0}; /* one who is idle is closed with -ETIMEDOUT */
     struct bow_context *context = NULL;
     struct bow_loop *loop = NULL;
     int status = 1;
 
+    idle.reader_ns = (uint64_t)((argc > 2 ? strtod(argv[2], NULL) : 60) * 1e9);
     setvbuf(stdout, NULL, _IOLBF, 0);
     if (bow_context_new(&context_options, &context) == 0 &&
         bow_loop_new(context, &loop_options, &loop) == 0) {
-        status = serve(context, loop, argc > 1 ? argv[1] : "127.0.0.1:7007");
+        status = serve(context, loop, argc > 1 ? argv[1] : "127.0.0.1:7007", &idle);
     }
     bow_loop_unref(loop); /* closes what is open and waits for the loop's thread */
     bow_context_unref(context);

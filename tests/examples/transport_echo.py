@@ -63,6 +63,15 @@ def refuses_what_is_too_large(server, port):
     server.wait_line("Message too long")
 
 
+def closes_the_idle(path):
+    """One who says nothing is closed; what came before was answered."""
+    with example.program(path, "127.0.0.1:0", "0.05") as server:
+        with example.connect(server.port()) as peer:
+            peer.sendall(frame(b"then nothing"))
+            assert example.receive(peer, 1000) == frame(b"then nothing")
+        server.wait_line("disconnected: Connection timed out$")
+
+
 def main(path):
     with example.program(path, "127.0.0.1:0") as server:
         port = server.port()
@@ -70,12 +79,13 @@ def main(path):
         answers_before_the_end(port)
         pauses_a_peer_that_does_not_read(port)
         refuses_what_is_too_large(server, port)
-        for said in (r"^127\.0\.0\.1:\d+: connected$", r"^127\.0\.0\.1:\d+: disconnected$"):
+        for said in (r"^127\.0\.0\.1:\d+: connected$", r"^127\.0\.0\.1:\d+: disconnected: end of input$"):
             server.wait_line(said)
         open_one = example.connect(port)
         open_one.sendall(frame(b"x"))
         example.receive(open_one, 5)
     open_one.close()
+    closes_the_idle(path)
     with example.program(path, "127.0.0.1:0") as first:
         address = f"127.0.0.1:{first.port()}"
         second = example.Program(path, address)
