@@ -17,7 +17,7 @@ BOW__SHARED void *bow__alloc(struct bow_context *context, size_t size);
 BOW__SHARED void *bow__alloc_zero(struct bow_context *context, size_t size);
 
 /** Allocate `count` × `size` zeroed bytes; NULL also when the product overflows. */
-void *bow__alloc_array(struct bow_context *context, size_t count, size_t size);
+BOW__SHARED void *bow__alloc_array(struct bow_context *context, size_t count, size_t size);
 
 /** Resize; on failure NULL, and `memory` stays as it was. `memory` may be NULL with old_size 0. */
 void *bow__resize(struct bow_context *context, void *memory, size_t old_size, size_t new_size);

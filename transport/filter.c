@@ -13,6 +13,11 @@ bool bow__filter_can_fire(struct bow_handler *handler)
     return bow__pipeline_can_fire(handler);
 }
 
+bool bow__filter_can_read(const struct bow_channel *channel)
+{
+    return bow__pipeline_can_read(channel);
+}
+
 struct bow_handler *bow__filter_find(const struct bow_channel *channel,
                                      const struct bow_handler_ops *ops)
 {
@@ -84,4 +89,11 @@ void bow__filter_close_after_flush(struct bow_channel *channel, uint64_t timeout
 {
     channel->flush_close_error = error;
     bow_channel_close_after_flush(channel, timeout_ns);
+}
+
+void bow__filter_end(struct bow_channel *channel)
+{
+    if (!channel->is_closing) {
+        bow_channel_close_after_flush(channel, BOW__CHANNEL_EOF_FLUSH_NS);
+    }
 }

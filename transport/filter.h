@@ -17,6 +17,8 @@
 
 /** Whether bow_handler_fire_read() of `handler` would deliver now. */
 BOW__SHARED bool bow__filter_can_fire(struct bow_handler *handler);
+/** Whether inbound events are delivered: the channel is open and not paused. */
+BOW__SHARED bool bow__filter_can_read(const struct bow_channel *channel);
 /** The first handler of `channel` with these ops, or NULL. */
 BOW__SHARED struct bow_handler *bow__filter_find(const struct bow_channel *channel,
                                                  const struct bow_handler_ops *ops);
@@ -43,5 +45,7 @@ BOW__SHARED void bow__filter_send_now(struct bow_channel *channel, struct iovec 
 /** bow_channel_close_after_flush() whose end is reported as `error`. */
 BOW__SHARED void bow__filter_close_after_flush(struct bow_channel *channel, uint64_t timeout_ns,
                                                int error);
+/** Both sides have said their last words: end in order, unless the end is under way. */
+BOW__SHARED void bow__filter_end(struct bow_channel *channel);
 
 #endif

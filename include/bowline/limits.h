@@ -69,6 +69,19 @@
  * first_frame_timeout_ns. */
 #define BOW_LIMIT_FIRST_FRAME_NS (UINT64_C(10) * 1000000000u)
 
+/** Time for the TLS handshake. Answers silent and slow openers. Option: handshake_timeout_ns. */
+#define BOW_LIMIT_TLS_HANDSHAKE_NS (UINT64_C(10) * 1000000000u)
+
+/** Bytes of a TLS handshake that we read, certificates included. Answers chains without end. */
+#define BOW_LIMIT_TLS_HANDSHAKE_BYTES ((size_t)128 << 10)
+
+/** Bytes that wait to be sent when TLS itself answers the peer (key updates). Answers a peer that
+ * asks and never reads. */
+#define BOW_LIMIT_TLS_ANSWER_BYTES ((size_t)256 << 10)
+
+/** Servers whose sessions the clients of one TLS context may take up again. */
+#define BOW_LIMIT_TLS_SESSIONS 64u
+
 /** Calls that a client queues while it has no connection. Option: max_queued_calls. */
 #define BOW_LIMIT_QUEUED_CALLS 1024u
 

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#ifndef BOWLINE_TESTS_TLS_CERTS_H
+#define BOWLINE_TESTS_TLS_CERTS_H
+
+/*
+ * Certificates for tests, made afresh in a folder of their own, so that none can expire.
+ *
+ *     ca.pem               the CA of all but the last two
+ *     server.pem, .key     server.test, *.wild.test, 127.0.0.1
+ *     second.pem, .key     second.test
+ *     nameless.pem, .key   only a subject, CN=nameless
+ *     expired.pem, .key    server.test, until a day ago
+ *     future.pem, .key     server.test, from tomorrow on
+ *     client.pem, .key     CN=alice,O=Example
+ *     both.pem             client.pem and client.key in one file
+ *     other_ca.pem         another CA
+ *     stranger.pem, .key   server.test, of the other CA
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct certs {
+    char folder[64];
+};
+
+void certs_make(struct certs *certs);
+void certs_remove(struct certs *certs);
+/** The path of `name`; in `path`, which is returned. */
+const char *certs_path(const struct certs *certs, const char *name, char *path, size_t size);
+/** Copy one file of the folder over another. */
+void certs_copy(const struct certs *certs, const char *from, const char *to);
+
+#endif
