@@ -32,15 +32,18 @@ install_packages() {
     rm -f "$log"
 }
 
-# build NAME [meson options]: configure once, then compile $builds/NAME; quiet unless it fails.
+# build NAME [meson options]: configure when new or when the options changed, then compile
+# $builds/NAME; quiet unless it fails.
 build() {
     local name=$1 dir=$builds/$1 log
     shift
     mkdir -p "$builds"
     log=$builds/$name.log
-    if [ ! -f "$dir/build.ninja" ]; then
+    if [ "$(cat "$dir/options-of-tools" 2>/dev/null)" != "${CC:-cc} $*" ]; then
+        rm -rf "$dir"
         meson setup "$dir" "$top" "$@" >"$log" 2>&1 ||
             { tail -n 30 "$log" >&2; die "meson setup of $dir failed (above)"; }
+        echo "${CC:-cc} $*" >"$dir/options-of-tools"
     fi
     ninja -C "$dir" >"$log" 2>&1 || { grep -vE '^\[[0-9]+/' "$log" | head -n 60 >&2
         die "the build in $dir failed (above; whole: $log)"; }
