@@ -158,8 +158,10 @@ struct bow_channel *net_channel(struct net *net, enum net_kind kind, int *ret_pe
 
     net_pair(kind, fds);
     assert_int_equal(net->system.getpeername(net->system.user, fds[0], &peer), 0);
-    options.on_channel = add_probes;
-    options.user = &setup;
+    if (options.on_channel == NULL) {
+        options.on_channel = add_probes;
+        options.user = &setup;
+    }
     const struct bow__channel_birth birth = {
         .loop = net->loop, .fd = fds[0], .peer = &peer, .options = &options};
     assert_int_equal(bow__channel_new(&birth, &start.channel), 0);

@@ -32,7 +32,7 @@ struct net {
     struct loops t;
     struct bow_system system;
     struct bow_loop *loop;
-    struct bow_channel_options options; /* for the limits of net_channel() */
+    struct bow_channel_options options; /* of net_channel(); without on_channel, probes are added */
 
     atomic_int n_recv;
     atomic_int n_send;

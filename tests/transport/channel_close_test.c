@@ -80,14 +80,14 @@ static void check_rdhup_while_paused(enum net_kind kind, bool closes)
     net_end(&net);
 }
 
-static void test_channel_l59_rdhup_with_unread_data_delivers_first(void **state)
+static void test_channel_l59_f09_rdhup_with_unread_data_delivers_first(void **state)
 {
     (void)state;
     check_rdhup_while_paused(NET_TCP, false);
     check_rdhup_while_paused(NET_UNIX, false);
 }
 
-static void test_channel_l59_hangup_with_unread_data_delivers_first(void **state)
+static void test_channel_l59_f09_hangup_with_unread_data_delivers_first(void **state)
 {
     (void)state;
     check_rdhup_while_paused(NET_TCP, true);
@@ -495,8 +495,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_channel_l17_event_of_a_closed_channel_reaches_no_other),
-        cmocka_unit_test(test_channel_l59_rdhup_with_unread_data_delivers_first),
-        cmocka_unit_test(test_channel_l59_hangup_with_unread_data_delivers_first),
+        cmocka_unit_test(test_channel_l59_f09_rdhup_with_unread_data_delivers_first),
+        cmocka_unit_test(test_channel_l59_f09_hangup_with_unread_data_delivers_first),
         cmocka_unit_test(test_channel_l59_half_close_by_the_peer_still_gets_answers),
         cmocka_unit_test(test_channel_l59_half_close_by_us_still_reads),
         cmocka_unit_test(test_channel_l59_eof_nobody_handles_closes_after_the_reply),

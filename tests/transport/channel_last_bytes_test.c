@@ -27,7 +27,7 @@ static void start_paused(struct probe *probe, const char *event)
 }
 
 /* F14: what is written into a reset connection fails, by each way, and raises no signal. */
-static void test_channel_l62_write_into_a_reset_connection_raises_no_sigpipe(void **state)
+static void test_channel_l62_f14_write_into_a_reset_connection_raises_no_sigpipe(void **state)
 {
     struct net net;
     struct sigaction before;
@@ -112,12 +112,12 @@ static size_t reply_and_close(struct probe *probe, const struct bow_buf *bytes)
     return bytes->len;
 }
 
-static void test_channel_l59_reply_and_close_at_once_loses_nothing(void **state)
+static void test_channel_l59_f29_reply_and_close_at_once_loses_nothing(void **state)
 {
+    const int *n_rounds = *state;
     struct net net;
-    (void)state;
     net_begin(&net);
-    for (int i = 0; i < 2000; i++) {
+    for (int i = 0; i < *n_rounds; i++) {
         struct probe probe;
         int peer;
         probe_init(&probe, &net);
@@ -253,12 +253,15 @@ static void test_channel_l62_descriptors_are_nonblocking_and_close_on_exec(void 
     net_end(&net);
 }
 
-int main(void)
+/* usage: channel_last_bytes_test [ROUNDS] */
+int main(int argc, char **argv)
 {
+    int n_rounds = argc > 1 ? atoi(argv[1]) : 500;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_channel_l62_write_into_a_reset_connection_raises_no_sigpipe),
+        cmocka_unit_test(test_channel_l62_f14_write_into_a_reset_connection_raises_no_sigpipe),
         cmocka_unit_test(test_channel_l59_bytes_before_a_reset_are_delivered_when_writing_finds_it),
-        cmocka_unit_test(test_channel_l59_reply_and_close_at_once_loses_nothing),
+        cmocka_unit_test_prestate(test_channel_l59_f29_reply_and_close_at_once_loses_nothing,
+                                  &n_rounds),
         cmocka_unit_test(test_channel_close_after_flush_gives_up_after_its_timeout),
         cmocka_unit_test(test_channel_close_after_flush_does_not_wait_long_for_a_silent_peer),
         cmocka_unit_test(test_channel_close_after_flush_without_memory_to_read_ends),

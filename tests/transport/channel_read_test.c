@@ -251,7 +251,7 @@ static size_t read_one_and_pause(struct probe *probe, const struct bow_buf *byte
     return 1;
 }
 
-static void test_channel_l63_pause_in_mid_batch_and_resume_without_new_bytes(void **state)
+static void test_channel_l63_f10_pause_in_mid_batch_and_resume_without_new_bytes(void **state)
 {
     struct net net;
     struct probe probe;
@@ -548,7 +548,7 @@ int main(void)
         cmocka_unit_test(test_channel_l63_what_is_not_consumed_comes_again_with_more),
         cmocka_unit_test(test_channel_l63_idle_connection_owns_no_buffer),
         cmocka_unit_test(test_channel_l63_long_message_grows_with_what_has_arrived),
-        cmocka_unit_test(test_channel_l63_pause_in_mid_batch_and_resume_without_new_bytes),
+        cmocka_unit_test(test_channel_l63_f10_pause_in_mid_batch_and_resume_without_new_bytes),
         cmocka_unit_test(test_channel_l63_handler_replaced_in_mid_batch_loses_no_byte),
         cmocka_unit_test(test_channel_l63_bytes_wait_for_a_handler_that_is_added_later),
         cmocka_unit_test(test_channel_l63_what_a_later_handler_leaves_is_kept_for_it),
