@@ -60,4 +60,17 @@ static inline struct bow__link *bow__list_pop_front(struct bow__link *head)
     return first;
 }
 
+/** Append all links of `from` to `to`; `from` is empty then. */
+static inline void bow__list_move(struct bow__link *to, struct bow__link *from)
+{
+    if (bow__list_is_empty(from)) {
+        return;
+    }
+    from->next->prev = to->prev;
+    to->prev->next = from->next;
+    from->prev->next = to;
+    to->prev = from->prev;
+    bow__list_init(from);
+}
+
 #endif

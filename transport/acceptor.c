@@ -211,6 +211,15 @@ static void on_pause_over(struct bow_timer *timer, void *user)
     }
 }
 
+/* The loop has logged it; trying again registers it. */
+static void on_watch_lost(struct bow__watch *watch, int error)
+{
+    struct bow_acceptor *acceptor = BOW__CONTAINER(watch, struct bow_acceptor, watch);
+
+    (void)error;
+    bow_timer_start(&acceptor->pause, PAUSE_NS);
+}
+
 /* Whether what accept() said is about one connection only, that was gone before we took it. */
 static bool is_of_connection(int error)
 {
@@ -334,6 +343,7 @@ int bow_acceptor_new(struct bow_context *context, const struct bow_acceptor_opti
     acceptor->options = options;
     acceptor->watch.on_events = on_events;
     acceptor->watch.on_shutdown = on_loop_shutdown;
+    acceptor->watch.on_lost = on_watch_lost;
     bow__list_init(&acceptor->watch.link);
     bow_timer_init(&acceptor->pause, options.loop, on_pause_over, acceptor);
     bow_task_init(&acceptor->start_task, "acceptor start", run_start, acceptor);

@@ -35,6 +35,11 @@ static void on_loop_shutdown(struct bow__watch *watch)
     bow__channel_close_now(BOW__CONTAINER(watch, struct bow_channel, watch), -ESHUTDOWN);
 }
 
+static void on_watch_lost(struct bow__watch *watch, int error)
+{
+    bow__channel_fail(BOW__CONTAINER(watch, struct bow_channel, watch), error);
+}
+
 /* Birth */
 
 /* The channel, its data and its peer's name, in one piece. */
@@ -117,7 +122,11 @@ int bow__channel_new(const struct bow__channel_birth *birth, struct bow_channel 
     atomic_init(&channel->refs, 1);
     atomic_init(&channel->state, BOW__CHANNEL_NEW);
     channel->watch = (struct bow__watch){
-        .on_events = bow__channel_on_events, .on_shutdown = on_loop_shutdown, .fd = birth->fd};
+        .on_events = bow__channel_on_events,
+        .on_shutdown = on_loop_shutdown,
+        .on_lost = on_watch_lost,
+        .fd = birth->fd,
+    };
     bow__list_init(&channel->watch.link);
     bow__list_init(&channel->phase.link);
     bow__list_init(&channel->reap.link);

@@ -217,6 +217,16 @@ static void on_attempt_failed(struct bow_connect *connect, int index, int error)
     }
 }
 
+static void on_watch_lost(struct bow__watch *watch, int error)
+{
+    struct attempt *attempt = BOW__CONTAINER(watch, struct attempt, watch);
+    struct bow_connect *connect = attempt->connect;
+    int index = (int)(attempt - connect->attempts);
+
+    close_attempt(attempt);
+    on_attempt_failed(connect, index, error);
+}
+
 static void on_events(struct bow__watch *watch, uint32_t events)
 {
     struct attempt *attempt = BOW__CONTAINER(watch, struct attempt, watch);
@@ -274,7 +284,10 @@ static void try_next(struct bow_connect *connect)
 
     bow_timer_stop(&connect->step_timer);
     connect->attempts[index] = (struct attempt){
-        .watch = {.on_events = on_events, .on_shutdown = on_watch_shutdown, .fd = -1},
+        .watch = {.on_events = on_events,
+                  .on_shutdown = on_watch_shutdown,
+                  .on_lost = on_watch_lost,
+                  .fd = -1},
         .connect = connect,
     };
     bow__list_init(&connect->attempts[index].watch.link);

@@ -392,6 +392,7 @@ static int start(struct bow_embedded *embedded)
     struct bow_loop_options loop = BOW_LOOP_OPTIONS_INIT;
 
     loop.thread = BOW_LOOP_OWNER;
+    loop.max_early_polls = 0; /* its poller never waits */
     int rc = bow__loop_new_over(embedded->context, &embedded->system, &loop, &embedded->loop);
     if (rc < 0) {
         return rc;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * A loop's birth, its references, and what can be asked of it. Knows nothing of
- * how it runs.
+ * A loop's birth, its references, and what it is. Knows nothing of how it runs.
  */
 
 #include "base/alloc.h"
@@ -25,7 +24,8 @@ static int read_options(struct bow_loop_options *options, const struct bow_loop_
         return rc;
     }
     if (options->io_ratio > 100 || options->cpu < -1 ||
-        (options->thread != BOW_LOOP_OWN_THREAD && options->thread != BOW_LOOP_OWNER)) {
+        (options->thread != BOW_LOOP_OWN_THREAD && options->thread != BOW_LOOP_OWNER) ||
+        (options->strategy != BOW_LOOP_SELECT && options->strategy != BOW_LOOP_BUSY_WAIT)) {
         return -EINVAL;
     }
     if (options->io_ratio == 0) {
@@ -54,7 +54,9 @@ static void init_fields(struct bow_loop *loop)
     atomic_init(&loop->state, BOW_LOOP_NOT_STARTED);
     atomic_init(&loop->refs, 1);
     atomic_init(&loop->memory_refs, 1);
+    atomic_init(&loop->is_healthy, true);
     loop->armed_at_ns = BOW_NEVER;
+    loop->rest_until_ns = BOW_NEVER;
     loop->quiet_ns = BOW_NEVER;
     loop->shutdown_at_ns = BOW_NEVER;
     bow__heap_init(&loop->timers);
@@ -167,6 +169,9 @@ static void free_loop(struct bow_loop *loop)
     struct bow_context *context = loop->context;
 
     loop->system->poller->close(loop->poller);
+    if (loop->facade != NULL) {
+        loop->system->poller->close(loop->facade);
+    }
     loop->system->close(loop->system->user, loop->wake_watch.fd);
     bow__pool_fini(&loop->pool);
     bow__free(context, loop->recv_buffer, BOW__LOOP_RECV_BYTES);
@@ -241,7 +246,7 @@ uint64_t bow_loop_now(const struct bow_loop *loop)
 int bow_loop_fd(struct bow_loop *loop)
 {
     assert(bow__loop_may_touch(loop));
-    int fd = loop->system->poller->fd(loop->poller);
+    int fd = loop->system->poller->fd(loop->facade != NULL ? loop->facade : loop->poller);
     if (fd >= 0) {
         loop->has_fd = true;
         bow__loop_rearm(loop);
@@ -272,44 +277,4 @@ struct bow__pool *bow__loop_pool(struct bow_loop *loop)
 uint64_t bow__loop_n_channels(const struct bow_loop *loop)
 {
     return atomic_load_explicit(&loop->n_channels, memory_order_relaxed);
-}
-
-static uint64_t read_counter(const _Atomic(uint64_t) *counter)
-{
-    return atomic_load_explicit(counter, memory_order_relaxed);
-}
-
-/* Of what other threads posted, what was neither lazy nor signalled found the loop awake. */
-static uint64_t skipped_wakeups(const struct bow_loop *loop)
-{
-    uint64_t posts = read_counter(&loop->counters.posts_taken);
-    uint64_t others = read_counter(&loop->n_lazy_posts) + read_counter(&loop->inbox.n_signals);
-    return posts > others ? posts - others : 0;
-}
-
-int bow_loop_get_stats(const struct bow_loop *loop, struct bow_loop_stats *stats)
-{
-    const struct bow__loop_counters *counters = &loop->counters;
-    const size_t size = stats->size;
-
-    if (size < sizeof(size) || size > sizeof(*stats)) {
-        return -EINVAL;
-    }
-    struct bow_loop_stats now = {
-        .size = size,
-        .turns = read_counter(&counters->turns),
-        .polls = read_counter(&counters->polls),
-        .events = read_counter(&counters->events),
-        .tasks_run = read_counter(&counters->tasks_run),
-        .tasks_failed = read_counter(&counters->tasks_failed),
-        .tasks_rejected = read_counter(&loop->n_rejected),
-        .timers_fired = read_counter(&counters->timers_fired),
-        .wakeups_sent = read_counter(&loop->inbox.n_signals),
-        .wakeups_skipped = skipped_wakeups(loop),
-        .pending_tasks = read_counter(&counters->pending_tasks),
-        .pending_timers = read_counter(&counters->pending_timers),
-        .channels = bow__loop_n_channels(loop),
-    };
-    memcpy(stats, &now, size);
-    return 0;
 }

@@ -22,6 +22,9 @@ struct bow__watch {
     uint32_t events;                               /* registered interest */
     struct bow__link link;                         /* in the loop's list, for shutdown */
     void (*on_shutdown)(struct bow__watch *watch); /* the loop closes: close yourself now */
+    /* A new poller did not take it: it is still known to the loop, with interest 0. May be NULL. */
+    void (*on_lost)(struct bow__watch *watch, int error);
+    int lost_error; /* of the loop */
 };
 
 /** Register, change interest, take out. After remove no event of this watch is delivered, also none

@@ -5,12 +5,15 @@
 /*
  * The loop from inside, for the files that make it up and nobody else:
  *
- *     loop.c           birth, references, what can be asked
+ *     loop.c           birth, references, what it is
  *     loop_life.c      start, run, shut down, join: the states
  *     loop_turn.c      one turn, phase by phase
  *     loop_poll.c      how long to wait, and the wait
  *     loop_tasks.c     posting and running tasks
  *     loop_watch.c     descriptors, deferred work
+ *     loop_repair.c    a poller that fails
+ *     loop_stats.c     what the loop tells about itself
+ *     hold.c           who holds it
  *     timer.c, scheduled.c    on the heap
  *     inbox.c          what comes from other threads
  *
@@ -30,7 +33,7 @@
  *     n_channels     relaxed: a gauge; at shutdown the one    none
  *                    who takes it to 0 signals
  *     n_rejected, n_lazy_posts    relaxed, statistics         none
- *     counters       relaxed, one writer                      none
+ *     counters, is_healthy    relaxed, one writer             none
  *
  * `refs` are those of users: the last one shuts down. `memory_refs` keep the
  * memory and the descriptors, so that one who still holds a scheduled task or a
@@ -39,6 +42,7 @@
  */
 
 #include "base/heap.h"
+#include "transport/hold.h"
 #include "transport/inbox.h"
 #include "transport/loop.h"
 #include <pthread.h>
@@ -50,6 +54,13 @@ enum bow__loop_stage {
     BOW__LOOP_OPEN = 0,
     BOW__LOOP_QUIET = 1,   /* waiting for the quiet period or the time-out */
     BOW__LOOP_CLOSING = 2, /* watches were told; waiting for the channels to be gone */
+};
+
+/* What the loop is at, for the times in its statistics. */
+enum bow__loop_phase {
+    BOW__LOOP_IDLE = 0,
+    BOW__LOOP_IO = 1,
+    BOW__LOOP_TASKS = 2,
 };
 
 enum bow__task_flags {
@@ -69,6 +80,16 @@ struct bow__loop_counters {
     _Atomic(uint64_t) timers_fired;
     _Atomic(uint64_t) pending_tasks;
     _Atomic(uint64_t) pending_timers;
+    _Atomic(uint64_t) pending_tails;
+    _Atomic(uint64_t) io_ns;
+    _Atomic(uint64_t) task_ns;
+    _Atomic(uint64_t) max_turn_ns;
+    _Atomic(uint64_t) lag_ns;
+    _Atomic(uint64_t) max_lag_ns;
+    _Atomic(uint64_t) failed_polls;
+    _Atomic(uint64_t) rebuilds;
+    _Atomic(uint64_t) pauses;
+    _Atomic(uint64_t) holds;
 };
 
 struct bow_loop {
@@ -90,20 +111,36 @@ struct bow_loop {
     _Atomic(uint64_t) n_rejected;
     _Atomic(uint64_t) n_lazy_posts;
     struct bow__loop_counters counters;
+    atomic_bool is_healthy;
+    _Atomic(const char *) holder; /* these two: see hold.c */
+    _Atomic(uint64_t) held_since_ns;
 
     struct bow_poller *poller;
+    struct bow_poller *facade;     /* what bow_loop_fd() stands for once the poller was replaced */
     struct bow_poll_event *events; /* the batch; doubled when it was full */
     int events_cap;
     int n_events; /* of the batch that is being handled; 0 outside of that */
     int event_at;
+    int n_deregistered; /* in this batch */
     struct bow__watch wake_watch;
     uint64_t now_ns;
     uint64_t armed_at_ns; /* when the poller's descriptor becomes readable by itself */
     bool in_turn;
-    bool has_fd;       /* bow_loop_fd() was asked for */
-    bool is_abandoned; /* the last reference went on the loop's own thread */
-    uint64_t n_failed_polls;
+    bool has_fd;             /* bow_loop_fd() was asked for */
+    bool is_abandoned;       /* the last reference went on the loop's own thread */
     uint64_t last_events_ns; /* for giving idle chunks back */
+
+    uint64_t n_poller_errors;
+    uint64_t rest_until_ns; /* no polling before that; BOW_NEVER: it does not rest */
+    uint32_t n_early;       /* polls in a row */
+    uint32_t n_errors_in_row;
+    bool is_failing; /* the last error was a failed poll */
+
+    enum bow__loop_phase phase;
+    uint64_t mark_ns; /* when the phase began, or was last charged */
+    uint64_t turn_ns; /* spent in this turn so far */
+    struct bow__hold *hold;
+    uint64_t next_hold_log_ns;
 
     struct bow__task_chain tasks;
     struct bow__task_chain tails;
@@ -174,6 +211,25 @@ void bow__loop_rearm(struct bow_loop *loop);
 bool bow__loop_has_work(const struct bow_loop *loop);
 /** How long the next turn would sleep. */
 uint64_t bow__loop_timeout(struct bow_loop *loop);
+
+/* loop_repair.c */
+
+/** Say what the poller could not do, but not each time. */
+void bow__loop_log_poller(struct bow_loop *loop, const char *what, int error);
+/** After each poll: what it returned, and until when it should have waited (0: not at all). */
+void bow__loop_judge_poll(struct bow_loop *loop, int n, uint64_t until_ns);
+/** Whether the loop must leave its poller alone for now. */
+bool bow__loop_is_resting(struct bow_loop *loop);
+/** Wait without the poller, for a wake-up only. */
+void bow__loop_rest(struct bow_loop *loop, uint64_t until_ns);
+
+/* loop_stats.c */
+
+/** Charge the time since the last mark to the phase that ends at now_ns, and begin `next`. */
+void bow__loop_mark(struct bow_loop *loop, enum bow__loop_phase next);
+/** All phases of the last turn have ended at now_ns. */
+void bow__loop_end_turn_time(struct bow_loop *loop);
+void bow__loop_note_lag(struct bow_loop *loop, uint64_t lag_ns);
 
 /* loop_tasks.c */
 

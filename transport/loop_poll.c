@@ -6,17 +6,16 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "base/log.h"
-#include "base/text.h"
 #include "transport/loop_core.h"
-
-#include <errno.h>
 
 /* A batch this large takes longer to handle than another poll costs. */
 #define MAX_EVENTS 8192
 
 /* A loop without events for that long gives half of its idle chunks back, and again. */
 #define IDLE_NS UINT64_C(1000000000)
+
+/* After an error the first wait is short: what it tells is whether the poller works again. */
+#define PROBE_NS UINT64_C(1000000)
 
 bool bow__loop_has_work(const struct bow_loop *loop)
 {
@@ -26,7 +25,8 @@ bool bow__loop_has_work(const struct bow_loop *loop)
 
 static uint64_t next_due(struct bow_loop *loop)
 {
-    return bow__time_min(bow__loop_next_timer(loop), bow__loop_shutdown_due(loop));
+    uint64_t due = bow__time_min(bow__loop_next_timer(loop), bow__loop_shutdown_due(loop));
+    return bow__time_min(due, loop->rest_until_ns);
 }
 
 uint64_t bow__loop_timeout(struct bow_loop *loop)
@@ -37,7 +37,7 @@ uint64_t bow__loop_timeout(struct bow_loop *loop)
 static enum bow_loop_select choose(struct bow_loop *loop, bool pending)
 {
     if (loop->options.select == NULL) {
-        return pending ? BOW_LOOP_BUSY_WAIT : BOW_LOOP_SELECT;
+        return pending ? BOW_LOOP_BUSY_WAIT : loop->options.strategy;
     }
     enum bow_loop_select choice = loop->options.select(loop, pending, loop->options.select_user);
     return choice == BOW_LOOP_SELECT && pending ? BOW_LOOP_BUSY_WAIT : choice;
@@ -58,37 +58,20 @@ static void grow_batch(struct bow_loop *loop)
     }
 }
 
-/* Said at the 1st, 2nd, 4th, 8th … failure, so that a broken poller does not fill the log. */
-static void log_failed_poll(struct bow_loop *loop, int error)
+/* `until_ns` 0: do not wait. */
+static void poll_until(struct bow_loop *loop, uint64_t until_ns)
 {
-    struct bow__text text;
-
-    loop->n_failed_polls++;
-    if ((loop->n_failed_polls & (loop->n_failed_polls - 1)) != 0) {
-        return;
-    }
-    bow__text_clear(&text);
-    bow__text_errno(&text, error);
-    bow__log(loop->context, BOW_LOG_ERROR, "loop %s: polling failed: %s", loop->name, text.bytes);
-}
-
-static void poll_for(struct bow_loop *loop, uint64_t timeout_ns)
-{
+    uint64_t timeout_ns = until_ns > 0 ? bow__time_left(until_ns, loop->now_ns) : 0;
     int n = loop->system->poller->wait(loop->poller, loop->events, loop->events_cap, timeout_ns);
 
     if (timeout_ns > 0 && loop->has_fd) {
         loop->armed_at_ns = 0; /* a poller may sleep by the very timer that arm() sets */
     }
     bow__loop_update_now(loop);
+    bow__loop_end_turn_time(loop);
     bow__count(&loop->counters.polls, 1);
-    if (n < 0) {
-        /* A signal only ends the wait; the next one is computed from the clock. */
-        if (n != -EINTR) {
-            log_failed_poll(loop, n);
-        }
-        n = 0;
-    }
-    loop->n_events = n;
+    loop->n_events = n > 0 ? n : 0;
+    bow__loop_judge_poll(loop, n, until_ns);
     if (n > 0) {
         loop->last_events_ns = loop->now_ns;
         bow__count(&loop->counters.events, (uint64_t)n);
@@ -102,8 +85,9 @@ static void poll_for(struct bow_loop *loop, uint64_t timeout_ns)
 static bool spin_until(struct bow_loop *loop, uint64_t end_ns)
 {
     do {
-        poll_for(loop, 0);
-        if (loop->n_events > 0 || !bow__inbox_is_empty(&loop->inbox)) {
+        poll_until(loop, 0);
+        if (loop->n_events > 0 || !bow__inbox_is_empty(&loop->inbox) ||
+            loop->rest_until_ns != BOW_NEVER) {
             return true;
         }
     } while (loop->now_ns < end_ns);
@@ -128,6 +112,10 @@ static void sleep_for(struct bow_loop *loop, uint64_t max_wait_ns)
     uint64_t now = bow__loop_update_now(loop);
     uint64_t until = bow__time_min(next_due(loop), bow__time_add(now, max_wait_ns));
 
+    bow__loop_end_turn_time(loop);
+    if (loop->n_errors_in_row > 0) {
+        until = bow__time_min(until, bow__time_add(now, PROBE_NS));
+    }
     if (until > now && loop->options.spin_ns > 0) {
         uint64_t end = bow__time_min(until, bow__time_add(now, loop->options.spin_ns));
         if (spin_until(loop, end)) {
@@ -137,21 +125,29 @@ static void sleep_for(struct bow_loop *loop, uint64_t max_wait_ns)
     }
     until = bow__time_min(until, trim_pool(loop));
     if (until <= now || !bow__inbox_sleep(&loop->inbox, until)) {
-        poll_for(loop, 0);
+        poll_until(loop, 0);
         return;
     }
-    poll_for(loop, bow__time_left(until, now));
+    poll_until(loop, until);
     bow__inbox_awake(&loop->inbox);
 }
 
 void bow__loop_poll(struct bow_loop *loop, uint64_t max_wait_ns)
 {
+    if (bow__loop_is_resting(loop)) {
+        bow__loop_end_turn_time(loop);
+        bow__loop_rest(loop,
+                       bow__time_min(next_due(loop), bow__time_add(loop->now_ns, max_wait_ns)));
+        return;
+    }
     switch (choose(loop, bow__loop_has_work(loop))) {
     case BOW_LOOP_CONTINUE:
         bow__loop_update_now(loop);
+        bow__loop_end_turn_time(loop);
         return;
     case BOW_LOOP_BUSY_WAIT:
-        poll_for(loop, 0);
+        poll_until(loop, 0);
+        trim_pool(loop);
         return;
     case BOW_LOOP_SELECT:
         break;
@@ -180,6 +176,6 @@ void bow__loop_rearm(struct bow_loop *loop)
     int rc = loop->system->poller->arm(loop->poller, bow__time_left(at, now));
     loop->armed_at_ns = rc == 0 ? at : 0;
     if (rc < 0) {
-        log_failed_poll(loop, rc);
+        bow__loop_log_poller(loop, "arming the loop's descriptor", rc);
     }
 }

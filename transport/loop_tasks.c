@@ -223,6 +223,7 @@ static void log_failed_task(struct bow_loop *loop, const char *name, int error)
 static void run(struct bow_loop *loop, struct bow_task *task)
 {
     const struct bow_task taken = *task;
+    struct bow__hold hold;
 
     if ((taken.flags & BOW__TASK_EXECUTE) != 0) {
         bow__free(loop->context, task, sizeof(*task));
@@ -233,7 +234,9 @@ static void run(struct bow_loop *loop, struct bow_task *task)
     if ((taken.flags & BOW__TASK_TIMED) == 0) {
         loop->last_work_ns = loop->now_ns;
     }
+    bow__hold_begin(&hold, loop, "task", taken.name, (uintptr_t)taken.fn);
     int rc = taken.fn(taken.user);
+    bow__hold_end(&hold);
     if (rc < 0) {
         log_failed_task(loop, taken.name, rc);
     }

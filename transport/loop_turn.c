@@ -19,24 +19,38 @@ static void publish_gauges(struct bow_loop *loop)
     atomic_store_explicit(&loop->counters.pending_tasks, loop->tasks.n_tasks, memory_order_relaxed);
     atomic_store_explicit(&loop->counters.pending_timers, loop->timers.n_nodes,
                           memory_order_relaxed);
+    atomic_store_explicit(&loop->counters.pending_tails, loop->tails.n_tasks, memory_order_relaxed);
+}
+
+/* The ready channels of this turn have been served. Returns what that took, when somebody needs to
+ * know: the clock is read only if there is work that shares the time with them. */
+static uint64_t end_io(struct bow_loop *loop, uint64_t started_ns, int n_events)
+{
+    bool has_more = loop->tasks.first != NULL || bow__loop_next_timer(loop) <= loop->now_ns;
+
+    if (!has_more) {
+        return 0;
+    }
+    if (n_events > 0) {
+        bow__loop_update_now(loop);
+    }
+    bow__loop_mark(loop, BOW__LOOP_TASKS);
+    return loop->now_ns - started_ns;
 }
 
 bool bow__loop_turn(struct bow_loop *loop, uint64_t max_wait_ns)
 {
-    uint64_t io_ns = 0;
-
     loop->in_turn = true;
     bow__inbox_awake(&loop->inbox);
     bow__loop_poll(loop, max_wait_ns);
 
     uint64_t io_started_ns = loop->now_ns;
+    loop->phase = loop->n_events > 0 ? BOW__LOOP_IO : BOW__LOOP_IDLE;
     int n_events = bow__loop_handle_events(loop);
     bow__loop_run_flushes(loop);
 
     bow__loop_take_inbox(loop);
-    if (n_events > 0 && loop->tasks.first != NULL) {
-        io_ns = bow__loop_update_now(loop) - io_started_ns;
-    }
+    uint64_t io_ns = end_io(loop, io_started_ns, n_events);
     bow__loop_fire_timers(loop);
     bow__loop_run_tasks(loop, task_budget(loop, io_ns));
     bow__loop_run_flushes(loop);

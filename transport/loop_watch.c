@@ -12,6 +12,9 @@
 #include <assert.h>
 #include <errno.h>
 
+/* After so many the rest of the batch is dropped: each one searches it, and it is mostly holes. */
+#define MAX_DEREGISTERED 256
+
 static void on_wake(struct bow__watch *watch, uint32_t events)
 {
     struct bow_loop *loop = BOW__CONTAINER(watch, struct bow_loop, wake_watch);
@@ -56,6 +59,7 @@ static int set_interest(struct bow_loop *loop, struct bow__watch *watch, uint32_
 
 static void blank_events(struct bow_loop *loop, const struct bow__watch *watch)
 {
+    loop->n_deregistered++;
     for (int i = loop->event_at + 1; i < loop->n_events; i++) {
         if (loop->events[i].data == watch) {
             loop->events[i].data = NULL;
@@ -107,28 +111,30 @@ void bow__loop_unwatch(struct bow_loop *loop, struct bow__watch *watch)
     blank_events(loop, watch);
 }
 
+static void handle_event(struct bow_loop *loop, struct bow__watch *watch, uint32_t events)
+{
+    struct bow__hold hold;
+
+    bow__hold_begin(&hold, loop, "watch", NULL, (uintptr_t)watch->on_events);
+    watch->on_events(watch, events);
+    bow__hold_end(&hold);
+}
+
 int bow__loop_handle_events(struct bow_loop *loop)
 {
     int n = loop->n_events;
 
-    for (loop->event_at = 0; loop->event_at < n; loop->event_at++) {
+    loop->n_deregistered = 0;
+    /* What is left of a batch full of holes is told again by the next poll. */
+    for (loop->event_at = 0; loop->event_at < n && loop->n_deregistered < MAX_DEREGISTERED;
+         loop->event_at++) {
         struct bow_poll_event *event = &loop->events[loop->event_at];
-        struct bow__watch *watch = event->data;
-        if (watch != NULL) {
-            watch->on_events(watch, event->events);
+        if (event->data != NULL) {
+            handle_event(loop, event->data, event->events);
         }
     }
     loop->n_events = 0;
     return n;
-}
-
-static void move_all(struct bow__link *to, struct bow__link *from)
-{
-    struct bow__link *link;
-
-    while ((link = bow__list_pop_front(from)) != NULL) {
-        bow__list_push_back(to, link);
-    }
 }
 
 void bow__loop_close_watches(struct bow_loop *loop)
@@ -144,7 +150,17 @@ void bow__loop_close_watches(struct bow_loop *loop)
             watch->on_shutdown(watch);
         }
     }
-    move_all(&loop->watches, &told);
+    bow__list_move(&loop->watches, &told);
+}
+
+static void run_deferred(struct bow_loop *loop, struct bow__link *link)
+{
+    struct bow__deferred *deferred = BOW__CONTAINER(link, struct bow__deferred, link);
+    struct bow__hold hold;
+
+    bow__hold_begin(&hold, loop, "deferred", NULL, (uintptr_t)deferred->fn);
+    deferred->fn(deferred);
+    bow__hold_end(&hold);
 }
 
 static void defer(struct bow_loop *loop, struct bow__link *list, struct bow__deferred *deferred)
@@ -173,10 +189,9 @@ void bow__loop_run_flushes(struct bow_loop *loop)
     struct bow__link *link;
 
     bow__list_init(&taken);
-    move_all(&taken, &loop->flushes);
+    bow__list_move(&taken, &loop->flushes);
     while ((link = bow__list_pop_front(&taken)) != NULL) {
-        struct bow__deferred *deferred = BOW__CONTAINER(link, struct bow__deferred, link);
-        deferred->fn(deferred);
+        run_deferred(loop, link);
     }
 }
 
@@ -186,7 +201,6 @@ void bow__loop_run_frees(struct bow_loop *loop)
     struct bow__link *link;
 
     while ((link = bow__list_pop_front(&loop->frees)) != NULL) {
-        struct bow__deferred *deferred = BOW__CONTAINER(link, struct bow__deferred, link);
-        deferred->fn(deferred);
+        run_deferred(loop, link);
     }
 }

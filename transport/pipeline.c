@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "transport/channel.h"
+#include "transport/hold.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -67,50 +68,72 @@ static struct bow_handler *receiver(struct bow_handler *handler, size_t op)
     return bow__channel_is_open(handler->channel) ? next_with(handler, op) : NULL;
 }
 
+/* The handler may be gone when its callback returns; the hold needs it no more then. */
+static void enter(struct bow__hold *hold, const struct bow_handler *handler)
+{
+    bow__hold_begin(hold, handler->channel->loop, "handler", handler->ops->name,
+                    (uintptr_t)handler->ops);
+}
+
 /* Inbound events */
 
 void bow_handler_fire_active(struct bow_handler *handler)
 {
     struct bow_handler *next = receiver(handler, OP(on_active));
+    struct bow__hold hold;
 
     if (next != NULL) {
+        enter(&hold, next);
         next->ops->on_active(next);
+        bow__hold_end(&hold);
     }
 }
 
 void bow_handler_fire_read_complete(struct bow_handler *handler)
 {
     struct bow_handler *next = receiver(handler, OP(on_read_complete));
+    struct bow__hold hold;
 
     if (next != NULL) {
+        enter(&hold, next);
         next->ops->on_read_complete(next);
+        bow__hold_end(&hold);
     }
 }
 
 void bow_handler_fire_eof(struct bow_handler *handler)
 {
     struct bow_handler *next = receiver(handler, OP(on_eof));
+    struct bow__hold hold;
 
     if (next != NULL) {
+        enter(&hold, next);
         next->ops->on_eof(next);
+        bow__hold_end(&hold);
     }
 }
 
 void bow_handler_fire_writable(struct bow_handler *handler, bool writable)
 {
     struct bow_handler *next = receiver(handler, OP(on_writable));
+    struct bow__hold hold;
 
     if (next != NULL) {
+        enter(&hold, next);
         next->ops->on_writable(next, writable);
+        bow__hold_end(&hold);
     }
 }
 
 void bow_handler_fire_error(struct bow_handler *handler, int error)
 {
     struct bow_handler *next = receiver(handler, OP(on_error));
+    struct bow__hold hold;
 
     if (next != NULL) {
+        enter(&hold, next);
         next->ops->on_error(next, error);
+        bow__hold_end(&hold);
     }
 }
 
@@ -162,8 +185,12 @@ static void hand_on_kept(struct bow_handler *removed)
 
 static size_t call_on_read(struct bow_handler *handler, const struct bow_buf *bytes)
 {
+    struct bow__hold hold;
+
     handler->flags |= HANDLER_READING;
+    enter(&hold, handler);
     size_t n = handler->ops->on_read(handler, bytes);
+    bow__hold_end(&hold);
     handler->flags &= ~(uint32_t)HANDLER_READING;
     assert(n <= bytes->len);
     return n;
@@ -293,19 +320,32 @@ int bow_handler_write(struct bow_handler *handler, struct bow_buf *buf, bow_writ
                       void *user)
 {
     struct bow_handler *prev = prev_with(handler, OP(on_write));
-    return prev->ops->on_write(prev, buf, done, user);
+    struct bow__hold hold;
+
+    enter(&hold, prev);
+    int rc = prev->ops->on_write(prev, buf, done, user);
+    bow__hold_end(&hold);
+    return rc;
 }
 
 void bow_handler_flush(struct bow_handler *handler)
 {
     struct bow_handler *prev = prev_with(handler, OP(on_flush));
+    struct bow__hold hold;
+
+    enter(&hold, prev);
     prev->ops->on_flush(prev);
+    bow__hold_end(&hold);
 }
 
 void bow_handler_close(struct bow_handler *handler, int error)
 {
     struct bow_handler *prev = prev_with(handler, OP(on_close));
+    struct bow__hold hold;
+
+    enter(&hold, prev);
     prev->ops->on_close(prev, error);
+    bow__hold_end(&hold);
 }
 
 struct bow_handler *bow__pipeline_drain_handler(struct bow_channel *channel)
@@ -401,10 +441,13 @@ void bow_channel_remove(struct bow_handler *handler)
 void bow__pipeline_inactive(struct bow_channel *channel, int error)
 {
     struct bow_handler *handler = channel->head.next;
+    struct bow__hold hold;
 
     for (; handler != &channel->tail; handler = handler->next) {
         if (is_live(handler) && handler->ops->on_inactive != NULL) {
+            enter(&hold, handler);
             handler->ops->on_inactive(handler, error);
+            bow__hold_end(&hold);
         }
     }
 }

@@ -9,6 +9,7 @@
 #include "transport/system_linux.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>
 #include <time.h>
@@ -190,6 +191,16 @@ static int linux_wake_drain(void *user, int fd)
     return n < 0 && errno != EAGAIN && errno != EINTR ? -errno : 0;
 }
 
+static void linux_wake_wait(void *user, int fd, uint64_t timeout_ns)
+{
+    struct pollfd wake = {.fd = fd, .events = POLLIN};
+    const struct timespec timeout = {.tv_sec = (time_t)(timeout_ns / 1000000000u),
+                                     .tv_nsec = (long)(timeout_ns % 1000000000u)};
+
+    (void)user;
+    (void)ppoll(&wake, 1, &timeout, NULL);
+}
+
 static const struct bow_system linux_system = {
     .size = sizeof(struct bow_system),
     .now_ns = linux_now_ns,
@@ -211,6 +222,7 @@ static const struct bow_system linux_system = {
     .wake_open = linux_wake_open,
     .wake_signal = linux_wake_signal,
     .wake_drain = linux_wake_drain,
+    .wake_wait = linux_wake_wait,
     .thread_start = bow__linux_thread_start,
     .thread_join = bow__linux_thread_join,
     .thread_detach = bow__linux_thread_detach,

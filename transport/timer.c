@@ -70,6 +70,15 @@ uint64_t bow__loop_next_timer(const struct bow_loop *loop)
     return first != NULL ? first->key : BOW_NEVER;
 }
 
+static void fire(struct bow_loop *loop, struct bow_timer *timer)
+{
+    struct bow__hold hold;
+
+    bow__hold_begin(&hold, loop, "timer", NULL, (uintptr_t)timer->fn);
+    timer->fn(timer, timer->user);
+    bow__hold_end(&hold);
+}
+
 void bow__loop_fire_timers(struct bow_loop *loop)
 {
     const uint64_t now = loop->now_ns;
@@ -80,9 +89,12 @@ void bow__loop_fire_timers(struct bow_loop *loop)
     while ((node = bow__heap_min(&loop->timers)) != NULL && node->key <= now &&
            node->seq < first_new) {
         struct bow_timer *timer = BOW__CONTAINER(node, struct bow_timer, node);
+        if (n == 0) {
+            bow__loop_note_lag(loop, now - node->key);
+        }
         bow__heap_remove(&loop->timers, node);
         n++;
-        timer->fn(timer, timer->user);
+        fire(loop, timer);
     }
     bow__count(&loop->counters.timers_fired, n);
 }

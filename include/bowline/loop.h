@@ -15,9 +15,15 @@
  * Invariants: callbacks of a loop run on its thread only; none runs inside the
  * function that asked for it; every accepted task runs once or is handed to
  * the rejection handler.
+ *
+ * A poller that fails, or that keeps returning early with nothing, is replaced by a
+ * new one with the same registrations. An error that repeats at once is not met by
+ * spinning: I/O rests for a second while tasks and timers go on, and the loop says
+ * that it is not healthy (<bowline/loop_stats.h>).
  */
 
 #include <bowline/context.h>
+#include <bowline/loop_stats.h>
 #include <bowline/system.h>
 
 #ifdef __cplusplus
@@ -80,6 +86,11 @@ enum bow_loop_select {
 typedef enum bow_loop_select (*bow_loop_select_fn)(struct bow_loop *loop, bool tasks_pending,
                                                    void *user);
 
+/** Told of a task, handler or timer that held the loop longer than max_hold_ns, once it has let
+ * go. `held` is borrowed. Thread: loop. */
+typedef void (*bow_loop_held_fn)(struct bow_loop *loop, const struct bow_loop_held *held,
+                                 void *user);
+
 struct bow_loop_options {
     size_t size; /* sizeof this struct, set by the INIT */
     enum bow_loop_thread thread;
@@ -90,16 +101,25 @@ struct bow_loop_options {
     uint32_t max_pending_tasks; /* of bow_loop_execute(); 0: 65536 */
     uint32_t max_tail_tasks;    /* 0: 4096 */
     uint64_t spin_ns;           /* poll without blocking that long before sleeping; 0: never */
-    bow_loop_select_fn select;  /* NULL: SELECT, without blocking while tasks are pending */
+    bow_loop_select_fn select;  /* NULL: `strategy`, without blocking while tasks are pending */
     void *select_user;
     bow_loop_rejected_fn rejected; /* NULL: rejections are only counted and returned */
     void *rejected_user;
+    /* SELECT; or BUSY_WAIT: never sleep, which takes a CPU and answers other threads in a
+     * microsecond or two instead of the tens that waking a thread costs. spin_ns is between. */
+    enum bow_loop_select strategy;
+    uint32_t max_early_polls; /* so many polls in a row that end early with nothing rebuild the
+                                 poller; 0: never */
+    uint64_t max_hold_ns;     /* what holds the loop longer is logged and told to `held`; 0: nobody
+                                 looks, and no clock is read for it */
+    bow_loop_held_fn held;
+    void *held_user;
 };
 
 #define BOW_LOOP_OPTIONS_INIT                                                                      \
     {                                                                                              \
         sizeof(struct bow_loop_options), BOW_LOOP_OWN_THREAD, NULL, 0, -1, 0, 0, 0, 0, NULL, NULL, \
-            NULL, NULL                                                                             \
+            NULL, NULL, BOW_LOOP_SELECT, 512, 0, NULL, NULL                                        \
     }
 
 /**
@@ -254,25 +274,6 @@ struct bow_loop_hook {
  */
 BOW_EXPORT BOW_MUST_USE int bow_loop_add_hook(struct bow_loop *loop, struct bow_loop_hook *hook);
 BOW_EXPORT void bow_loop_remove_hook(struct bow_loop *loop, struct bow_loop_hook *hook);
-
-struct bow_loop_stats {
-    size_t size; /* sizeof this struct */
-    uint64_t turns;
-    uint64_t polls;
-    uint64_t events;
-    uint64_t tasks_run;
-    uint64_t tasks_failed;
-    uint64_t tasks_rejected;
-    uint64_t timers_fired;
-    uint64_t wakeups_sent;
-    uint64_t wakeups_skipped;
-    uint64_t pending_tasks;  /* gauge */
-    uint64_t pending_timers; /* gauge */
-    uint64_t channels;       /* gauge */
-};
-
-/** Thread: any; numbers of other threads' loops may be a turn old. Returns: 0 or -EINVAL. */
-BOW_EXPORT int bow_loop_get_stats(const struct bow_loop *loop, struct bow_loop_stats *stats);
 
 #ifdef __cplusplus
 }

@@ -107,6 +107,9 @@ struct bow_system {
     int (*wake_open)(void *user);
     int (*wake_signal)(void *user, int fd);
     int (*wake_drain)(void *user, int fd);
+    /** Wait at most `timeout_ns` for wake_signal(), without a poller: what is left to a loop whose
+     * poller fails. */
+    void (*wake_wait)(void *user, int fd, uint64_t timeout_ns);
 
     /** The thread starts with all signals blocked. */
     int (*thread_start)(void *user, const struct bow_thread_options *options,

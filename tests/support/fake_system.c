@@ -6,6 +6,7 @@
 #include "base/clock.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 
 struct bow_poller {
@@ -63,6 +64,11 @@ static void fake_close(struct bow_poller *poller)
 
 static int fake_add(struct bow_poller *poller, int fd, uint32_t events, void *data)
 {
+    struct fake_system *fake = poller->fake;
+
+    if (fake->add_error != 0 && --fake->n_adds_before_error < 0) {
+        return fake->add_error;
+    }
     return real_ops()->add(poller->real, fd, events, data);
 }
 
@@ -92,8 +98,11 @@ static int fake_wait(struct bow_poller *poller, struct bow_poll_event *events, i
     }
     bool is_endless = timeout_ns == BOW_NEVER;
     int n = real_ops()->wait(poller->real, events, max, is_endless ? BOW_NEVER : 0);
-    if (n != 0 || timeout_ns == 0 || is_endless || fake->stands_still) {
+    if (n != 0 || timeout_ns == 0 || is_endless) {
         return n;
+    }
+    if (fake->stands_still) {
+        return -EINTR; /* early, as a signal would have it */
     }
     fake_system_advance(fake, timeout_ns);
     return real_ops()->wait(poller->real, events, max, 0);
@@ -125,6 +134,18 @@ static int fake_wake_signal(void *user, int fd)
 
     atomic_fetch_add(&fake->n_signals, 1);
     return real_system()->wake_signal(NULL, fd);
+}
+
+/* Moves the clock as a wait of the poller does. */
+static void fake_wake_wait(void *user, int fd, uint64_t timeout_ns)
+{
+    struct fake_system *fake = user;
+    struct pollfd wake = {.fd = fd, .events = POLLIN};
+
+    atomic_fetch_add(&fake->n_wake_waits, 1);
+    if (poll(&wake, 1, 0) == 0 && !fake->stands_still) {
+        fake_system_advance(fake, timeout_ns);
+    }
 }
 
 static int fake_thread_start(void *user, const struct bow_thread_options *options,
@@ -165,6 +186,7 @@ void fake_system_init(struct fake_system *fake)
     fake->system.poller = &fake->poller_ops;
     fake->system.wake_open = fake_wake_open;
     fake->system.wake_signal = fake_wake_signal;
+    fake->system.wake_wait = fake_wake_wait;
     fake->system.thread_start = fake_thread_start;
     fake->system.cpus = fake_cpus;
     atomic_store(&fake->now_ns, FAKE_START);

@@ -39,14 +39,17 @@ struct fake_system {
     /** Before each wait, on the loop's thread, with its time-out; 0, or what the wait returns. */
     int (*on_wait)(struct fake_system *fake, uint64_t timeout_ns, void *user);
     void *user;
-    int thread_error; /* what starting a thread fails with; 0: it does not */
-    int wake_error;   /* the same for opening a wake-up */
-    uint32_t n_cpus;  /* 0: the machine's */
+    int thread_error;        /* what starting a thread fails with; 0: it does not */
+    int wake_error;          /* the same for opening a wake-up */
+    int add_error;           /* and for registering with a poller, */
+    int n_adds_before_error; /* after so many that go well */
+    uint32_t n_cpus;         /* 0: the machine's */
 
     _Atomic(uint64_t) n_clock_reads;
     _Atomic(uint64_t) n_waits;
     _Atomic(uint64_t) n_sleeps; /* waits with a time-out above 0 */
     _Atomic(uint64_t) last_timeout_ns;
+    _Atomic(uint64_t) n_wake_waits; /* waits without the poller */
     _Atomic(uint64_t) n_signals;
     _Atomic(uint64_t) n_threads;
     _Atomic(uint64_t) n_arms;

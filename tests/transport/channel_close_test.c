@@ -4,6 +4,7 @@
 #include "tests/support/net.h"
 #include "transport/channel.h"
 
+#include <bowline/loop_stats.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>

@@ -4,6 +4,7 @@
 #include "tests/support/loops.h"
 #include "transport/loop.h"
 
+#include <bowline/loop_stats.h>
 #include <bowline/timer.h>
 #include <errno.h>
 #include <pthread.h>

@@ -4,6 +4,7 @@
 #include "tests/support/loops.h"
 #include "transport/loop.h"
 
+#include <bowline/loop_stats.h>
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Events and the watches they lead to (L16, L17). */
+/* Events and the watches they lead to (L16–L18). */
 
 #include "tests/support/loops.h"
 #include "tests/support/ready.h"
 
+#include <bowline/loop_stats.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <sys/eventfd.h>
@@ -233,6 +234,92 @@ static void test_loop_l17_interest_0_holds_for_the_rest_of_the_batch(void **stat
     loops_end(&t);
 }
 
+/* L18 */
+
+#define N_CROWD 600
+
+struct crowd {
+    struct ready many[N_CROWD];
+    int n_to_close;
+    bool is_done;
+};
+
+/* Whoever comes first closes so many of the others. */
+static void close_others(struct ready *ready)
+{
+    struct crowd *crowd = ready->user;
+
+    if (crowd->is_done) {
+        return;
+    }
+    crowd->is_done = true;
+    for (int i = 0; crowd->n_to_close > 0; i++) {
+        if (&crowd->many[i] != ready) {
+            ready_close(&crowd->many[i]);
+            crowd->many[i].watch.fd = -1;
+            crowd->n_to_close--;
+        }
+    }
+}
+
+static int sum_events(const struct crowd *crowd)
+{
+    int n = 0;
+
+    for (int i = 0; i < N_CROWD; i++) {
+        n += crowd->many[i].n_events;
+    }
+    return n;
+}
+
+/* Events handled in the turn whose first one closes `n_to_close` others, and in the next one. */
+static void count_after_closing(int n_to_close, int *ret_same_turn, int *ret_next_turn)
+{
+    struct loops t;
+    static struct crowd crowd;
+
+    loops_begin(&t);
+    struct bow_loop *loop = loops_new_owner(&t);
+    for (int i = 0; i < N_CROWD; i++) {
+        ready_open(&crowd.many[i], loop);
+        crowd.many[i].user = &crowd;
+    }
+    for (int turn = 0; turn < 5; turn++) { /* until a batch holds them all */
+        assert_int_equal(bow_loop_run_once(loop, 0), 0);
+    }
+    crowd.n_to_close = n_to_close;
+    crowd.is_done = false;
+    for (int i = 0; i < N_CROWD; i++) {
+        crowd.many[i].then = close_others;
+        crowd.many[i].n_events = 0;
+    }
+    assert_int_equal(bow_loop_run_once(loop, 0), 0);
+    *ret_same_turn = sum_events(&crowd);
+    assert_int_equal(bow_loop_run_once(loop, BOW_NEVER), 0);
+    *ret_next_turn = sum_events(&crowd) - *ret_same_turn;
+    for (int i = 0; i < N_CROWD; i++) {
+        if (crowd.many[i].watch.fd >= 0) {
+            ready_close(&crowd.many[i]);
+        }
+    }
+    bow_loop_unref(loop);
+    loops_end(&t);
+}
+
+static void test_loop_l18_after_256_deregistrations_the_rest_is_polled_again(void **state)
+{
+    int same = 0;
+    int next = 0;
+
+    (void)state;
+    count_after_closing(255, &same, &next);
+    assert_int_equal(same, N_CROWD - 255);
+    assert_int_equal(next, N_CROWD - 255);
+    count_after_closing(256, &same, &next);
+    assert_int_equal(same, 1);
+    assert_int_equal(next, N_CROWD - 256); /* none is lost */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -243,6 +330,7 @@ int main(void)
         cmocka_unit_test(test_loop_l17_rewatch_changes_what_is_reported),
         cmocka_unit_test(test_loop_l17_interest_0_reports_not_even_a_hang_up),
         cmocka_unit_test(test_loop_l17_interest_0_holds_for_the_rest_of_the_batch),
+        cmocka_unit_test(test_loop_l18_after_256_deregistrations_the_rest_is_polled_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
 
 #include "tests/support/loops.h"
 
+#include <bowline/loop_stats.h>
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#ifndef BOWLINE_TRANSPORT_HOLD_H
+#define BOWLINE_TRANSPORT_HOLD_H
+
+/*
+ * Who holds the loop, and for how long: the watchdog. Every callback that is not
+ * the library's own stands between a begin and an end:
+ *
+ *     struct bow__hold hold;
+ *     bow__hold_begin(&hold, loop, "task", task->name, 0);
+ *     task->fn(task->user);
+ *     bow__hold_end(&hold);
+ *
+ * Holds nest, and the time of an inner one is not the outer one's, so it is the
+ * handler that blocked which is named, not those that passed the bytes to it.
+ * Without max_hold_ns, and off the loop's thread, all of this is one comparison.
+ */
+
+#include <bowline/loop_stats.h>
+
+struct bow__hold {
+    struct bow_loop *loop; /* NULL: nobody looks */
+    struct bow__hold *outer;
+    const char *what; /* these as in struct bow_loop_held */
+    const char *name;
+    uintptr_t fn;
+    uint64_t started_ns;
+    uint64_t inner_ns; /* spent in holds inside of this one */
+};
+
+/** `what` and `name` must live until the end; `name` may be NULL. Thread: any. */
+void bow__hold_begin(struct bow__hold *hold, struct bow_loop *loop, const char *what,
+                     const char *name, uintptr_t fn);
+void bow__hold_end(struct bow__hold *hold);
+
+#endif
