@@ -79,4 +79,10 @@ bool bow__loop_may_touch(const struct bow_loop *loop);
  */
 int bow__loop_post_internal(struct bow_loop *loop, struct bow_task *task, uint64_t due_ns);
 
+/** Take, or give back, one of the places that max_pending_tasks bounds. Thread: any. */
+bool bow__loop_take_place(struct bow_loop *loop);
+void bow__loop_leave_place(struct bow_loop *loop);
+/** Count a rejection and ask the handler. Thread: any. */
+void bow__loop_reject(struct bow_loop *loop, const char *name, bow_task_fn fn, void *user);
+
 #endif

@@ -10,6 +10,7 @@
  *     loop_turn.c      one turn, phase by phase
  *     loop_poll.c      how long to wait, and the wait
  *     loop_tasks.c     posting and running tasks
+ *     loop_terminated.c    futures that tell of the end
  *     loop_watch.c     descriptors, deferred work
  *     loop_repair.c    a poller that fails
  *     loop_stats.c     what the loop tells about itself
@@ -156,11 +157,12 @@ struct bow_loop {
     enum bow__loop_stage stage;
     uint64_t last_work_ns; /* when a posted task last ran, for the quiet period */
 
-    pthread_mutex_t mutex; /* guards starting, and the three below */
+    pthread_mutex_t mutex; /* guards starting, and the four below */
     pthread_cond_t terminated;
     struct bow_thread *thread;
     uint64_t quiet_ns;
-    uint64_t shutdown_at_ns; /* when the time-out is over */
+    uint64_t shutdown_at_ns;          /* when the time-out is over */
+    struct bow_promise *end_promises; /* to keep when the loop has terminated */
 };
 
 static inline void bow__count(_Atomic(uint64_t) *counter, uint64_t n)
@@ -242,9 +244,6 @@ void bow__loop_run_tasks(struct bow_loop *loop, uint64_t budget_ns);
 void bow__loop_run_tails(struct bow_loop *loop);
 /** Refuse new tasks and run what was accepted. */
 void bow__loop_close_tasks(struct bow_loop *loop);
-/** Take, or give back, one of the places that max_pending_tasks bounds. */
-bool bow__loop_take_place(struct bow_loop *loop);
-void bow__loop_leave_place(struct bow_loop *loop);
 
 /* loop_watch.c */
 
@@ -256,6 +255,11 @@ int bow__loop_open_wake(struct bow_loop *loop);
 int bow__loop_handle_events(struct bow_loop *loop);
 /** Tell all watches that the loop closes. */
 void bow__loop_close_watches(struct bow_loop *loop);
+
+/* loop_terminated.c */
+
+/** The loop has terminated: keep the promises that it would. Without the mutex. */
+void bow__loop_tell_terminated(struct bow_loop *loop);
 
 /* timer.c, scheduled.c */
 

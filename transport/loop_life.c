@@ -156,6 +156,7 @@ static void set_terminated(struct bow_loop *loop)
     advance(loop, BOW_LOOP_SHUTDOWN, BOW_LOOP_TERMINATED);
     pthread_cond_broadcast(&loop->terminated);
     pthread_mutex_unlock(&loop->mutex);
+    bow__loop_tell_terminated(loop);
 }
 
 static void terminate_unstarted(struct bow_loop *loop)
@@ -179,6 +180,7 @@ int bow_loop_shutdown(struct bow_loop *loop, uint64_t quiet_ns, uint64_t timeout
     }
     advance(loop, BOW_LOOP_STARTED, BOW_LOOP_SHUTTING_DOWN);
     pthread_mutex_unlock(&loop->mutex);
+    bow__loop_tell_terminated(loop); /* if it never started */
     if (bow_loop_in_loop(loop)) {
         bow__loop_rearm(loop);
     } else {

@@ -94,7 +94,7 @@ static int submit(struct bow_loop *loop, struct bow_task *task, uint64_t due_ns,
     return rc;
 }
 
-static void reject(struct bow_loop *loop, const char *name, bow_task_fn fn, void *user)
+void bow__loop_reject(struct bow_loop *loop, const char *name, bow_task_fn fn, void *user)
 {
     atomic_fetch_add_explicit(&loop->n_rejected, 1, memory_order_relaxed);
     if (loop->options.rejected != NULL) {
@@ -106,7 +106,7 @@ static int post(struct bow_loop *loop, struct bow_task *task, uint64_t due_ns)
 {
     int rc = submit(loop, task, due_ns, 0);
     if (rc == -ESHUTDOWN) {
-        reject(loop, task->name, task->fn, task->user);
+        bow__loop_reject(loop, task->name, task->fn, task->user);
     }
     return rc;
 }
@@ -175,7 +175,7 @@ void bow__loop_leave_place(struct bow_loop *loop)
 int bow_loop_execute(struct bow_loop *loop, const char *name, bow_task_fn fn, void *user)
 {
     if (!bow__loop_take_place(loop)) {
-        reject(loop, name, fn, user);
+        bow__loop_reject(loop, name, fn, user);
         return -EAGAIN;
     }
     int rc = -ENOMEM;
@@ -195,7 +195,7 @@ free_task:
 leave_place:
     bow__loop_leave_place(loop);
     if (rc == -ESHUTDOWN) {
-        reject(loop, name, fn, user);
+        bow__loop_reject(loop, name, fn, user);
     }
     return rc;
 }

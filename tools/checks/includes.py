@@ -40,7 +40,7 @@ PUBLIC_LEVELS = {
     "base": {"buf", "context", "heap_node", "limits", "slice", "system", "version", "visibility"},
     "transport": {
         "channel", "detect", "embedded", "executor", "frame_codec", "future", "group", "handler",
-        "idle", "loop", "loop_stats", "proxy_protocol", "task", "timer", "trace",
+        "idle", "loop", "loop_stats", "proxy_protocol", "submit", "task", "timer", "trace",
     },
     "rpc": {"call", "client", "metadata", "metrics", "result", "server", "service", "status",
             "stream"},
