@@ -9,15 +9,18 @@
 #include <arpa/inet.h>
 #include <bowline/channel.h>
 #include <errno.h>
+#include <limits.h>
 #include <netinet/in.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/un.h>
 
 #define UNIX_PREFIX "unix:"
 #define ABSTRACT_PREFIX "unix-abstract:"
+#define FD_PREFIX "fd:"
 #define PATH_BYTES sizeof(((struct sockaddr_un *)0)->sun_path)
 #define PATH_OFFSET offsetof(struct sockaddr_un, sun_path)
 
@@ -51,6 +54,21 @@ static int parse_unix(const char *text, const char *name, bool abstract,
     un->sun_family = AF_UNIX;
     memcpy(un->sun_path + (abstract ? 1 : 0), name, len);
     address->sockaddr.len = (socklen_t)(PATH_OFFSET + len + 1);
+    return 0;
+}
+
+static int parse_fd(const char *text, const char *digits, struct bow__address *address,
+                    struct bow__text *why)
+{
+    char *end = NULL;
+
+    errno = 0;
+    long fd = strtol(digits, &end, 10);
+    if (digits[0] < '0' || digits[0] > '9' || *end != '\0' || errno != 0 || fd > INT_MAX) {
+        return refuse(why, text, "the number of a descriptor must follow \"fd:\"");
+    }
+    address->kind = BOW__ADDRESS_FD;
+    address->fd = (int)fd;
     return 0;
 }
 
@@ -194,6 +212,8 @@ int bow__address_parse(const char *text, struct bow__address *ret_address, struc
     }
     if (strncmp(text, ABSTRACT_PREFIX, strlen(ABSTRACT_PREFIX)) == 0) {
         rc = parse_unix(text, text + strlen(ABSTRACT_PREFIX), true, &address, why);
+    } else if (strncmp(text, FD_PREFIX, strlen(FD_PREFIX)) == 0) {
+        rc = parse_fd(text, text + strlen(FD_PREFIX), &address, why);
     } else if (strncmp(text, UNIX_PREFIX, strlen(UNIX_PREFIX)) == 0) {
         rc = parse_unix(text, text + strlen(UNIX_PREFIX), false, &address, why);
     } else {
@@ -266,6 +286,18 @@ static bool is_loopback(const struct bow_sockaddr *address)
            (IN6_IS_ADDR_V4MAPPED(&in6->sin6_addr) && in6->sin6_addr.s6_addr[12] == 127);
 }
 
+static bool is_local_socket(int fd)
+{
+    struct bow_sockaddr bound = {.len = sizeof(bound.storage)};
+
+    if (getsockname(fd, (struct sockaddr *)&bound.storage, &bound.len) < 0) {
+        return false;
+    }
+    return bound.storage.ss_family == AF_UNIX ||
+           ((bound.storage.ss_family == AF_INET || bound.storage.ss_family == AF_INET6) &&
+            is_loopback(&bound));
+}
+
 int bow_address_is_local(const char *text)
 {
     struct bow__address address;
@@ -285,6 +317,8 @@ int bow_address_is_local(const char *text)
         return 0;
     case BOW__ADDRESS_UNIX:
         return 1;
+    case BOW__ADDRESS_FD:
+        return is_local_socket(address.fd) ? 1 : 0;
     }
     return 0;
 }

@@ -6,7 +6,7 @@
  * Addresses as people write them: parsed into what can be bound or connected to, and
  * formatted back. Knows nothing of descriptors, and resolves nothing.
  *
- *     127.0.0.1:80   [::1]:80   example.org:80   *:80   unix:/run/x   unix-abstract:name
+ *     127.0.0.1:80   [::1]:80   example.org:80   *:80   unix:/run/x   unix-abstract:name   fd:3
  */
 
 #include "base/text.h"
@@ -24,11 +24,13 @@ enum bow__address_kind {
     BOW__ADDRESS_NAME,    /* `host` has to be resolved */
     BOW__ADDRESS_ANY,     /* "*": every local address */
     BOW__ADDRESS_UNIX,    /* `sockaddr` is set; a path or an abstract name */
+    BOW__ADDRESS_FD,      /* `fd`: a socket that was inherited */
 };
 
 struct bow__address {
     enum bow__address_kind kind;
     uint16_t port;
+    int fd;
     char host[BOW__HOST_BYTES];
     struct bow_sockaddr sockaddr;
 };

@@ -405,6 +405,10 @@ static int parse_target(const char *target, struct bow__address *ret_address,
         return bow__transport_error(ret_error, "parsing", target, -EINVAL,
                                     "\"*\" is for listening; connect to a host");
     }
+    if (ret_address->kind == BOW__ADDRESS_FD) {
+        return bow__transport_error(ret_error, "parsing", target, -EINVAL,
+                                    "\"fd:\" is for listening on a socket that was inherited");
+    }
     if (ret_address->kind != BOW__ADDRESS_UNIX && ret_address->port == 0) {
         return bow__transport_error(ret_error, "parsing", target, -EINVAL,
                                     "port 0 is for listening; connect to a port from 1 to 65535");

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
  * Binding and listening. A Unix socket's file that no server listens on any more
- * is replaced: it outlives a server that was killed.
+ * is replaced: it outlives a server that was killed. A descriptor that was inherited is
+ * taken as it is, and listens already or is bound.
  */
 
 #include "transport/listen.h"
 #include "transport/transport_error.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,8 +24,8 @@ static void set_option(const struct bow_system *system, int fd, int level, int n
     (void)system->setsockopt(system->user, fd, level, name, &value, sizeof(value));
 }
 
-static int try_bind(const struct bow_system *system, const struct bow_sockaddr *address,
-                    int *ret_fd)
+static int try_bind(struct bow__listening *listening, const struct bow_system *system,
+                    const struct bow_sockaddr *address)
 {
     int family = address->storage.ss_family;
 
@@ -33,6 +35,9 @@ static int try_bind(const struct bow_system *system, const struct bow_sockaddr *
     }
     if (family != AF_UNIX) {
         set_option(system, fd, SOL_SOCKET, SO_REUSEADDR, 1);
+        if (listening->shares_port) {
+            set_option(system, fd, SOL_SOCKET, SO_REUSEPORT, 1);
+        }
     }
     if (family == AF_INET6) {
         const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)(const void *)address;
@@ -45,7 +50,7 @@ static int try_bind(const struct bow_system *system, const struct bow_sockaddr *
         system->close(system->user, fd);
         return rc;
     }
-    *ret_fd = fd;
+    listening->fd = fd;
     return 0;
 }
 
@@ -75,14 +80,18 @@ static int bind_unix(const struct bow_system *system, const struct bow_sockaddr 
 {
     const char *path = bow__address_unix_path(address);
 
-    int rc = try_bind(system, address, &listening->fd);
+    if (listening->shares_port) {
+        return bow__transport_error(ret_error, "binding", text, -EINVAL,
+                                    "a Unix socket can't be listened on by each worker");
+    }
+    int rc = try_bind(listening, system, address);
     if (rc == -EADDRINUSE && path != NULL && is_other_file(path)) {
         return bow__transport_error(ret_error, "binding", text, rc,
                                     "the file there is not a socket: remove it, or choose another "
                                     "path");
     }
     if (rc == -EADDRINUSE && path != NULL && is_stale(system, address) && unlink(path) == 0) {
-        rc = try_bind(system, address, &listening->fd);
+        rc = try_bind(listening, system, address);
     }
     if (rc < 0) {
         return bow__transport_error(ret_error, "binding", text, rc, NULL);
@@ -93,7 +102,8 @@ static int bind_unix(const struct bow_system *system, const struct bow_sockaddr 
     return 0;
 }
 
-static int bind_any(const struct bow_system *system, uint16_t port, int *ret_fd)
+static int bind_any(struct bow__listening *listening, const struct bow_system *system,
+                    uint16_t port)
 {
     struct bow_sockaddr address = {.len = sizeof(struct sockaddr_in6)};
     struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)(void *)&address.storage;
@@ -101,7 +111,7 @@ static int bind_any(const struct bow_system *system, uint16_t port, int *ret_fd)
 
     in6->sin6_family = AF_INET6;
     in6->sin6_port = htons(port);
-    int rc = try_bind(system, &address, ret_fd);
+    int rc = try_bind(listening, system, &address);
     if (rc != -EAFNOSUPPORT && rc != -EADDRNOTAVAIL) {
         return rc;
     }
@@ -110,11 +120,12 @@ static int bind_any(const struct bow_system *system, uint16_t port, int *ret_fd)
     address.len = sizeof(*in);
     in->sin_family = AF_INET;
     in->sin_port = htons(port);
-    return try_bind(system, &address, ret_fd);
+    return try_bind(listening, system, &address);
 }
 
-static int bind_name(const struct bow_system *system, const struct bow__address *address,
-                     const char *text, int *ret_fd, struct bow_transport_error *ret_error)
+static int bind_name(struct bow__listening *listening, const struct bow_system *system,
+                     const struct bow__address *address, const char *text,
+                     struct bow_transport_error *ret_error)
 {
     struct bow_sockaddr found[MAX_ADDRESSES];
     const char *reason = NULL;
@@ -126,12 +137,41 @@ static int bind_name(const struct bow_system *system, const struct bow__address 
         return bow__transport_error(ret_error, "resolving", text, n < 0 ? n : rc, reason);
     }
     for (int i = 0; i < n; i++) {
-        rc = try_bind(system, &found[i], ret_fd);
+        rc = try_bind(listening, system, &found[i]);
         if (rc == 0) {
             return 0;
         }
     }
     return bow__transport_error(ret_error, "binding", text, rc, NULL);
+}
+
+/* Made by somebody else: it may not be what we need, and it belongs to him until all is well. */
+static int adopt(struct bow__listening *listening, const struct bow_system *system, int fd,
+                 const char *text, struct bow_transport_error *ret_error)
+{
+    int type = 0;
+    socklen_t len = sizeof(type);
+
+    if (listening->shares_port) {
+        return bow__transport_error(ret_error, "binding", text, -EINVAL,
+                                    "one descriptor can't be listened on by each worker");
+    }
+    int rc = system->getsockopt(system->user, fd, SOL_SOCKET, SO_TYPE, &type, &len);
+    if (rc < 0) {
+        return bow__transport_error(ret_error, "binding", text, rc,
+                                    "no socket was handed down under this number");
+    }
+    if (type != SOCK_STREAM) {
+        return bow__transport_error(ret_error, "binding", text, -EPROTOTYPE,
+                                    "this is not a stream socket");
+    }
+    int flags = fcntl(fd, F_GETFL);
+    if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0 ||
+        fcntl(fd, F_SETFD, FD_CLOEXEC) < 0) {
+        return bow__transport_error(ret_error, "binding", text, -errno, NULL);
+    }
+    listening->fd = fd;
+    return 0;
 }
 
 static int bind_address(struct bow__listening *listening, const struct bow_system *system,
@@ -142,15 +182,17 @@ static int bind_address(struct bow__listening *listening, const struct bow_syste
 
     switch (address->kind) {
     case BOW__ADDRESS_NUMERIC:
-        rc = try_bind(system, &address->sockaddr, &listening->fd);
+        rc = try_bind(listening, system, &address->sockaddr);
         break;
     case BOW__ADDRESS_NAME:
-        return bind_name(system, address, text, &listening->fd, ret_error);
+        return bind_name(listening, system, address, text, ret_error);
     case BOW__ADDRESS_ANY:
-        rc = bind_any(system, address->port, &listening->fd);
+        rc = bind_any(listening, system, address->port);
         break;
     case BOW__ADDRESS_UNIX:
         return bind_unix(system, &address->sockaddr, text, listening, ret_error);
+    case BOW__ADDRESS_FD:
+        return adopt(listening, system, address->fd, text, ret_error);
     }
     return rc < 0 ? bow__transport_error(ret_error, "binding", text, rc, NULL) : 0;
 }
@@ -170,10 +212,24 @@ static uint16_t port_of(const struct bow_sockaddr *address)
     }
 }
 
+static int begin_listening(struct bow__listening *listening, const struct bow_system *system,
+                           int backlog)
+{
+    struct bow_sockaddr bound = {.len = 0};
+
+    int rc = system->listen(system->user, listening->fd, backlog != 0 ? backlog : SOMAXCONN);
+    if (rc == 0) {
+        rc = system->getsockname(system->user, listening->fd, &bound);
+    }
+    if (rc == 0) {
+        listening->port = port_of(&bound);
+    }
+    return rc;
+}
+
 int bow__listening_open(struct bow__listening *listening, const struct bow_system *system,
                         const char *text, int backlog, struct bow_transport_error *ret_error)
 {
-    struct bow_sockaddr bound = {.len = 0};
     struct bow__address address;
     struct bow__text why;
 
@@ -187,16 +243,35 @@ int bow__listening_open(struct bow__listening *listening, const struct bow_syste
     if (rc < 0) {
         return rc;
     }
-    rc = system->listen(system->user, listening->fd, backlog != 0 ? backlog : SOMAXCONN);
-    if (rc == 0) {
-        rc = system->getsockname(system->user, listening->fd, &bound);
-    }
+    rc = begin_listening(listening, system, backlog);
     if (rc < 0) {
+        if (address.kind == BOW__ADDRESS_FD) {
+            listening->fd = -1; /* still somebody else's */
+        }
         bow__listening_close(listening, system);
         return bow__transport_error(ret_error, "listening", text, rc, NULL);
     }
-    listening->port = port_of(&bound);
     return 0;
+}
+
+int bow__listening_open_beside(struct bow__listening *listening, const struct bow_system *system,
+                               const struct bow__listening *first, int backlog)
+{
+    struct bow_sockaddr address = {.len = 0};
+
+    listening->fd = -1;
+    listening->shares_port = true;
+    int rc = system->getsockname(system->user, first->fd, &address);
+    if (rc == 0) {
+        rc = try_bind(listening, system, &address);
+    }
+    if (rc == 0) {
+        rc = begin_listening(listening, system, backlog);
+    }
+    if (rc < 0) {
+        bow__listening_close(listening, system);
+    }
+    return rc;
 }
 
 void bow__listening_close(struct bow__listening *listening, const struct bow_system *system)

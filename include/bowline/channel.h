@@ -133,18 +133,23 @@ struct bow_acceptor;
 struct bow_acceptor_options {
     size_t size;         /* sizeof this struct, set by the INIT */
     const char *address; /* HOST:PORT (a number or a name that resolves at once), *:PORT, [v6]:PORT,
-                            unix:PATH, unix-abstract:NAME */
-    struct bow_loop *loop;     /* accepts here; kept */
+                            unix:PATH, unix-abstract:NAME, fd:N (a bound stream socket that was
+                            inherited: closed with the acceptor, and not before it was made) */
+    struct bow_loop *loop;     /* accepts here; kept; may be NULL with per_worker */
     struct bow_group *workers; /* connections go to bow_group_next(); NULL: to `loop` */
     struct bow_channel_options channel;
     int backlog;                   /* 0: SOMAXCONN */
     uint32_t max_accepts_per_turn; /* 0: 64 */
     uint32_t max_channels;         /* more are accepted and closed at once, counted; 0: no limit */
+    bool per_worker; /* each of `workers` listens itself (SO_REUSEPORT) and serves what it accepts,
+                        the kernel choosing by a hash of the addresses: no hand-over, less even.
+                        TCP only. Whoever runs as the same user may share the port then. */
 };
 
 #define BOW_ACCEPTOR_OPTIONS_INIT                                                                  \
     {                                                                                              \
-        sizeof(struct bow_acceptor_options), NULL, NULL, NULL, BOW_CHANNEL_OPTIONS_INIT, 0, 0, 0   \
+        sizeof(struct bow_acceptor_options), NULL, NULL, NULL, BOW_CHANNEL_OPTIONS_INIT, 0, 0, 0,  \
+            false                                                                                  \
     }
 
 /** Bind and listen at once. Returns: 0, or a negative errno with `*ret_error` (may be NULL) filled.
@@ -159,9 +164,21 @@ BOW_EXPORT uint16_t bow_acceptor_port(const struct bow_acceptor *acceptor);
 /** Connections that were closed at once because of max_channels. Thread: any. */
 BOW_EXPORT uint64_t bow_acceptor_n_refused(const struct bow_acceptor *acceptor);
 /** Stop accepting and free; accepted channels live on. `closed` (may be NULL) is the last callback,
- * on the acceptor's loop. Thread: any. */
+ * on the acceptor's loop (with per_worker, the first worker). Thread: any. */
 BOW_EXPORT void bow_acceptor_close(struct bow_acceptor *acceptor, void (*closed)(void *user),
                                    void *user);
+
+/**
+ * How many listening sockets the service manager has handed to this process (systemd's LISTEN_FDS
+ * and LISTEN_PID): descriptors 3, 4, … for "fd:3", "fd:4", …. Only reads the environment.
+ *
+ * Thread:  any, while none changes the environment
+ * Returns: 0 also when they are another process's; -EINVAL when the variables make no sense
+ */
+BOW_EXPORT int bow_inherited_fds(void);
+/** The descriptor of that name (FileDescriptorName=, in LISTEN_FDNAMES), the first of several.
+ * Returns: it; -ENOENT; -EINVAL as above. Thread: as above. */
+BOW_EXPORT int bow_inherited_fd(const char *name);
 
 /* Connecting */
 

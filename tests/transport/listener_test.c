@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* A listening socket for each worker, and listening on sockets that were inherited. */
+
+#include "tests/support/net.h"
+
+#include <arpa/inet.h>
+#include <bowline/group.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define N_WORKERS 4
+
+struct served {
+    struct bow_loop *loops[N_WORKERS];
+    atomic_int per_loop[N_WORKERS];
+    atomic_int n_active;
+    atomic_int n_gone;
+    atomic_int n_closed;
+    struct bow_loop *closed_on; /* expected */
+};
+
+struct echo {
+    struct bow_handler handler;
+    struct served *served;
+};
+
+static size_t echo_read(struct bow_handler *handler, const struct bow_buf *bytes)
+{
+    assert_int_equal(bow_channel_write_and_flush(handler->channel, bytes, NULL, NULL), 0);
+    return bytes->len;
+}
+
+static void echo_active(struct bow_handler *handler)
+{
+    struct served *served = ((struct echo *)(void *)handler)->served;
+
+    for (int i = 0; i < N_WORKERS; i++) {
+        if (served->loops[i] == bow_channel_loop(handler->channel)) {
+            assert_true(bow_loop_in_loop(served->loops[i]));
+            atomic_fetch_add(&served->per_loop[i], 1);
+        }
+    }
+    atomic_fetch_add(&served->n_active, 1);
+}
+
+static void echo_removed(struct bow_handler *handler)
+{
+    atomic_fetch_add(&((struct echo *)(void *)handler)->served->n_gone, 1);
+}
+
+static const struct bow_handler_ops echo_ops = {
+    .name = "echo",
+    .on_active = echo_active,
+    .on_read = echo_read,
+    .on_removed = echo_removed,
+};
+
+static int add_echo(struct bow_channel *channel, void *user)
+{
+    struct echo *echo = bow_channel_data(channel);
+
+    echo->handler.ops = &echo_ops;
+    echo->served = user;
+    bow_channel_add_last(channel, &echo->handler);
+    return 0;
+}
+
+static void on_closed(void *user)
+{
+    struct served *served = user;
+
+    assert_true(served->closed_on == NULL || bow_loop_in_loop(served->closed_on));
+    atomic_fetch_add(&served->n_closed, 1);
+}
+
+static struct bow_acceptor_options options_for(const char *address, struct served *served)
+{
+    struct bow_acceptor_options options = BOW_ACCEPTOR_OPTIONS_INIT;
+
+    options.address = address;
+    options.channel.data_bytes = sizeof(struct echo);
+    options.channel.on_channel = add_echo;
+    options.channel.user = served;
+    return options;
+}
+
+static struct bow_group *new_workers(struct net *net, struct served *served)
+{
+    struct bow_group_options options = BOW_GROUP_OPTIONS_INIT;
+    struct bow_group *workers = NULL;
+
+    options.n_loops = N_WORKERS;
+    assert_int_equal(bow_group_new(net->t.context, &options, &workers), 0);
+    for (uint32_t i = 0; i < N_WORKERS; i++) {
+        served->loops[i] = bow_group_get(workers, i);
+    }
+    return workers;
+}
+
+static int dial(uint16_t port)
+{
+    struct sockaddr_in address = {
+        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_true(fd >= 0);
+    if (connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0) {
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+static void assert_echoes(int fd)
+{
+    char text[5] = {0};
+
+    assert_int_equal(send(fd, "ping", 4, MSG_NOSIGNAL), 4);
+    assert_int_equal(recv(fd, text, 4, MSG_WAITALL), 4);
+    assert_string_equal(text, "ping");
+}
+
+/* Until another thread has done it; a second is a thousand times what it takes. */
+static void await(const atomic_int *count, int expected)
+{
+    uint64_t until = net_deadline();
+
+    while (atomic_load(count) != expected) {
+        assert_false(net_is_late(until));
+        sched_yield();
+    }
+}
+
+static void test_listener_l51_each_worker_listens_on_the_same_port(void **state)
+{
+    struct net net;
+    struct served served = {.n_active = 0};
+    struct bow_acceptor *acceptor = NULL;
+    int fds[200];
+    (void)state;
+    net_begin(&net);
+    struct bow_group *workers = new_workers(&net, &served);
+    served.closed_on = served.loops[0];
+    struct bow_acceptor_options options = options_for("127.0.0.1:0", &served);
+    options.workers = workers;
+    options.per_worker = true;
+    assert_int_equal(bow_acceptor_new(net.t.context, &options, &acceptor, NULL), 0);
+    assert_int_equal(bow_acceptor_start(acceptor), 0);
+    uint16_t port = bow_acceptor_port(acceptor);
+    assert_true(port > 0);
+    for (int i = 0; i < 200; i++) {
+        fds[i] = dial(port);
+        assert_true(fds[i] >= 0);
+        assert_echoes(fds[i]);
+    }
+    int n_all = 0;
+    for (int i = 0; i < N_WORKERS; i++) {
+        assert_true(atomic_load(&served.per_loop[i]) > 0);
+        n_all += atomic_load(&served.per_loop[i]);
+    }
+    assert_int_equal(n_all, 200);
+    bow_acceptor_close(acceptor, on_closed, &served);
+    await(&served.n_closed, 1);
+    assert_int_equal(dial(port), -1);
+    assert_echoes(fds[0]); /* accepted ones live on */
+    for (int i = 0; i < 200; i++) {
+        close(fds[i]);
+    }
+    await(&served.n_gone, 200);
+    bow_group_unref(workers);
+    assert_int_equal(atomic_load(&served.n_closed), 1);
+    net_end(&net);
+}
+
+static void test_listener_l51_limit_is_of_all_listeners_together(void **state)
+{
+    struct net net;
+    struct served served = {.n_active = 0};
+    struct bow_acceptor *acceptor = NULL;
+    int fds[20];
+    char byte;
+    (void)state;
+    net_begin(&net);
+    struct bow_group *workers = new_workers(&net, &served);
+    struct bow_acceptor_options options = options_for("127.0.0.1:0", &served);
+    options.workers = workers;
+    options.per_worker = true;
+    options.max_channels = 8;
+    assert_int_equal(bow_acceptor_new(net.t.context, &options, &acceptor, NULL), 0);
+    assert_int_equal(bow_acceptor_start(acceptor), 0);
+    for (int i = 0; i < 8; i++) {
+        fds[i] = dial(bow_acceptor_port(acceptor));
+        assert_echoes(fds[i]);
+    }
+    for (int i = 8; i < 20; i++) {
+        fds[i] = dial(bow_acceptor_port(acceptor));
+        assert_true(recv(fds[i], &byte, 1, 0) <= 0);
+    }
+    assert_int_equal(bow_acceptor_n_refused(acceptor), 12);
+    for (int i = 0; i < 20; i++) {
+        close(fds[i]);
+    }
+    bow_acceptor_close(acceptor, NULL, NULL);
+    bow_group_unref(workers);
+    net_end(&net);
+}
+
+static void test_listener_l51_workers_that_have_ended_are_closed_too(void **state)
+{
+    struct net net;
+    struct served served = {.n_active = 0};
+    struct bow_acceptor *acceptor = NULL;
+    (void)state;
+    net_begin(&net);
+    struct bow_group *workers = new_workers(&net, &served);
+    struct bow_acceptor_options options = options_for("127.0.0.1:0", &served);
+    options.workers = workers;
+    options.per_worker = true;
+    assert_int_equal(bow_acceptor_new(net.t.context, &options, &acceptor, NULL), 0);
+    assert_int_equal(bow_acceptor_start(acceptor), 0);
+    bow_group_shutdown(workers, 0, 0);
+    assert_int_equal(bow_group_join(workers, BOW_NEVER), 0);
+    bow_acceptor_close(acceptor, on_closed, &served);
+    assert_int_equal(atomic_load(&served.n_closed), 1);
+    bow_group_unref(workers);
+    net_end(&net);
+}
+
+static int fail_third_listen(void *user, int fd, int backlog)
+{
+    struct net *net = (struct net *)(void *)((char *)user - offsetof(struct net, t.fake));
+
+    if (++net->accept_error == 3) {
+        return -EADDRINUSE;
+    }
+    return bow_system_default()->listen(NULL, fd, backlog);
+}
+
+static void assert_refused(struct net *net, const struct bow_acceptor_options *options, int error,
+                           const char *text)
+{
+    struct bow_transport_error reason;
+    struct bow_acceptor *acceptor = NULL;
+
+    assert_int_equal(bow_acceptor_new(net->t.context, options, &acceptor, &reason), error);
+    assert_int_equal(reason.error, error);
+    assert_non_null(strstr(reason.text, text));
+    assert_null(acceptor);
+}
+
+static void test_listener_l51_what_cannot_be_shared_is_refused_whole(void **state)
+{
+    struct net net;
+    struct served served = {.n_active = 0};
+    (void)state;
+    net_begin(&net);
+    struct bow_group *workers = new_workers(&net, &served);
+    struct bow_acceptor_options options = options_for("unix-abstract:bow-listener", &served);
+    options.per_worker = true;
+    options.loop = net.loop;
+    assert_refused(&net, &options, -EINVAL, "workers with per_worker");
+    options.workers = workers;
+    assert_refused(&net, &options, -EINVAL, "a Unix socket can't be listened on by each worker");
+    options.address = "fd:0";
+    assert_refused(&net, &options, -EINVAL, "one descriptor can't be listened on by each worker");
+    options.address = "127.0.0.1:0";
+    net.accept_error = 0; /* counts, here */
+    net.system.listen = fail_third_listen;
+    assert_refused(&net, &options, -EADDRINUSE, "binding 127.0.0.1:0");
+    bow_group_unref(workers);
+    net_end(&net);
+}
+
+/* Inherited sockets */
+
+static int bound_socket(uint16_t *ret_port)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof(address);
+
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, len), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &len), 0);
+    *ret_port = ntohs(address.sin_port);
+    return fd;
+}
+
+static void check_inherited(bool listens)
+{
+    struct net net;
+    struct served served = {.n_active = 0};
+    struct bow_acceptor *acceptor = NULL;
+    char address[32];
+    uint16_t port = 0;
+
+    net_begin(&net);
+    int fd = bound_socket(&port);
+    if (listens) {
+        assert_int_equal(listen(fd, 5), 0);
+    }
+    snprintf(address, sizeof(address), "fd:%d", fd);
+    assert_int_equal(bow_address_is_local(address), 1);
+    struct bow_acceptor_options options = options_for(address, &served);
+    options.loop = net.loop;
+    assert_int_equal(bow_acceptor_new(net.t.context, &options, &acceptor, NULL), 0);
+    assert_int_equal(bow_acceptor_port(acceptor), port);
+    assert_true((fcntl(fd, F_GETFL) & O_NONBLOCK) != 0);
+    assert_true((fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0);
+    assert_int_equal(bow_acceptor_start(acceptor), 0);
+    int client = dial(port);
+    net_run_until(&net, atomic_load(&served.n_active) == 1);
+    close(client);
+    bow_acceptor_close(acceptor, on_closed, &served);
+    net_run_until(&net, atomic_load(&served.n_closed) == 1);
+    assert_int_equal(fcntl(fd, F_GETFD), -1); /* it was ours */
+    net_end(&net);
+}
+
+static void test_listener_inherited_socket_is_served_and_closed(void **state)
+{
+    (void)state;
+    check_inherited(true);
+    check_inherited(false);
+}
+
+static void test_listener_inherited_unix_socket_keeps_its_file(void **state)
+{
+    struct net net;
+    struct served served = {.n_active = 0};
+    struct bow_acceptor *acceptor = NULL;
+    struct sockaddr_un un = {.sun_family = AF_UNIX};
+    char address[32];
+    (void)state;
+    net_begin(&net);
+    snprintf(un.sun_path, sizeof(un.sun_path), "/tmp/bow-inherited-%d", getpid());
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&un, sizeof(un)), 0);
+    snprintf(address, sizeof(address), "fd:%d", fd);
+    assert_int_equal(bow_address_is_local(address), 1);
+    struct bow_acceptor_options options = options_for(address, &served);
+    options.loop = net.loop;
+    assert_int_equal(bow_acceptor_new(net.t.context, &options, &acceptor, NULL), 0);
+    bow_acceptor_close(acceptor, on_closed, &served);
+    net_run_until(&net, atomic_load(&served.n_closed) == 1);
+    assert_int_equal(access(un.sun_path, F_OK), 0); /* the manager's, for the next start */
+    unlink(un.sun_path);
+    net_end(&net);
+}
+
+static void never(struct bow_channel *channel, const struct bow_transport_error *error, void *user)
+{
+    (void)channel;
+    (void)error;
+    (void)user;
+    fail();
+}
+
+static void test_listener_inherited_descriptor_that_will_not_do_stays_open(void **state)
+{
+    struct net net;
+    struct served served = {.n_active = 0};
+    struct bow_connect *connect = NULL;
+    struct bow_channel_options channel = BOW_CHANNEL_OPTIONS_INIT;
+    struct bow_transport_error error;
+    char address[32];
+    (void)state;
+    net_begin(&net);
+    struct bow_acceptor_options options = options_for(address, &served);
+    options.loop = net.loop;
+    int fd = socket(AF_INET, SOCK_DGRAM, 0);
+    snprintf(address, sizeof(address), "fd:%d", fd);
+    assert_refused(&net, &options, -EPROTOTYPE, "this is not a stream socket");
+    assert_int_equal(bow_address_is_local(address), 0); /* bound to nothing: anywhere */
+    close(fd);
+    fd = open("/dev/null", O_RDONLY);
+    snprintf(address, sizeof(address), "fd:%d", fd);
+    assert_refused(&net, &options, -ENOTSOCK, "no socket was handed down under this number");
+    assert_int_equal(bow_address_is_local(address), 0);
+    assert_true(fcntl(fd, F_GETFD) >= 0);
+    close(fd);
+    assert_refused(&net, &options, -EBADF, "no socket was handed down under this number");
+    int fds[2];
+    net_pair(NET_TCP, fds); /* connected ones can't listen */
+    snprintf(address, sizeof(address), "fd:%d", fds[0]);
+    assert_refused(&net, &options, -EINVAL, "listening fd:");
+    assert_true(fcntl(fds[0], F_GETFD) >= 0);
+    close(fds[0]);
+    close(fds[1]);
+    assert_int_equal(
+        bow_connect_start(net.loop, "fd:3", &channel, FAKE_S, never, NULL, &connect, &error),
+        -EINVAL);
+    assert_non_null(strstr(error.text, "is for listening"));
+    net_end(&net);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_listener_l51_each_worker_listens_on_the_same_port),
+        cmocka_unit_test(test_listener_l51_limit_is_of_all_listeners_together),
+        cmocka_unit_test(test_listener_l51_workers_that_have_ended_are_closed_too),
+        cmocka_unit_test(test_listener_l51_what_cannot_be_shared_is_refused_whole),
+        cmocka_unit_test(test_listener_inherited_socket_is_served_and_closed),
+        cmocka_unit_test(test_listener_inherited_unix_socket_keeps_its_file),
+        cmocka_unit_test(test_listener_inherited_descriptor_that_will_not_do_stays_open),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#ifndef BOWLINE_TRANSPORT_ACCEPTOR_H
+#define BOWLINE_TRANSPORT_ACCEPTOR_H
+
+/*
+ * The acceptor from inside:
+ *
+ *     acceptor.c     its life, and what it counts for all its listeners
+ *     listener.c     one listening socket on its loop
+ *
+ * One listener, or with per_worker one for each worker.
+ *
+ * Design
+ *
+ * Channels start on threads of their own loops and outlive the acceptor, and listeners
+ * run on several, so these counts are shared:
+ *
+ *     atomic        order                                      partner
+ *     refs          relaxed up, acq_rel down                   each other: the memory
+ *     n_pending     relaxed up, acq_rel down                   each other: one for each listener
+ * until closed, one for each channel that is starting; `closed` runs when it is 0 n_channels
+ * relaxed: a bound, not a publication        none n_refused     relaxed: a statistic none
+ *
+ * A listener belongs to its loop's thread.
+ */
+
+#include "transport/channel.h"
+#include "transport/listen.h"
+
+struct bow__listener {
+    struct bow_acceptor *acceptor;
+    struct bow_loop *loop; /* its memory is held */
+    struct bow__listening listening;
+    struct bow__watch watch;
+    struct bow_timer pause;
+    struct bow_task start_task;
+    struct bow_task close_task;
+    bool is_started;
+    uint64_t told_ns;  /* when it was last logged that descriptors ran out; 0: never */
+    uint64_t n_pauses; /* since then */
+};
+
+struct bow_acceptor {
+    struct bow_context *context;
+    const struct bow_system *system;
+    struct bow_acceptor_options options; /* its address is NULL: not ours to keep */
+    struct bow_task closed_task;
+    void (*closed)(void *user);
+    void *closed_user;
+    atomic_uint refs;
+    atomic_uint n_pending;
+    atomic_uint n_channels;
+    _Atomic(uint64_t) n_refused;
+    uint32_t n_listeners;
+    struct bow__listener listeners[];
+};
+
+/* listener.c */
+
+/** `listener` is zeroed but for `listening`, which is open. */
+void bow__listener_init(struct bow__listener *listener, struct bow_acceptor *acceptor,
+                        struct bow_loop *loop);
+/** Begin to accept, on its loop. Returns 0 or why it can't be posted. Thread: any. */
+int bow__listener_start(struct bow__listener *listener);
+/** Close the socket on its loop, then bow__acceptor_leave(). Thread: any. */
+void bow__listener_close(struct bow__listener *listener);
+
+/* acceptor.c */
+
+/** Make a channel of an accepted descriptor, or close it. Takes `fd`. Returns 0, or what stops
+ * accepting for now. Thread: the listener's loop. */
+int bow__acceptor_admit(struct bow__listener *listener, int fd, const struct bow_sockaddr *peer);
+/** One of n_pending is over. Thread: any. */
+void bow__acceptor_leave(struct bow_acceptor *acceptor);
+
+#endif
