@@ -152,9 +152,10 @@ static void on_read_complete(struct bow_handler *handler)
     struct bow_tls *tls = bow__tls_of_handler(handler);
 
     bow__tls_deliver_eof(tls); /* after a pause */
-    if (tls->state == BOW__TLS_OPEN) {
+    if (tls->state == BOW__TLS_OPEN && !tls->is_quiet) {
         bow_handler_fire_read_complete(handler);
     }
+    tls->is_quiet = false;
 }
 
 /* End of the connection */

@@ -49,6 +49,7 @@ struct bow_tls {
     struct bow__write_list encrypted; /* their bytes are in wire.out, or have left */
 
     char *failure;       /* in words; freed by its length */
+    bool is_quiet;       /* this batch was of the handshake alone */
     bool has_opening;    /* the first byte was that of TLS */
     bool is_done;        /* the peer's close_notify came */
     bool eof_is_due;     /* and the handlers behind do not know, for delivery is paused */

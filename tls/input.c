@@ -94,6 +94,7 @@ static void read_batch(struct bow_tls *tls, struct bow__block *chunk)
     decrypt(tls, chunk, &batch);
     if (batch.n > 0) {
         struct bow_buf bytes = bow_buf_borrow(chunk->data, batch.n);
+        tls->is_quiet = false;
         (void)bow_handler_fire_read(&tls->handler, &bytes);
     }
     if (batch.outcome == BOW__TLS_BROKEN) {
@@ -141,6 +142,7 @@ size_t bow__tls_on_read(struct bow_handler *handler, const struct bow_buf *bytes
         check_opening(tls);
     }
     if (tls->state == BOW__TLS_HANDSHAKE) {
+        tls->is_quiet = true;
         bow__tls_shake_hands(tls);
     }
     read_records(tls);
