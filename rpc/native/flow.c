@@ -18,8 +18,8 @@
 /*
  * How far ahead of a large message its credit runs. What is on the way is what small messages
  * beside it queue behind, so it is no more than the path holds at half a gigabyte a second: by
- * the time that returned credit takes to come back as bytes. A short path gets the window, a
- * long one as much as a message may have.
+ * the time that returned credit takes to come back as bytes. A short path gets half the window,
+ * a long one as much as a message may have.
  */
 static size_t ahead_bytes(const struct bow__native *session)
 {
@@ -117,7 +117,7 @@ static size_t wanted_credit(const struct bow__native *session,
     size_t n_missing = stream->n_announced - stream->n_arrived;
     size_t ahead = ahead_bytes(session);
     ahead = n_missing < ahead ? n_missing : ahead;
-    return ahead > window ? ahead : window;
+    return ahead > window / 2 ? ahead : window / 2;
 }
 
 void bow__native_return_stream_credit(struct bow__native *session,
@@ -130,7 +130,7 @@ void bow__native_return_stream_credit(struct bow__native *session,
         return;
     }
     uint32_t more = (uint32_t)wanted - stream->receive_credit;
-    if (more < session->own.stream_window_bytes / 2) {
+    if (more < session->own.stream_window_bytes / 4) {
         return;
     }
     begin_probe(session, stream);

@@ -13,7 +13,7 @@
 #define N_SMALL 1000u
 #define N_IN_FLIGHT 8u
 #define N_PAIRS 7u
-#define N_ATTEMPTS 5u
+#define N_ATTEMPTS 20u
 #define LARGE_BYTES ((size_t)3 << 20)
 
 struct beside {

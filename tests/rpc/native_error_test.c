@@ -288,10 +288,10 @@ static void test_native_error_beyond_credit_is_named(void **state)
     hex_decode("00010000 03 0a 000000000001 00100000", frame, sizeof(frame));
     side_feed(&pair.server, frame, 12 + 65536);
     assert_int_equal(pair.server.rc, 0);
-    /* 65,532 bytes were spent; the window is topped up ahead by 256 KiB less what is left. */
-    for (int i = 0; i < 4; i++) {
-        hex_decode("00010000 03 02 000000000001", frame, sizeof(frame));
-        side_feed(&pair.server, frame, 12 + 65536);
+    /* While a message is put together its credit is topped up, here to half the window. */
+    for (int i = 0; i < 8; i++) {
+        hex_decode("00004000 03 02 000000000001", frame, sizeof(frame));
+        side_feed(&pair.server, frame, 12 + 16384);
         assert_int_equal(pair.server.rc, 0);
     }
     hex_decode("00000001 03 08 000000000003", frame, sizeof(frame));

@@ -190,27 +190,30 @@ static void test_native_flow_without_connection_credit_waits_for_it(void **state
     pair_fini(&pair);
 }
 
+/* Frames that the credit of a stream which is being topped up has room for. */
+#define LARGE_FRAME_BYTES 16384u
+#define LARGE_FRAMES ((size_t)252)
+#define LARGE_BYTES (LARGE_FRAMES * LARGE_FRAME_BYTES - 4)
+
 /* A whole message of `n_frames` frames of 65,532 and more bytes. */
 static void feed_large(struct side *side, unsigned stream, size_t n_frames)
 {
-    static uint8_t frame[12 + 65536];
+    static uint8_t frame[12 + LARGE_FRAME_BYTES];
     char hex[64];
 
     snprintf(hex, sizeof(hex), "00000007 01 00 0000000000%02x 06 12042f732f6d ", stream);
     side_feed_hex(side, hex);
-    snprintf(hex, sizeof(hex), "00010000 03 0a 0000000000%02x 003f0000", stream);
+    snprintf(hex, sizeof(hex), "00004000 03 0a 0000000000%02x 003f0000", stream);
     hex_decode(hex, frame, sizeof(frame));
     side_feed(side, frame, sizeof(frame));
     for (size_t i = 1; i < n_frames && side->rc == 0; i++) {
-        snprintf(hex, sizeof(hex), "00010000 03 %s 0000000000%02x", i + 1 < n_frames ? "02" : "00",
+        snprintf(hex, sizeof(hex), "00004000 03 %s 0000000000%02x", i + 1 < n_frames ? "02" : "00",
                  stream);
         hex_decode(hex, frame, sizeof(frame));
         side_feed(side, frame, sizeof(frame));
     }
 }
 
-#define LARGE_FRAMES ((size_t)63)
-#define LARGE_BYTES (LARGE_FRAMES * 65536 - 4)
 #define SMALL_BYTES ((size_t)65529)
 
 /* A request whose message fills the frame. */
