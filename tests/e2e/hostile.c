@@ -24,7 +24,9 @@
 void hostile_put(struct hostile_bytes *to, const void *bytes, size_t n)
 {
     assert_true(n <= sizeof(to->data) - to->n);
-    memcpy(to->data + to->n, bytes, n);
+    if (n > 0) { /* nothing may be NULL */
+        memcpy(to->data + to->n, bytes, n);
+    }
     to->n += n;
 }
 
