@@ -127,7 +127,8 @@ struct bow_channel {
     int close_error;
     int flush_close_error; /* how an end by close_after_flush is reported */
 
-    bool is_paused;
+    uint32_t n_pauses;   /* why reading pauses: the user's, and one for each hold */
+    bool is_paused;      /* by the user */
     bool is_eof;         /* the peer's side has ended */
     bool is_parked;      /* hung up while paused: out of the poller until resumed */
     bool wants_delivery; /* for `again` */
@@ -215,6 +216,9 @@ void bow__channel_redeliver(struct bow_channel *channel);
 /** Deliver all that the kernel still holds of a connection that is broken. */
 void bow__channel_read_rest(struct bow_channel *channel);
 void bow__channel_update_interest(struct bow_channel *channel);
+/** Pause reading for a reason of the library's own, beside the user's; resume for that one. */
+void bow__channel_hold_read(struct bow_channel *channel);
+void bow__channel_release_read(struct bow_channel *channel);
 
 /* channel_write.c */
 
@@ -260,6 +264,9 @@ size_t bow__pipeline_offer(struct bow_channel *channel, const struct bow_buf *by
 bool bow__pipeline_can_fire(struct bow_handler *handler);
 /** `handler` has been added, and not removed. */
 bool bow__pipeline_is_in(const struct bow_handler *handler);
+/** Keep bytes for whoever reads behind `handler`; they are delivered with those that follow, or
+ * when reading resumes. */
+void bow__pipeline_keep_behind(struct bow_handler *handler, const struct bow_buf *bytes);
 /** Deliver what was kept for single handlers. */
 void bow__pipeline_redeliver(struct bow_channel *channel);
 void bow__pipeline_inactive(struct bow_channel *channel, int error);

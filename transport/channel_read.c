@@ -357,24 +357,39 @@ void bow__channel_update_interest(struct bow_channel *channel)
     }
 }
 
+void bow__channel_hold_read(struct bow_channel *channel)
+{
+    channel->n_pauses++;
+    bow__channel_touch(channel);
+}
+
+void bow__channel_release_read(struct bow_channel *channel)
+{
+    assert(channel->n_pauses > 0);
+    channel->n_pauses--;
+    if (channel->n_pauses > 0 || !bow__channel_is_open(channel)) {
+        return;
+    }
+    channel->resumed_ns = bow_loop_now(channel->loop);
+    channel->wants_delivery = true;
+    bow__channel_again(channel);
+    bow__channel_touch(channel);
+}
+
 void bow_channel_pause_read(struct bow_channel *channel)
 {
     assert(bow__loop_may_touch(channel->loop));
     if (bow__channel_is_open(channel) && !channel->is_paused) {
         channel->is_paused = true;
-        bow__channel_touch(channel);
+        bow__channel_hold_read(channel);
     }
 }
 
 void bow_channel_resume_read(struct bow_channel *channel)
 {
     assert(bow__loop_may_touch(channel->loop));
-    if (!bow__channel_is_open(channel) || !channel->is_paused) {
-        return;
+    if (bow__channel_is_open(channel) && channel->is_paused) {
+        channel->is_paused = false;
+        bow__channel_release_read(channel);
     }
-    channel->is_paused = false;
-    channel->resumed_ns = bow_loop_now(channel->loop);
-    channel->wants_delivery = true;
-    bow__channel_again(channel);
-    bow__channel_touch(channel);
 }

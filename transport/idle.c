@@ -35,7 +35,7 @@ static uint64_t later(uint64_t a, uint64_t b)
 static uint64_t active_ns(const struct bow_idle *idle, enum bow_idle_kind kind, uint64_t now)
 {
     const struct bow_channel *channel = idle->handler.channel;
-    uint64_t read_ns = channel->is_paused ? now : later(idle->read_ns, channel->resumed_ns);
+    uint64_t read_ns = channel->n_pauses > 0 ? now : later(idle->read_ns, channel->resumed_ns);
 
     switch (kind) {
     case BOW_IDLE_READER:

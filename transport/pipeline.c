@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "transport/bound.h"
 #include "transport/channel.h"
 #include "transport/hold.h"
 
@@ -20,6 +21,7 @@
 enum handler_flags {
     HANDLER_REMOVED = 1,
     HANDLER_READING = 2, /* its on_read is running: more would come out of order */
+    /* 4: BOW__HANDLER_BOUND */
 };
 
 #define OP(name) offsetof(struct bow_handler_ops, name)
@@ -141,7 +143,7 @@ void bow_handler_fire_error(struct bow_handler *handler, int error)
 
 bool bow__pipeline_can_read(const struct bow_channel *channel)
 {
-    return bow__channel_is_open(channel) && !channel->is_paused;
+    return bow__channel_is_open(channel) && channel->n_pauses == 0;
 }
 
 bool bow__pipeline_has_reader(struct bow_channel *channel)
@@ -168,6 +170,11 @@ static void keep_behind(struct bow_handler *from, struct bow_slice bytes)
     struct bow_handler *reader = next_with(from, OP(on_read));
 
     keep(reader != NULL ? reader : &from->channel->tail, bytes);
+}
+
+void bow__pipeline_keep_behind(struct bow_handler *handler, const struct bow_buf *bytes)
+{
+    keep_behind(handler, (struct bow_slice){bytes->data, bytes->len});
 }
 
 static void hand_on_kept(struct bow_handler *removed)
@@ -276,6 +283,9 @@ bool bow__pipeline_can_fire(struct bow_handler *handler)
 
 size_t bow_handler_fire_read(struct bow_handler *handler, const struct bow_buf *bytes)
 {
+    if ((handler->flags & BOW__HANDLER_BOUND) != 0) {
+        return bow__bound_fire_read(handler, bytes);
+    }
     if (!can_deliver(handler)) {
         return 0;
     }
@@ -410,6 +420,9 @@ void bow_channel_add_first(struct bow_channel *channel, struct bow_handler *hand
 
 void bow_channel_add_after(struct bow_handler *handler, struct bow_handler *added)
 {
+    if ((handler->flags & BOW__HANDLER_BOUND) != 0) {
+        handler = bow__bound_proxy(handler);
+    }
     while (!is_live(handler)) {
         handler = handler->prev;
     }
@@ -420,6 +433,10 @@ void bow_channel_remove(struct bow_handler *handler)
 {
     struct bow_channel *channel = handler->channel;
 
+    if ((handler->flags & BOW__HANDLER_BOUND) != 0) {
+        bow__bound_remove(handler);
+        return;
+    }
     assert(bow__loop_may_touch(channel->loop));
     if (!is_live(handler)) {
         return;

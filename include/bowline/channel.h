@@ -21,6 +21,7 @@ extern "C" {
 #endif
 
 struct bow_channel;
+struct bow_executor;
 struct bow_group;
 
 /** Take a reference, on the channel's memory and on its loop. Thread: loop, or any that holds one.
@@ -56,6 +57,30 @@ BOW_EXPORT bool bow_channel_is_active(const struct bow_channel *channel);
 BOW_EXPORT void bow_channel_add_last(struct bow_channel *channel, struct bow_handler *handler);
 BOW_EXPORT void bow_channel_add_first(struct bow_channel *channel, struct bow_handler *handler);
 BOW_EXPORT void bow_channel_add_after(struct bow_handler *handler, struct bow_handler *added);
+/**
+ * Add a handler nearest to the tail whose callbacks, all of them, run on `executor`: one after
+ * the other, on any of its threads. They may block.
+ *
+ * Bytes cross in counted bufs (bow_buf_share() keeps one without a copy), and reading pauses while
+ * more than the executor's max_channel_bytes wait. What the handler passes on
+ * (bow_handler_fire_*) goes back to the loop and on from its place; what it writes, flushes or
+ * closes, as by bow_channel_write() and the others for any thread, begins at the tail; completions
+ * run on the loop. What was on its way when the channel closes still comes, then
+ * on_inactive and on_removed, the last of all, perhaps after the loop has terminated: `channel`
+ * is valid until then. When the executor has shut down, the channel closes with
+ * -ESHUTDOWN, and the loop runs these two.
+ *
+ * bow_channel_remove() is for any thread then: the handler sees no event from the next one
+ * on but on_removed, and bytes that it has not consumed go to its successor.
+ *
+ * Thread:  loop
+ * Owns:    keeps `handler` until on_removed, and the memory of `executor`, not its life
+ * Returns: 0; -EINVAL when the handler has outbound callbacks (on_write, on_flush, on_close,
+ *          on_drain, on_sent); -ENOMEM; -ESHUTDOWN; what starting a thread failed with
+ */
+BOW_EXPORT BOW_MUST_USE int bow_channel_add_last_on(struct bow_channel *channel,
+                                                    struct bow_handler *handler,
+                                                    struct bow_executor *executor);
 /** Remove a handler; its unread bytes go to its successor. on_removed runs after the running
  * callback. Thread: loop. */
 BOW_EXPORT void bow_channel_remove(struct bow_handler *handler);

@@ -13,7 +13,7 @@
  * on_read says how much it consumed; what is left is delivered again, with more
  * behind it. Any callback may be NULL: the event then goes to the next handler
  * in its direction. All callbacks run on the channel's loop, and any may add,
- * remove, pause or close.
+ * remove, pause or close. (One bound to an executor: see bow_channel_add_last_on().)
  *
  * Output leaves in two ways: pushed (bow_handler_write: buffers queued in the channel) or,
  * without a copy, pulled: when the queue is empty, a flush asks the handler

@@ -6,6 +6,7 @@
 
 #include "tests/support/net.h"
 
+#include <bowline/executor.h>
 #include <bowline/frame_codec.h>
 #include <errno.h>
 #include <string.h>
@@ -93,8 +94,9 @@ static size_t server_read(struct bow_handler *handler, const struct bow_buf *byt
 
 static const struct bow_handler_ops server_ops = {.name = "server", .on_read = server_read};
 
+/* The handler runs on `executor`, if there is one. */
 static int add_side(struct bow_channel *channel, struct side *side,
-                    const struct bow_handler_ops *ops)
+                    const struct bow_handler_ops *ops, struct bow_executor *executor)
 {
     const struct bow_frame_codec_options options = {
         .max_frame_bytes = 65537, .length_bytes = 2, .strip_bytes = 2};
@@ -102,19 +104,21 @@ static int add_side(struct bow_channel *channel, struct side *side,
     assert_int_equal(bow_frame_codec_init(&side->codec, &options), 0);
     side->handler.ops = ops;
     bow_channel_add_last(channel, &side->codec.handler);
+    if (executor != NULL) {
+        return bow_channel_add_last_on(channel, &side->handler, executor);
+    }
     bow_channel_add_last(channel, &side->handler);
     return 0;
 }
 
 static int on_client(struct bow_channel *channel, void *user)
 {
-    return add_side(channel, user, &client_ops);
+    return add_side(channel, user, &client_ops, NULL);
 }
 
 static int on_server(struct bow_channel *channel, void *user)
 {
-    (void)user;
-    return add_side(channel, bow_channel_data(channel), &server_ops);
+    return add_side(channel, bow_channel_data(channel), &server_ops, user);
 }
 
 static void on_connected(struct bow_channel *channel, const struct bow_transport_error *error,
@@ -151,13 +155,13 @@ static int talk_over(struct bow_loop *loop, struct bow_acceptor *acceptor)
     return talk.has_answer ? 0 : -ENOMEM;
 }
 
-static int connection(struct bow_context *context, void *user)
+static int serve_and_talk(struct bow_context *context, struct bow_executor *executor)
 {
     struct bow_loop_options loop_options = BOW_LOOP_OPTIONS_INIT;
     struct bow_acceptor_options options = BOW_ACCEPTOR_OPTIONS_INIT;
     struct bow_acceptor *acceptor = NULL;
     struct bow_loop *loop = NULL;
-    (void)user;
+
     loop_options.thread = BOW_LOOP_OWNER;
     int rc = bow_loop_new(context, &loop_options, &loop);
     if (rc < 0) {
@@ -167,6 +171,7 @@ static int connection(struct bow_context *context, void *user)
     options.loop = loop;
     options.channel.data_bytes = sizeof(struct side);
     options.channel.on_channel = on_server;
+    options.channel.user = executor;
     rc = bow_acceptor_new(context, &options, &acceptor, NULL);
     if (rc == 0) {
         rc = talk_over(loop, acceptor);
@@ -176,16 +181,44 @@ static int connection(struct bow_context *context, void *user)
     return rc;
 }
 
+static int connection(struct bow_context *context, void *user)
+{
+    (void)user;
+    return serve_and_talk(context, NULL);
+}
+
+static int bound_connection(struct bow_context *context, void *user)
+{
+    struct bow_executor_options options = BOW_EXECUTOR_OPTIONS_INIT;
+    struct bow_executor *executor = NULL;
+    (void)user;
+    options.n_threads = 1;
+    int rc = bow_executor_new(context, &options, &executor);
+    if (rc < 0) {
+        return rc;
+    }
+    rc = serve_and_talk(context, executor);
+    bow_executor_unref(executor);
+    return rc;
+}
+
 static void test_channel_memory_each_failing_allocation_ends_in_an_error(void **state)
 {
     (void)state;
     assert_true(test_alloc_fail_each(NULL, connection, NULL) > 10);
 }
 
+static void test_channel_memory_the_same_with_the_server_on_an_executor(void **state)
+{
+    (void)state;
+    assert_true(test_alloc_fail_each(NULL, bound_connection, NULL) > 14);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_channel_memory_each_failing_allocation_ends_in_an_error),
+        cmocka_unit_test(test_channel_memory_the_same_with_the_server_on_an_executor),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
