@@ -151,7 +151,7 @@ static inline const uint8_t *bow__decode_read_tag(struct bow__decoder *d, const 
                                                   uint64_t *ret_tag)
 {
     const uint8_t *body = bow__wire_read_varint(at, d->top->end, ret_tag);
-    if (body == NULL || *ret_tag > UINT32_MAX || *ret_tag < 8) {
+    if (body == NULL || *ret_tag > UINT32_MAX || *ret_tag < 8 || body - at > BOW__WIRE_TAG_BYTES) {
         bow__decode_refuse_tag(d, at);
         return NULL;
     }

@@ -45,7 +45,9 @@ const uint8_t *bow__decode_refuse_tag(struct bow__decoder *d, const uint8_t *at)
 {
     uint64_t tag;
     if (bow__wire_read_varint(at, d->top->end, &tag) != NULL) {
-        const char *what = tag < 8 ? "field number 0" : "a field number above 536870911";
+        const char *what = tag < 8            ? "field number 0"
+                           : tag > UINT32_MAX ? "a field number above 536870911"
+                                              : "a tag of more than 5 bytes";
         return bow__decode_refuse(d, NULL, at, "%s", what);
     }
     bool is_cut = bow__wire_is_cut(at, d->top->end);

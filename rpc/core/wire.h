@@ -35,6 +35,9 @@ enum bow__wire_type {
     BOW__WIRE_FIXED32 = 5,
 };
 
+/** A tag is a varint of 32 bits; C++ and protobuf-c refuse one that takes more bytes, too. */
+#define BOW__WIRE_TAG_BYTES 5
+
 static inline uint32_t bow__wire_tag(uint32_t number, enum bow__wire_type type)
 {
     return number << 3 | (uint32_t)type;

@@ -411,6 +411,8 @@ static void test_decode_bad_tags_and_lengths_are_refused(void **state)
     codec_refuse(&f, type, BYTES("\x00\x01"), "codec3.Scalars at byte 0: field number 0");
     codec_refuse(&f, &codec3__empty__descriptor, BYTES("\x80\x00"),
                  "codec3.Empty at byte 0: field number 0");
+    codec_refuse(&f, type, BYTES("\x88\x80\x80\x80\x80\x00\x01"),
+                 "codec3.Scalars at byte 0: a tag of more than 5 bytes");
     codec_refuse(&f, type, BYTES("\x08\x01\x88\x80\x80\x80\x10\x01"),
                  "codec3.Scalars at byte 2: a field number above 536870911");
     codec_refuse(&f, type, BYTES("\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"),
