@@ -69,6 +69,10 @@
  * first_frame_timeout_ns. */
 #define BOW_LIMIT_FIRST_FRAME_NS (UINT64_C(10) * 1000000000u)
 
+/** Bytes of a PROXY header of version 2 with its extensions. Answers a claim of 64 KiB. Option:
+ * max_header_bytes. */
+#define BOW_LIMIT_PROXY_HEADER_BYTES ((size_t)2 << 10)
+
 /** Time for the TLS handshake. Answers silent and slow openers. Option: handshake_timeout_ns. */
 #define BOW_LIMIT_TLS_HANDSHAKE_NS (UINT64_C(10) * 1000000000u)
 
