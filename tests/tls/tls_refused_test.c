@@ -5,6 +5,7 @@
 
 #include <bowline/limits.h>
 #include <errno.h>
+#include <openssl/ssl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -291,6 +292,35 @@ static void test_tls_handshake_without_end_is_refused(void **state)
     pair_end(&pair);
 }
 
+/* A chain of certificates without end, which OpenSSL was told to take. */
+static void test_tls_chain_beyond_the_limit_is_refused(void **state)
+{
+    struct pair pair;
+    SSL_CTX *server = SSL_CTX_new(TLS_server_method());
+    SSL_CTX *client = SSL_CTX_new(TLS_client_method());
+
+    assert_int_equal(SSL_CTX_use_certificate_chain_file(server, pair_file(state, "server.pem")), 1);
+    assert_int_equal(
+        SSL_CTX_use_PrivateKey_file(server, pair_file(state, "server.key"), SSL_FILETYPE_PEM), 1);
+    for (int i = 0; i < 1000; i++) {
+        assert_int_equal(SSL_CTX_add1_chain_cert(server, SSL_CTX_get0_certificate(server)), 1);
+    }
+    SSL_CTX_set_max_cert_list(client, 16 << 20);
+    pair_begin(&pair, state);
+    pair.server.options = (struct bow_tls_context_options)BOW_TLS_CONTEXT_OPTIONS_INIT;
+    pair.server.options.ssl_ctx = server;
+    pair.client.options = (struct bow_tls_context_options)BOW_TLS_CONTEXT_OPTIONS_INIT;
+    pair.client.options.side = BOW_TLS_CLIENT;
+    pair.client.options.ssl_ctx = client;
+    pair.piece_bytes = 8192;
+    pair_open(&pair);
+    pair_run(&pair);
+    assert_failed(&pair.client, -EMSGSIZE, "BOW_LIMIT_TLS_HANDSHAKE_BYTES");
+    pair_end(&pair);
+    SSL_CTX_free(server);
+    SSL_CTX_free(client);
+}
+
 /* A peer that does not close is not waited for long: it was told why. */
 static void test_tls_failed_connection_lingers_a_second_at_most(void **state)
 {
@@ -418,6 +448,7 @@ int main(void)
         cmocka_unit_test(test_tls_f12_slow_peer_is_closed_in_time),
         cmocka_unit_test(test_tls_handshake_time_does_not_limit_an_open_connection),
         cmocka_unit_test(test_tls_handshake_without_end_is_refused),
+        cmocka_unit_test(test_tls_chain_beyond_the_limit_is_refused),
         cmocka_unit_test(test_tls_failed_connection_lingers_a_second_at_most),
         cmocka_unit_test(test_tls_context_names_the_file_that_is_wrong),
         cmocka_unit_test(test_tls_context_refuses_options_that_do_not_fit),
