@@ -256,10 +256,8 @@ static void proxy_inactive(struct bow_handler *proxy, int error)
 {
     struct bow__bound *bound = of_proxy(proxy);
 
-    if (!bow__bound_is_leaving(bound)) {
-        bound->inactive.value = error;
-        send_last_or_run(bound, &bound->inactive);
-    }
+    bound->inactive.value = error;
+    send_last_or_run(bound, &bound->inactive);
 }
 
 static void proxy_removed(struct bow_handler *proxy)

@@ -156,6 +156,22 @@ static void test_pipeline_l58_loop_ends_while_a_handler_runs_elsewhere(void **st
     end(&test);
 }
 
+static void test_pipeline_l58_executor_shuts_down_while_its_handler_runs(void **state)
+{
+    struct hold_up test;
+    (void)state;
+    begin(&test, false);
+    bow_executor_shutdown(test.executor, 0, 0);
+    bow_channel_close(test.channel, 0);
+    net_run_until(&test.net, !bow_channel_is_active(test.channel));
+    net_turn(&test.net);
+    assert_int_equal(atomic_load(&test.told), 0); /* the loop does not run it beside the other */
+    gate_add(&test.let_go);
+    gate_wait(&test.removed, 1);
+    assert_int_equal(atomic_load(&test.told), 101);
+    end(&test);
+}
+
 static void test_pipeline_l58_handler_is_removed_while_it_runs_elsewhere(void **state)
 {
     struct hold_up test;
@@ -360,6 +376,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pipeline_l58_channel_closes_while_its_handler_runs_elsewhere),
         cmocka_unit_test(test_pipeline_l58_loop_ends_while_a_handler_runs_elsewhere),
+        cmocka_unit_test(test_pipeline_l58_executor_shuts_down_while_its_handler_runs),
         cmocka_unit_test(test_pipeline_l58_handler_is_removed_while_it_runs_elsewhere),
         cmocka_unit_test(test_pipeline_l58_bound_handler_closes_its_channel),
         cmocka_unit_test(test_pipeline_l58_bound_handlers_of_many_channels_keep_each_ones_order),

@@ -105,6 +105,32 @@ static void test_executor_l44_threads_start_by_need_and_are_named(void **state)
     loops_end(&t);
 }
 
+static int open_gate(void *user)
+{
+    gate_add(user);
+    return 0;
+}
+
+/* A thread that has just run a task may not be idle yet, so now and then one more starts. */
+static void test_executor_l44_idle_thread_is_used_before_another_starts(void **state)
+{
+    struct loops t;
+    struct gate gate;
+
+    (void)state;
+    loops_begin(&t);
+    gate_init(&gate);
+    struct bow_executor *executor = new_executor(&t, 100);
+    for (int i = 0; i < 200; i++) {
+        assert_int_equal(bow_executor_execute(executor, "gate", open_gate, &gate), 0);
+        gate_wait(&gate, i + 1);
+    }
+    assert_true(atomic_load(&t.fake.n_threads) < 60);
+    bow_executor_unref(executor);
+    gate_fini(&gate);
+    loops_end(&t);
+}
+
 static void test_executor_l44_thread_that_cannot_start_is_the_callers_error(void **state)
 {
     struct loops t;
@@ -333,6 +359,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_executor_l44_threads_start_by_need_and_are_named),
+        cmocka_unit_test(test_executor_l44_idle_thread_is_used_before_another_starts),
         cmocka_unit_test(test_executor_l44_thread_that_cannot_start_is_the_callers_error),
         cmocka_unit_test(test_executor_l44_second_thread_that_cannot_start_only_delays),
         cmocka_unit_test(test_executor_l44_new_work_restarts_the_quiet_period),
