@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/options.h"
 #include "transport/loop_core.h"
+#include "transport/waiting.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -91,31 +92,6 @@ free_events:
     return rc;
 }
 
-/* The condition's clock is the monotonic one: a step of the wall clock ends no wait. */
-static int init_sync(struct bow_loop *loop)
-{
-    pthread_condattr_t attributes;
-
-    int rc = pthread_mutex_init(&loop->mutex, NULL);
-    if (rc != 0) {
-        return -rc;
-    }
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    rc = pthread_cond_init(&loop->terminated, &attributes);
-    pthread_condattr_destroy(&attributes);
-    if (rc != 0) {
-        pthread_mutex_destroy(&loop->mutex);
-    }
-    return -rc;
-}
-
-static void fini_sync(struct bow_loop *loop)
-{
-    pthread_cond_destroy(&loop->terminated);
-    pthread_mutex_destroy(&loop->mutex);
-}
-
 int bow__loop_new_over(struct bow_context *context, const struct bow_system *system,
                        const struct bow_loop_options *options, struct bow_loop **ret_loop)
 {
@@ -134,7 +110,7 @@ int bow__loop_new_over(struct bow_context *context, const struct bow_system *sys
     loop->options = known;
     copy_name(loop);
     init_fields(loop);
-    rc = init_sync(loop);
+    rc = bow__waiting_init(&loop->mutex, &loop->terminated);
     if (rc < 0) {
         goto free_loop;
     }
@@ -147,7 +123,7 @@ int bow__loop_new_over(struct bow_context *context, const struct bow_system *sys
     return 0;
 
 destroy_sync:
-    fini_sync(loop);
+    bow__waiting_fini(&loop->mutex, &loop->terminated);
 free_loop:
     bow__free(context, loop, sizeof(*loop));
     return rc;
@@ -176,7 +152,7 @@ static void free_loop(struct bow_loop *loop)
     bow__pool_fini(&loop->pool);
     bow__free(context, loop->recv_buffer, BOW__LOOP_RECV_BYTES);
     bow__free(context, loop->events, (size_t)loop->events_cap * sizeof(*loop->events));
-    fini_sync(loop);
+    bow__waiting_fini(&loop->mutex, &loop->terminated);
     bow__free(context, loop, sizeof(*loop));
     bow_context_unref(context);
 }

@@ -16,11 +16,11 @@
 
 #include "base/clock.h"
 #include "transport/loop_core.h"
+#include "transport/waiting.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
-#include <time.h>
 
 static bool advance(struct bow_loop *loop, enum bow_loop_state from, enum bow_loop_state to)
 {
@@ -312,20 +312,9 @@ void bow_loop_remove_hook(struct bow_loop *loop, struct bow_loop_hook *hook)
 
 /* Waiting for the end */
 
-static struct timespec real_deadline(uint64_t timeout_ns)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    uint64_t at_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-    at_ns = bow__time_add(at_ns, timeout_ns);
-    return (struct timespec){.tv_sec = (time_t)(at_ns / 1000000000u),
-                             .tv_nsec = (long)(at_ns % 1000000000u)};
-}
-
 int bow_loop_join(struct bow_loop *loop, uint64_t timeout_ns)
 {
-    const struct timespec deadline = real_deadline(timeout_ns);
+    const struct timespec deadline = bow__waiting_deadline(timeout_ns);
     int rc = 0;
 
     if (bow_loop_in_loop(loop)) {
