@@ -224,7 +224,8 @@ static struct echo *echo_of(struct bow_handler *handler)
 static size_t echo_read(struct bow_handler *handler, const struct bow_buf *bytes)
 {
     struct echo *echo = echo_of(handler);
-    size_t n = bytes->len > 1 && bytes->len % 3 == 0 ? bytes->len - 1 : bytes->len;
+    bool is_end = echo->n_read + bytes->len == N_BYTES;
+    size_t n = !is_end && bytes->len % 3 == 0 ? bytes->len - 1 : bytes->len;
     const struct bow_buf part = {bytes->data, n, bytes->block};
 
     assert_true(bow_executor_in_executor(echo->executor));
