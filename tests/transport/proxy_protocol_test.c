@@ -213,7 +213,7 @@ static void test_proxy_protocol_f12_header_has_one_time_limit(void **state)
     open_from(&b, "10.1.2.3:4711");
     for (int i = 0; i < 4; i++) {
         bench_advance(&b.bench, FAKE_S);
-        bench_feed_bytes(&b.bench, LINE + i, 1);
+        bench_feed_bytes(&b.bench, &LINE[i], 1);
     }
     bench_advance(&b.bench, FAKE_S - 1);
     assert_false(bow_embedded_is_closed(b.bench.embedded));
