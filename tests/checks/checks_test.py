@@ -144,6 +144,7 @@ class HygieneTest(TreeTest):
             ("base/a.c", source(code="\tint bow__x;\n"), 6, "a tab"),
             ("base/a.c", source(code="int bow__x; \n"), 6, "white space"),
             ("base/a.c", source(code="/* TO" + "DO: more */\n"), 6, "unfinished"),
+            ("base/a.c", source(code="atomic_thread_fence(order);\n"), 6, "a fence"),
             ("base/a.c", source(code="int bow__x;"), 6, "line feed"),
             ("base/a.c", source(code="int bow__x;\n\n"), 8, "line feed"),
             ("base/a.c", source(code="int bow__x;\n" * 600), 605, "at most 600"),

@@ -19,6 +19,8 @@ MAX_LINES = {".h": 300}
 MAX_LINES_ELSE = 600
 # In two pieces, so that this file is clean itself.
 UNFINISHED = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X|HA" r"CK)\b")
+# ThreadSanitizer does not model fences: what they order it would call a race, or not look at.
+FENCE = re.compile(r"\batomic_(thread|signal)_fence\b")
 # Lines that may stand before the opening comment of a header.
 PREAMBLE = re.compile(r'\s*(#|extern "C" \{|$)')
 
@@ -61,6 +63,12 @@ def check_opening(path, lines, findings):
     findings.add(path, 1, "nothing but licence and preprocessor lines; say what the file owns")
 
 
+def check_atomics(path, lines, findings):
+    for number, line in enumerate(lines, 1):
+        if FENCE.search(line):
+            findings.add(path, number, "a fence; give the operations their order instead")
+
+
 def guard_of(path):
     """BOWLINE_ and the path; what is installed as <bowline/NAME.h> is BOWLINE_NAME_H."""
     name = str(path.with_suffix(""))
@@ -86,6 +94,7 @@ def main():
         check_text(path, lines, findings)
         if path.suffix in tree.C_SUFFIXES:
             check_opening(path, lines, findings)
+            check_atomics(path, lines, findings)
         if path.suffix == ".h":
             check_guard(path, path.relative_to(root), lines, findings)
     return findings.end(f"{len(paths)} files")
