@@ -264,8 +264,10 @@ int bow__client_drive(struct bow_client *client, uint64_t timeout_ns)
     return rc;
 }
 
+/* The counters are shown here, for their timer does not fire while nobody drives the loop. */
 void bow__client_end_drive(struct bow_client *client)
 {
+    bow__counters_show(&client->links[0].counters);
     if (!atomic_load(&client->closing)) {
         return;
     }

@@ -93,15 +93,20 @@ static void publish(atomic_uint_fast64_t *to, const void *counts, size_t n)
     }
 }
 
-void bow__counters_publish(struct bow__counters *counters)
+void bow__counters_show(struct bow__counters *counters)
 {
-    bow_timer_stop(&counters->timer);
-    counters->armed = counters->posted;
     publish(counters->published, &counters->now.connections_opened, BOW__N_METRICS);
     if (counters->n_methods > 0) {
         publish(counters->published_methods, counters->methods,
                 counters->n_methods * BOW__N_METHOD_COUNTS);
     }
+}
+
+void bow__counters_publish(struct bow__counters *counters)
+{
+    bow_timer_stop(&counters->timer);
+    counters->armed = counters->posted;
+    bow__counters_show(counters);
 }
 
 void bow__counters_add(const struct bow__counters *counters, struct bow_metrics *sum)

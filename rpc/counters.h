@@ -55,6 +55,9 @@ void bow__counters_fini(struct bow__counters *counters);
 /** Something changed: publish within 10 ms. Loop. */
 void bow__counters_touch(struct bow__counters *counters);
 
+/** Publish now, and leave the timer as it is. Loop. */
+void bow__counters_show(struct bow__counters *counters);
+
 /** Publish now and disarm the timer. Loop. */
 void bow__counters_publish(struct bow__counters *counters);
 

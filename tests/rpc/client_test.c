@@ -131,6 +131,23 @@ static void test_client_confined_calls(void **state)
     bow_client_free(client);
 }
 
+static void test_client_confined_counts_a_call_when_it_returns(void **state)
+{
+    struct calls *t = *state;
+    struct bow_client *client = new_confined(t);
+
+    for (uint64_t n = 1; n <= 3; n++) {
+        struct bow_metrics metrics = BOW_METRICS_INIT;
+        expect_say(client);
+        assert_int_equal(bow_client_metrics(client, &metrics), 0);
+        assert_int_equal(metrics.calls_started, n);
+        assert_int_equal(metrics.calls_ended, n);
+        assert_int_equal(metrics.connections_opened, 1);
+        assert_true(metrics.bytes_received > 0);
+    }
+    bow_client_free(client);
+}
+
 static void test_client_confined_notices_a_restart_between_calls(void **state)
 {
     struct calls *t = *state;
@@ -578,6 +595,7 @@ int main(int argc, char **argv)
         TEST(test_client_without_memory_says_so),
         TEST(test_client_targets_for_servers_only_are_explained),
         TEST(test_client_confined_calls),
+        TEST(test_client_confined_counts_a_call_when_it_returns),
         TEST(test_client_confined_notices_a_restart_between_calls),
         TEST(test_client_confined_completes_callbacks_when_polled),
         TEST(test_client_confined_refuses_other_threads),
