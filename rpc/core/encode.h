@@ -28,7 +28,7 @@
  *
  * All of the buffer may be written to, also on failure. For -EINVAL, what is wrong
  * is appended to `reason` (may be NULL): the field's path, and what, as in
- * "demo.Order.items[3].name: a string that is needed, and NULL".
+ * "demo.Order.items[3].name is NULL, but a string is needed: set it ("" for an empty one)".
  *
  * Thread:  any
  * Owns:    borrows `message`, `buf`, `reason`

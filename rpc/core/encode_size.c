@@ -35,13 +35,13 @@ static size_t refuse(struct measure *m, const ProtobufCFieldDescriptor *field, c
     if (field != NULL) {
         bow__field_path_append_field(m->reason, field);
     }
-    bow__text_printf(m->reason, ": %s", what);
+    bow__text_printf(m->reason, " %s", what);
     return SIZE_MAX;
 }
 
 static size_t refuse_size(struct measure *m, const ProtobufCFieldDescriptor *field)
 {
-    return refuse(m, field, "over 2 GiB - 1");
+    return refuse(m, field, "is over 2 GiB - 1");
 }
 
 /* `len` bytes with their length in front. */
@@ -54,10 +54,10 @@ static size_t measure_sub_message(struct measure *m, const ProtobufCFieldDescrip
                                   const ProtobufCMessage *message, size_t index)
 {
     if (message == NULL) {
-        return refuse(m, field, "a message that is needed, and NULL");
+        return refuse(m, field, "is NULL, but a message is needed: point it to one");
     }
     if (m->depth == BOW_LIMIT_MESSAGE_DEPTH) {
-        return refuse(m, field, "nested too deep");
+        return refuse(m, field, "is nested too deep (BOW_LIMIT_MESSAGE_DEPTH)");
     }
     m->steps[m->depth] = (struct bow__field_step){field, index};
     m->depth++;
@@ -77,7 +77,10 @@ static size_t measure_value(struct measure *m, const ProtobufCFieldDescriptor *f
         if (len > INT32_MAX) {
             return refuse_size(m, field);
         }
-        return text != NULL ? prefixed(len) : refuse(m, field, "a string that is needed, and NULL");
+        return text != NULL
+                   ? prefixed(len)
+                   : refuse(m, field,
+                            "is NULL, but a string is needed: set it (\"\" for an empty one)");
     }
     case PROTOBUF_C_TYPE_BYTES: {
         const ProtobufCBinaryData *bytes = member;
@@ -85,7 +88,8 @@ static size_t measure_value(struct measure *m, const ProtobufCFieldDescriptor *f
             return refuse_size(m, field);
         }
         bool is_whole = bytes->len == 0 || bytes->data != NULL;
-        return is_whole ? prefixed(bytes->len) : refuse(m, field, "bytes with a length, and NULL");
+        return is_whole ? prefixed(bytes->len)
+                        : refuse(m, field, "has a len, but its data is NULL: set both or neither");
     }
     case PROTOBUF_C_TYPE_MESSAGE:
         return measure_sub_message(m, field, bow__encode_pointer(member), index);
@@ -109,7 +113,7 @@ static size_t measure_repeated(struct measure *m, const ProtobufCFieldDescriptor
     }
     const char *array = bow__encode_pointer(bow__encode_member(message, field->offset));
     if (array == NULL) {
-        return refuse(m, field, "elements, and the array is NULL");
+        return refuse(m, field, "has a count, but its array is NULL: set both or neither");
     }
     bool is_packed = (field->flags & PROTOBUF_C_FIELD_FLAG_PACKED) != 0;
     size_t tag = bow__wire_varint_size((uint64_t)field->id << 3);
@@ -145,12 +149,13 @@ static size_t measure_unknown(struct measure *m, const ProtobufCMessage *message
 {
     size_t total = 0;
     if (message->n_unknown_fields > 0 && message->unknown_fields == NULL) {
-        return refuse(m, NULL, "unknown fields, and their array is NULL");
+        return refuse(m, NULL,
+                      "has n_unknown_fields, but its unknown_fields is NULL: set both or neither");
     }
     for (size_t i = 0; i < message->n_unknown_fields; i++) {
         const ProtobufCMessageUnknownField *unknown = &message->unknown_fields[i];
         if (unknown->data == NULL && unknown->len > 0) {
-            return refuse(m, NULL, "an unknown field with a length, and NULL");
+            return refuse(m, NULL, "has an unknown field with a len whose data is NULL");
         }
         if (unknown->len > INT32_MAX || total > INT32_MAX) {
             return refuse_size(m, NULL);
@@ -164,7 +169,7 @@ static size_t measure_message(struct measure *m, const ProtobufCMessage *message
 {
     const ProtobufCMessageDescriptor *type = message->descriptor;
     if (type == NULL) {
-        return refuse(m, NULL, "no descriptor: not set by its __INIT");
+        return refuse(m, NULL, "has no descriptor: set the message to its __INIT first");
     }
     size_t total = measure_unknown(m, message);
     for (unsigned i = 0; i < type->n_fields && total != SIZE_MAX; i++) {

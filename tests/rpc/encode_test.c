@@ -150,23 +150,31 @@ static void test_encode_null_where_a_pointer_is_needed_is_refused(void **state)
     char *texts[] = {(char *)(uintptr_t) "a", NULL};
     Codec2__Required *many[] = {&required};
     (void)state;
-    check_refused(&required, "codec2.Required.name: a string that is needed, and NULL");
+    check_refused(
+        &required,
+        "codec2.Required.name is NULL, but a string is needed: set it (\"\" for an empty one)");
     required.name = (char *)(uintptr_t) "";
     required.data.len = 3;
-    check_refused(&required, "codec2.Required.data: bytes with a length, and NULL");
-    check_refused(&holder, "codec2.Holder.inner: a message that is needed, and NULL");
+    check_refused(&required,
+                  "codec2.Required.data has a len, but its data is NULL: set both or neither");
+    check_refused(&holder, "codec2.Holder.inner is NULL, but a message is needed: point it to one");
     holder.inner = &inner;
     holder.n_many = 1;
-    check_refused(&holder, "codec2.Holder.many: elements, and the array is NULL");
+    check_refused(&holder,
+                  "codec2.Holder.many has a count, but its array is NULL: set both or neither");
     holder.many = many;
-    check_refused(&holder, "codec2.Holder.many[0].data: bytes with a length, and NULL");
+    check_refused(
+        &holder, "codec2.Holder.many[0].data has a len, but its data is NULL: set both or neither");
     many[0] = NULL;
-    check_refused(&holder, "codec2.Holder.many: a message that is needed, and NULL");
+    check_refused(&holder, "codec2.Holder.many is NULL, but a message is needed: point it to one");
     lists.n_f_string = 2;
     lists.f_string = texts;
-    check_refused(&lists, "codec3.Lists.f_string: a string that is needed, and NULL");
+    check_refused(
+        &lists,
+        "codec3.Lists.f_string is NULL, but a string is needed: set it (\"\" for an empty one)");
     choice.kind_case = CODEC3__CHOICE__KIND_SCALARS;
-    check_refused(&choice, "codec3.Choice.scalars: a message that is needed, and NULL");
+    check_refused(&choice,
+                  "codec3.Choice.scalars is NULL, but a message is needed: point it to one");
 }
 
 static void test_encode_message_without_its_init_is_refused(void **state)
@@ -175,14 +183,16 @@ static void test_encode_message_without_its_init_is_refused(void **state)
     Codec3__Scalars zeroed = {0};
     (void)state;
     m.scalars = &zeroed;
-    check_refused(&m, "codec3.Everything.scalars: no descriptor: not set by its __INIT");
-    check_refused(&zeroed, "message: no descriptor: not set by its __INIT");
+    check_refused(
+        &m, "codec3.Everything.scalars has no descriptor: set the message to its __INIT first");
+    check_refused(&zeroed, "message has no descriptor: set the message to its __INIT first");
     m.scalars = NULL;
     m.base.n_unknown_fields = 1;
-    check_refused(&m, "codec3.Everything: unknown fields, and their array is NULL");
+    check_refused(&m, "codec3.Everything has n_unknown_fields, but its unknown_fields is NULL: set "
+                      "both or neither");
     ProtobufCMessageUnknownField unknown = {1, PROTOBUF_C_WIRE_TYPE_64BIT, 8, NULL};
     m.base.unknown_fields = &unknown;
-    check_refused(&m, "codec3.Everything: an unknown field with a length, and NULL");
+    check_refused(&m, "codec3.Everything has an unknown field with a len whose data is NULL");
 }
 
 static void test_encode_a_cycle_is_refused_by_depth(void **state)
@@ -190,8 +200,9 @@ static void test_encode_a_cycle_is_refused_by_depth(void **state)
     Codec3__Tree tree = CODEC3__TREE__INIT;
     (void)state;
     tree.right = &tree;
-    check_refused(&tree, "codec3.Tree.right.right.right.right.(92 more)"
-                         ".right.right.right.right.right: nested too deep");
+    check_refused(&tree,
+                  "codec3.Tree.right.right.right.right.(92 more)"
+                  ".right.right.right.right.right is nested too deep (BOW_LIMIT_MESSAGE_DEPTH)");
 }
 
 static void test_encode_over_2_gib_is_refused(void **state)
@@ -203,12 +214,12 @@ static void test_encode_over_2_gib_is_refused(void **state)
     (void)state;
     /* Measured, never read: more than is there. */
     m.f_bytes = (ProtobufCBinaryData){(size_t)INT32_MAX + 1, (uint8_t *)halves};
-    check_refused(&m, "codec3.Scalars.f_bytes: over 2 GiB - 1");
+    check_refused(&m, "codec3.Scalars.f_bytes is over 2 GiB - 1");
     m.f_bytes.len = SIZE_MAX;
-    check_refused(&m, "codec3.Scalars.f_bytes: over 2 GiB - 1");
+    check_refused(&m, "codec3.Scalars.f_bytes is over 2 GiB - 1");
     lists.n_f_bytes = 2;
     lists.f_bytes = halves;
-    check_refused(&lists, "codec3.Lists.f_bytes: over 2 GiB - 1");
+    check_refused(&lists, "codec3.Lists.f_bytes is over 2 GiB - 1");
     lists.n_f_bytes = 1;
     assert_int_equal(bow__encoded_size(&lists.base), ((size_t)1 << 30) + 7);
 }
