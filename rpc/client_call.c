@@ -257,6 +257,14 @@ static const char *stage_of(const struct bow__client_call *call)
     return "connecting to";
 }
 
+/* Some server took the connection and says nothing, which no server of ours does. */
+static bool is_peer_mute(const struct bow__client_call *call)
+{
+    const struct bow__client_conn *conn = call->conn != NULL ? call->conn : call->link->conn;
+
+    return call->state != BOW__CLIENT_CALL_EXPIRING && conn != NULL && !conn->conn.heard;
+}
+
 static void describe_deadline(const struct bow__client_call *call, struct bow__text *text)
 {
     static const char *const origins[] = {
@@ -270,6 +278,10 @@ static void describe_deadline(const struct bow__client_call *call, struct bow__t
     bow__text_duration(text, call->timeout_ns);
     bow__text_printf(text, "%s passed while %s %s", origins[call->timeout_origin], stage_of(call),
                      call->link->client->target);
+    if (is_peer_mute(call)) {
+        bow__text_printf(text, "; nothing was ever received from it: is it a %s server?",
+                         call->link->client->http2 ? "gRPC" : "Bowline");
+    }
 }
 
 static void on_timer(struct bow_timer *timer, void *user)

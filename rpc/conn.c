@@ -337,6 +337,7 @@ static size_t on_read(struct bow_handler *handler, const struct bow_buf *bytes)
     if (conn->closing) {
         return bytes->len;
     }
+    conn->heard = true;
     if (conn->session == NULL && !detect(conn, bytes)) {
         return conn->closing ? bytes->len : 0;
     }

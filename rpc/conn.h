@@ -54,6 +54,7 @@ struct bow__conn {
     int error;       /* why, then */
     bool closing;    /* nothing more is fed */
     bool paused;
+    bool heard; /* a byte has come from the peer */
     bool up;
 };
 

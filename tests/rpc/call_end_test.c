@@ -65,6 +65,7 @@ static void test_end_deadline_passes_in_time_and_cancels_the_handler(void **stat
     options.timeout_ns = 100 * MS;
     start_hold(t, &options, NULL);
     expect_done(t, BOW_DEADLINE_EXCEEDED, "100 ms");
+    assert_null(strstr(t->result.status.message, "nothing was ever"));
     uint64_t took = now_ns() - begin;
     assert_true(took >= 100 * MS);
     assert_true(took < 1000 * MS);
@@ -172,7 +173,6 @@ static void test_end_default_deadline_is_named(void **state)
     assert_non_null(strstr(t->result.status.message, "waiting for the reply"));
 }
 
-/* A listener whose backlog nobody accepts from, so that connecting succeeds and nothing answers. */
 static void test_end_deadline_with_a_mute_peer_names_the_stage(void **state)
 {
     struct calls *t = *state;
@@ -194,6 +194,24 @@ static void test_end_deadline_with_a_mute_peer_names_the_stage(void **state)
                 t->result.status.code == BOW_UNAVAILABLE);
     assert_non_null(strstr(t->result.status.message, "connecting to"));
     assert_non_null(strstr(t->result.status.message, "192.0.2.1"));
+}
+
+/* A listener that nobody accepts from: connecting succeeds, and nothing answers. */
+static void test_end_deadline_with_a_silent_peer_asks_whether_it_speaks_our_protocol(void **state)
+{
+    struct calls *t = *state;
+    struct bow_client_options options;
+    struct bow_call_options call_options = BOW_CALL_OPTIONS_INIT;
+
+    int fd = calls_raw_listen(t);
+    calls_client_options(t, &options);
+    t->client = calls_new_client(t, &options);
+    call_options.timeout_ns = 50 * MS;
+    start_hold(t, &call_options, NULL);
+    expect_done(t, BOW_DEADLINE_EXCEEDED, "nothing was ever received from it");
+    assert_non_null(
+        strstr(t->result.status.message, calls_is_grpc() ? "a gRPC server?" : "a Bowline server?"));
+    close(fd);
 }
 
 /* All in one flush of the client, so that they wait together behind the first one's handler. */
@@ -534,6 +552,8 @@ int main(int argc, char **argv)
                   setup_short_server),
         TEST_WITH(test_end_default_deadline_is_named, setup_short_client),
         TEST_WITH(test_end_deadline_with_a_mute_peer_names_the_stage, calls_setup_bare),
+        TEST_WITH(test_end_deadline_with_a_silent_peer_asks_whether_it_speaks_our_protocol,
+                  calls_setup_bare),
         TEST(test_end_f28_expired_work_is_never_run),
         TEST(test_end_f19_answer_may_be_posted_and_come_too_late),
         TEST(test_end_cancel_reaches_the_handler),

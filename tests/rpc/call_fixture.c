@@ -230,6 +230,11 @@ static void choose_address(struct calls *t)
     }
 }
 
+static void set_target(struct calls *t)
+{
+    snprintf(t->target, sizeof(t->target), "%s%s", is_grpc ? "grpc:" : "", t->address);
+}
+
 void calls_server_options(struct calls *t, struct bow_server_options *ret_options)
 {
     struct bow_server_options options = BOW_SERVER_OPTIONS_INIT;
@@ -259,7 +264,7 @@ struct bow_server *calls_start_server(struct calls *t, const struct bow_server_o
     if (!is_unix) {
         snprintf(t->address, sizeof(t->address), "127.0.0.1:%u", bow_server_port(server));
     }
-    snprintf(t->target, sizeof(t->target), "%s%s", is_grpc ? "grpc:" : "", t->address);
+    set_target(t);
     return server;
 }
 
@@ -288,24 +293,57 @@ void calls_kill_server(struct calls *t)
     t->server = NULL;
 }
 
-int calls_raw_connect(struct calls *t)
+static socklen_t raw_address(const struct calls *t, struct sockaddr_storage *ret_address)
 {
     struct sockaddr_un un = {.sun_family = AF_UNIX};
     struct sockaddr_in in = {.sin_family = AF_INET};
     const char *colon = strchr(t->address, ':');
-    int fd = socket(is_unix ? AF_UNIX : AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-    assert_true(fd >= 0);
     if (is_unix) {
         size_t len = strlen(colon + 1);
         memcpy(un.sun_path + 1, colon + 1, len);
-        socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + len);
-        assert_int_equal(connect(fd, (struct sockaddr *)&un, size), 0);
-        return fd;
+        memcpy(ret_address, &un, sizeof(un));
+        return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + len);
     }
     in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     in.sin_port = htons((uint16_t)atoi(colon + 1));
-    assert_int_equal(connect(fd, (struct sockaddr *)&in, sizeof(in)), 0);
+    memcpy(ret_address, &in, sizeof(in));
+    return sizeof(in);
+}
+
+static int raw_socket(void)
+{
+    int fd = socket(is_unix ? AF_UNIX : AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    assert_true(fd >= 0);
+    return fd;
+}
+
+int calls_raw_connect(struct calls *t)
+{
+    struct sockaddr_storage address;
+    socklen_t len = raw_address(t, &address);
+    int fd = raw_socket();
+
+    assert_int_equal(connect(fd, (struct sockaddr *)&address, len), 0);
+    return fd;
+}
+
+int calls_raw_listen(struct calls *t)
+{
+    struct sockaddr_storage address;
+    struct sockaddr_in bound;
+    socklen_t bound_len = sizeof(bound);
+    socklen_t len = raw_address(t, &address);
+    int fd = raw_socket();
+
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, len), 0);
+    assert_int_equal(listen(fd, 16), 0);
+    if (!is_unix) {
+        assert_int_equal(getsockname(fd, (struct sockaddr *)&bound, &bound_len), 0);
+        snprintf(t->address, sizeof(t->address), "127.0.0.1:%u", ntohs(bound.sin_port));
+    }
+    set_target(t);
     return fd;
 }
 

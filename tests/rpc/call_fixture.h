@@ -93,6 +93,9 @@ void calls_wait_server_metric(struct calls *t, size_t offset, uint64_t n);
 #define CALLS_WAIT_METRIC(t, name, n)                                                              \
     calls_wait_server_metric((t), offsetof(struct bow_metrics, name), (n))
 
+/** A socket that listens, without Bowline; sets t->address and t->target to it. */
+int calls_raw_listen(struct calls *t);
+
 /** A TCP or Unix stream connected to t->address, without Bowline. */
 int calls_raw_connect(struct calls *t);
 
