@@ -6,7 +6,8 @@
  * Counters of a server or client. Each loop counts in memory of its own without
  * locks or shared cache lines; a tail task of the loop publishes them at most every
  * 10 ms, and reading adds up what was published. A client that drives its own loop also
- * publishes when it stops, so that its finished calls are counted. Counters only grow; gauges say so.
+ * publishes when it stops, so that its finished calls are counted. Counters only grow; gauges say
+ * so.
  */
 
 #include <bowline/status.h>
