@@ -28,6 +28,17 @@ static int post(struct bow_channel *channel, struct bow_task *task)
     return rc;
 }
 
+/* The writes that the task is for may not have been taken in from the other threads yet. */
+static int post_behind(struct bow_channel *channel, struct bow_task *task)
+{
+    bow__channel_hold(channel);
+    int rc = bow__loop_post_behind(channel->loop, task);
+    if (rc < 0) {
+        bow__channel_release(channel);
+    }
+    return rc;
+}
+
 /* Write */
 
 static int write_here(struct bow_channel *channel, const struct bow_buf *buf, bow_write_fn done,
@@ -136,7 +147,7 @@ int bow_channel_write_and_flush(struct bow_channel *channel, const struct bow_bu
 static void request_flush(struct bow_channel *channel)
 {
     if (atomic_fetch_add_explicit(&channel->n_flush_requests, 1, memory_order_acq_rel) == 0 &&
-        post(channel, &channel->flush_task) < 0) {
+        post_behind(channel, &channel->flush_task) < 0) {
         atomic_store_explicit(&channel->n_flush_requests, 0, memory_order_release);
     }
 }

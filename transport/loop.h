@@ -79,6 +79,12 @@ bool bow__loop_may_touch(const struct bow_loop *loop);
  */
 int bow__loop_post_internal(struct bow_loop *loop, struct bow_task *task, uint64_t due_ns);
 
+/**
+ * The same, behind all that other threads have posted so far, also from the loop's own thread
+ * (whose posts otherwise overtake what was not taken in yet).
+ */
+int bow__loop_post_behind(struct bow_loop *loop, struct bow_task *task);
+
 /** Take, or give back, one of the places that max_pending_tasks bounds. Thread: any. */
 bool bow__loop_take_place(struct bow_loop *loop);
 void bow__loop_leave_place(struct bow_loop *loop);

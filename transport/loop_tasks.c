@@ -94,6 +94,17 @@ static int submit(struct bow_loop *loop, struct bow_task *task, uint64_t due_ns,
     return rc;
 }
 
+int bow__loop_post_behind(struct bow_loop *loop, struct bow_task *task)
+{
+    assert((task->flags & BOW__TASK_POSTED) == 0);
+    task->flags = BOW__TASK_POSTED;
+    int rc = submit_outside(loop, task, 0);
+    if (rc < 0) {
+        task->flags = 0;
+    }
+    return rc;
+}
+
 void bow__loop_reject(struct bow_loop *loop, const char *name, bow_task_fn fn, void *user)
 {
     atomic_fetch_add_explicit(&loop->n_rejected, 1, memory_order_relaxed);

@@ -127,6 +127,61 @@ static void test_channel_threads_l56_flush_from_outside_covers_the_writes_before
     check_order(true);
 }
 
+static void *write_then_flush(void *argument)
+{
+    struct writers *all = argument;
+    struct bow_buf buf = bow_buf_borrow("late", 4);
+
+    assert_int_equal(bow_channel_write(all->channel, &buf, NULL, NULL), 0);
+    bow_channel_flush(all->channel);
+    return NULL;
+}
+
+static void *flush_only(void *argument)
+{
+    struct writers *all = argument;
+
+    bow_channel_flush(all->channel);
+    return NULL;
+}
+
+static void run_thread(void *(*fn)(void *), struct writers *all)
+{
+    pthread_t thread;
+
+    assert_int_equal(pthread_create(&thread, NULL, fn, all), 0);
+    pthread_join(thread, NULL);
+}
+
+static int write_meanwhile(void *user)
+{
+    run_thread(write_then_flush, user);
+    return 0;
+}
+
+/* A flush that was asked for before the write is already among the loop's own tasks; the write is
+ * not. */
+static void test_channel_threads_l56_flush_waits_for_a_write_that_is_not_taken_in(void **state)
+{
+    struct writers all = {.flushes_apart = true};
+    struct probe probe;
+    struct bow_task task;
+    char text[5] = {0};
+    int peer;
+    (void)state;
+    net_begin(&all.net);
+    probe_init(&probe, &all.net);
+    all.channel = bow_channel_ref(net_channel(&all.net, NET_UNIX, &peer, &probe, 1));
+    bow_task_init(&task, "write meanwhile", write_meanwhile, &all);
+    assert_int_equal(bow_loop_post(all.net.loop, &task), 0);
+    run_thread(flush_only, &all);
+    net_recv_all(&all.net, peer, text, 4);
+    assert_string_equal(text, "late");
+    bow_channel_unref(all.channel);
+    close(peer);
+    net_end(&all.net);
+}
+
 static void test_channel_threads_each_write_completes_once_when_it_closes_meanwhile(void **state)
 {
     (void)state;
@@ -214,6 +269,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_channel_threads_l56_writes_keep_each_threads_order),
         cmocka_unit_test(test_channel_threads_l56_flush_from_outside_covers_the_writes_before_it),
+        cmocka_unit_test(test_channel_threads_l56_flush_waits_for_a_write_that_is_not_taken_in),
         cmocka_unit_test(test_channel_threads_each_write_completes_once_when_it_closes_meanwhile),
         cmocka_unit_test(test_channel_threads_l59_shutdown_and_close_from_outside),
     };
