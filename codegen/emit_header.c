@@ -188,7 +188,7 @@ static void emit_includes(struct printer *out, const struct model_file *file)
                           "#include <bowline/server.h>\n");
     }
     printer_text(out, "#include <bowline/service.h>\n\n"
-                      "#if BOW_SERVICE_ABI != 1\n"
+                      "#if BOW_SERVICE_ABI != 2\n"
                       "#error \"generated for another version of Bowline: generate it again\"\n"
                       "#endif\n");
 }

@@ -83,11 +83,14 @@ struct bow_call_options {
     uint64_t timeout_ns;     /* 0: the client's default; BOW_NEVER: none */
     struct bow_call *parent; /* the call being served: the smaller deadline counts, and its end
                                 cancels this one */
+    const struct bow_metadata *metadata; /* sent along; borrowed for the start; NULL: none */
+    bool wait_for_ready; /* while there is no connection: wait for one until the deadline, instead
+                            of failing as soon as an attempt has failed */
 };
 
 #define BOW_CALL_OPTIONS_INIT                                                                      \
     {                                                                                              \
-        sizeof(struct bow_call_options), 0, NULL                                                   \
+        sizeof(struct bow_call_options), 0, NULL, NULL, false                                      \
     }
 
 /**

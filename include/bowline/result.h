@@ -10,7 +10,8 @@
  *     callback          the result is borrowed until the callback returns;
  *                       bow_result_move() keeps it longer
  *
- * Invariant: `reply` is not NULL exactly when `status.code` is BOW_OK.
+ * Invariant: `reply` is not NULL exactly when `status.code` is BOW_OK (but for streaming methods
+ * whose replies came before).
  */
 
 #include <bowline/status.h>
@@ -25,12 +26,13 @@ struct bow_result_memory; /* private */
 struct bow_result {
     struct bow_status status;         /* public, read-only */
     const ProtobufCMessage *reply;    /* public, read-only */
+    struct bow_metadata initial;      /* public, read-only: what the server sent first */
     struct bow_result_memory *memory; /* private */
 };
 
 #define BOW_RESULT_INIT                                                                            \
     {                                                                                              \
-        BOW_STATUS_OK_INIT, NULL, NULL                                                             \
+        BOW_STATUS_OK_INIT, NULL, {NULL, 0}, NULL                                                  \
     }
 
 /** Free the reply and the status's texts; `result` is BOW_RESULT_INIT again. Thread: any. */

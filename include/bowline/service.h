@@ -21,16 +21,47 @@ extern "C" {
 #endif
 
 struct bow_call;
+struct bow_metadata;
+struct bow_result;
+struct bow_status;
+struct bow_stream;
 
 /** The version of these tables. Generated files refuse to compile against another. */
-#define BOW_SERVICE_ABI 1
+#define BOW_SERVICE_ABI 2
 
 /**
- * Calls the handler of one method out of the user's handlers struct. Returns false when
- * that member is NULL: the call is then still the caller's.
+ * Calls the handler of one method out of the user's handlers struct; `request` is NULL for a
+ * method whose client streams. Returns false when that member is NULL: the call is then still
+ * the caller's.
  */
 typedef bool (*bow_method_invoke_fn)(struct bow_call *call, const void *request,
                                      const void *handlers, void *user);
+
+/*
+ * From untyped events of a streaming call to the members of the user's typed `events` (which
+ * may be NULL each).
+ */
+
+/** The server's: of METHOD__call_events. on_message is NULL where the client sends one message. */
+struct bow_call_thunks {
+    void (*on_message)(struct bow_call *call, const void *message, const void *events, void *user);
+    void (*on_half_close)(struct bow_call *call, const void *events, void *user);
+    void (*on_writable)(struct bow_call *call, const void *events, void *user);
+    void (*on_closed)(struct bow_call *call, const struct bow_status *status, const void *events,
+                      void *user);
+};
+
+/** The client's: of METHOD__stream_events. on_message is NULL where the server sends one message.
+ */
+struct bow_stream_thunks {
+    void (*on_headers)(struct bow_stream *stream, const struct bow_metadata *initial,
+                       const void *events, void *user);
+    void (*on_message)(struct bow_stream *stream, const void *message, const void *events,
+                       void *user);
+    void (*on_writable)(struct bow_stream *stream, const void *events, void *user);
+    void (*on_closed)(struct bow_stream *stream, struct bow_result *result, const void *events,
+                      void *user);
+};
 
 enum bow_method_flags {
     BOW_METHOD_CLIENT_STREAMING = 1,
@@ -45,8 +76,10 @@ struct bow_method {
     const char *name; /* points at "Method" in `path` */
     const ProtobufCMessageDescriptor *input;
     const ProtobufCMessageDescriptor *output;
-    bow_method_invoke_fn invoke; /* NULL for a streaming method */
-    uint32_t flags;              /* BOW_METHOD_ bits */
+    bow_method_invoke_fn invoke;
+    const struct bow_call_thunks *call_thunks;     /* NULL for a unary method */
+    const struct bow_stream_thunks *stream_thunks; /* NULL for a unary method */
+    uint32_t flags;                                /* BOW_METHOD_ bits */
 };
 
 /** What a protobuf-c descriptor does not say of a field; sorted by number, as there. */

@@ -8,6 +8,7 @@
  * (https://github.com/grpc/grpc/blob/master/doc/statuscodes.md).
  */
 
+#include <bowline/metadata.h>
 #include <bowline/slice.h>
 #include <bowline/visibility.h>
 #include <stdbool.h>
@@ -43,11 +44,15 @@ struct bow_status {
     bool not_processed;       /* certainly no handler ran: the call may be sent again */
     uint64_t
         retry_after_ns; /* the peer asks to wait that long before another try; 0: says nothing */
+    struct bow_metadata metadata; /* trailing: what travels with the status */
 };
 
 #define BOW_STATUS_OK_INIT                                                                         \
     {                                                                                              \
-        BOW_OK, "", {NULL, 0}, false, 0                                                            \
+        BOW_OK, "", {NULL, 0}, false, 0,                                                           \
+        {                                                                                          \
+            NULL, 0                                                                                \
+        }                                                                                          \
     }
 
 /** The code's name as gRPC writes it ("DEADLINE_EXCEEDED"); "UNKNOWN_CODE" for a number that is

@@ -20,9 +20,13 @@
  * of the session's, never 0 and never reused; an operation on an ended key does
  * nothing and says -ENOENT.
  *
- * Life of a stream, client: open ─► message(s) out ─► [on_headers] ─► on_message* ─► on_status
- * (last). Life of a stream, server: on_open ─► on_message* ─► message out, finish (no event
- * follows), or on_reset (last).
+ * Life of a stream, client: open ─► begin, or a message ─► messages out, half_close ─►
+ * [on_headers] ─► on_message* ─► on_status (last). Life of a stream, server: on_open ─►
+ * on_message* [on_half_close] ─► [respond] ─► messages out, finish (no event follows), or on_reset
+ * (last).
+ *
+ * Metadata is checked by the host; a session drops what came in and breaks the rules of its
+ * protocol as that protocol says. What an event brings is borrowed until it returns.
  */
 
 #include "base/block.h"
@@ -37,8 +41,21 @@ struct bow__session;
 /** Messages up to this size may be encoded in place; larger ones come in a block of their own. */
 #define BOW__IN_PLACE_BYTES ((size_t)16 << 10)
 
-/** What opens a call. Slices are borrowed for the call or event. Metadata and encodings are added
- * here when they come. */
+/** Message encodings, as bits where a set is meant (1u << encoding). */
+enum bow__encoding {
+    BOW__ENCODING_IDENTITY = 0,
+    BOW__ENCODING_ZSTD = 1,
+    BOW__ENCODING_GZIP = 2,
+    BOW__N_ENCODINGS = 3,
+    BOW__ENCODING_UNKNOWN = 15, /* received: one that we do not know */
+};
+
+/** Waiting on a stream: from so much on its producer is told to stop, and from there down to so
+ * little, to go on. */
+#define BOW__STREAM_HIGH_BYTES ((size_t)64 << 10)
+#define BOW__STREAM_LOW_BYTES ((size_t)32 << 10)
+
+/** What opens a call. Slices are borrowed for the call or event. */
 struct bow__request_head {
     struct bow_slice path; /* "/package.Service/Method" */
     uint64_t time_left_ns; /* BOW_NEVER: no deadline; 0: expired */
@@ -52,6 +69,8 @@ struct bow__request_head {
      * number, NULL at first, where the host keeps what it looked up; or NULL.
      */
     void **path_cache;
+    struct bow_metadata metadata;
+    enum bow__encoding encoding; /* of the client's messages that are marked compressed */
 };
 
 /** A whole message. Borrowed until the event returns, unless the event takes `block` (sets it
@@ -60,6 +79,7 @@ struct bow__message {
     struct bow_slice bytes;   /* inside `block` when that is set */
     struct bow__block *block; /* NULL: the bytes lie in what was fed */
     bool compressed;
+    enum bow__encoding encoding; /* of a compressed one */
 };
 
 struct bow__session_events {
@@ -73,7 +93,11 @@ struct bow__session_events {
                        bool end);
     /** Server: the client ended its side without (a further) message. */
     void (*on_half_close)(void *owner, uint64_t key, void *stream);
-    /** Client: the call's end; the last event of the stream. `status` is borrowed. */
+    /** Client: initial metadata came, before the first message; not said when there is none. */
+    void (*on_headers)(void *owner, uint64_t key, void *stream,
+                       const struct bow_metadata *metadata);
+    /** Client: the call's end; the last event of the stream. `status` is borrowed, with the
+     * trailing metadata in it. */
     void (*on_status)(void *owner, uint64_t key, void *stream, const struct bow_status *status);
     /**
      * Server: the call ended without the handler (cancelled by the peer, broken,
@@ -93,7 +117,7 @@ struct bow__session_events {
 enum bow__send_flags {
     /** Last message from this side. Server: the call ends with OK. */
     BOW__SEND_END = 1,
-    BOW__SEND_COMPRESSED = 2,
+    BOW__SEND_COMPRESSED = 2, /* with the encoding of the head, or of respond() */
 };
 
 struct bow__session_ops {
@@ -120,7 +144,7 @@ struct bow__session_ops {
     bool (*can_open)(const struct bow__session *session);
     /**
      * Client: begin a call. Directly after it, before any other operation, comes
-     * reserve and commit, or send, or abandon. `head` is borrowed. Returns 0;
+     * reserve and commit, or send, or begin, or abandon. `head` is borrowed. Returns 0;
      * -EAGAIN (no stream slot, or not ready); -EPIPE (going away); -ENOMEM;
      * -EMSGSIZE (the header exceeds BOW_LIMIT_HEADER_BYTES).
      */
@@ -128,6 +152,29 @@ struct bow__session_ops {
                 uint64_t *ret_key);
     /** Client: undo the open() just done; nothing was sent, no event comes. */
     void (*abandon)(struct bow__session *session, uint64_t key);
+    /** Client: directly after open(): let the call begin without a message; some may follow.
+     * Returns 0, -ENOENT, -ENOMEM. */
+    int (*begin)(struct bow__session *session, uint64_t key);
+    /** Client: no message follows those sent. Returns 0, -ENOENT, -ENOMEM. */
+    int (*half_close)(struct bow__session *session, uint64_t key);
+    /**
+     * Server: what precedes the first message: initial metadata, and the encoding of messages
+     * that will be marked compressed. At most once, before any message; without it there is none.
+     * Returns 0; -ENOENT; -ENOMEM; -EMSGSIZE over BOW_LIMIT_HEADER_BYTES.
+     */
+    int (*respond)(struct bow__session *session, uint64_t key, const struct bow_metadata *metadata,
+                   enum bow__encoding encoding);
+    /** The set of encodings that the peer can decode in messages of this stream (identity is in
+     * it). */
+    uint32_t (*encodings)(const struct bow__session *session, uint64_t key);
+    /** Bytes of the stream's messages that wait for credit or their turn; 0 when it has ended. */
+    size_t (*queued)(const struct bow__session *session, uint64_t key);
+    /**
+     * One of the streams that had BOW__STREAM_HIGH_BYTES or more queued and have no more than
+     * BOW__STREAM_LOW_BYTES now: what it is to the host, and its key; NULL when there is none (any
+     * more). The host asks after drain and sent, and after feed.
+     */
+    void *(*take_writable)(struct bow__session *session, uint64_t *ret_key);
     /**
      * Room to encode the stream's next message in place, with `flags` as they will be
      * at commit. Returns NULL when it must be sent as a block: no credit, earlier
@@ -145,7 +192,8 @@ struct bow__session_ops {
     int (*send)(struct bow__session *session, uint64_t key, uint32_t flags,
                 struct bow__block *block, size_t offset, size_t len);
     /**
-     * Server: end the call with `status` (borrowed), after the messages sent so far. Whatever it
+     * Server: end the call with `status` (borrowed), after the messages sent so far; with an error,
+     * those that wait may be dropped. Its metadata is the trailing one. Whatever it
      * returns, the call has ended and no event follows. Returns 0; -ENOENT; -ENOMEM: the peer
      * cannot be told, so the connection is of no use any more.
      */
@@ -184,6 +232,7 @@ struct bow__session {
     uint32_t n_streams; /* open now */
     uint64_t heartbeats_sent;
     uint64_t heartbeats_lost;
+    uint64_t rtt_ns;            /* of the last heartbeat that was answered; 0: none was yet */
     enum bow_code failure_code; /* after feed or on_time failed */
     struct bow__text failure;   /* what was wrong, the peer's bytes escaped */
 };

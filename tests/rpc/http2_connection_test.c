@@ -298,7 +298,8 @@ static void test_unread_messages_hold_the_sender_back(void **state)
     struct fixture *t = *state;
     struct pair *pair = &t->pair;
     struct bow__session *client = pair->client.session;
-    struct bow__request_head head = {{(const uint8_t *)"/a.B/C", 6}, BOW_NEVER, 0, NULL};
+    struct bow__request_head head = {.path = {(const uint8_t *)"/a.B/C", 6},
+                                     .time_left_ns = BOW_NEVER};
     uint64_t key = 0;
 
     pair->server.keeps = true;
@@ -331,7 +332,8 @@ static void test_unread_stream_does_not_block_its_neighbours(void **state)
     struct fixture *t = *state;
     struct pair *pair = &t->pair;
     struct bow__session *client = pair->client.session;
-    struct bow__request_head head = {{(const uint8_t *)"/a.B/C", 6}, BOW_NEVER, 0, NULL};
+    struct bow__request_head head = {.path = {(const uint8_t *)"/a.B/C", 6},
+                                     .time_left_ns = BOW_NEVER};
     uint64_t key = 0;
 
     pair->server.keeps = true;
@@ -357,7 +359,8 @@ static void test_room_is_given_only_within_the_peers_credit(void **state)
     struct fixture *t = *state;
     struct pair *pair = &t->pair;
     struct bow__session *client = pair->client.session;
-    struct bow__request_head head = {{(const uint8_t *)"/a.B/C", 6}, BOW_NEVER, 0, NULL};
+    struct bow__request_head head = {.path = {(const uint8_t *)"/a.B/C", 6},
+                                     .time_left_ns = BOW_NEVER};
     uint64_t keys[8];
     size_t cap = 0;
 

@@ -135,7 +135,8 @@ static void test_several_messages_both_ways_keep_their_order(void **state)
 {
     struct pair *pair = &((struct fixture *)*state)->pair;
     struct bow__session *client = pair->client.session;
-    struct bow__request_head head = {{(const uint8_t *)"/a.B/C", 6}, BOW_NEVER, 0, NULL};
+    struct bow__request_head head = {.path = {(const uint8_t *)"/a.B/C", 6},
+                                     .time_left_ns = BOW_NEVER};
     uint64_t key = 0;
 
     assert_int_equal(client->ops->open(client, &head, NULL, &key), 0);
@@ -177,7 +178,8 @@ static void test_large_messages_pass_both_ways(void **state)
 {
     struct pair *pair = &((struct fixture *)*state)->pair;
     struct bow__session *client = pair->client.session;
-    struct bow__request_head head = {{(const uint8_t *)"/a.B/C", 6}, BOW_NEVER, 0, NULL};
+    struct bow__request_head head = {.path = {(const uint8_t *)"/a.B/C", 6},
+                                     .time_left_ns = BOW_NEVER};
     size_t size = BOW_LIMIT_MESSAGE_BYTES;
     uint64_t key = 0;
 
@@ -229,7 +231,8 @@ static void test_abandoned_call_leaves_no_trace(void **state)
 {
     struct pair *pair = &((struct fixture *)*state)->pair;
     struct bow__session *client = pair->client.session;
-    struct bow__request_head head = {{(const uint8_t *)"/a.B/C", 6}, BOW_NEVER, 0, NULL};
+    struct bow__request_head head = {.path = {(const uint8_t *)"/a.B/C", 6},
+                                     .time_left_ns = BOW_NEVER};
     uint64_t key = 0;
     size_t cap = 0;
 
@@ -275,7 +278,8 @@ static void test_early_status_stops_the_client(void **state)
 {
     struct pair *pair = &((struct fixture *)*state)->pair;
     struct bow__session *client = pair->client.session;
-    struct bow__request_head head = {{(const uint8_t *)"/a.B/C", 6}, BOW_NEVER, 0, NULL};
+    struct bow__request_head head = {.path = {(const uint8_t *)"/a.B/C", 6},
+                                     .time_left_ns = BOW_NEVER};
     uint64_t key = 0;
 
     assert_int_equal(client->ops->open(client, &head, NULL, &key), 0);
