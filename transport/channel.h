@@ -61,7 +61,7 @@ struct bow__write {
     int error;
     uint64_t end_at; /* of a filter: where its bytes end in the filter's output */
     bool flush;      /* posted from another thread: flush after it */
-    size_t n_inline; /* bytes in inline_bytes[] */
+    size_t n_inline; /* room in inline_bytes[]; small writes that follow may fill it */
     struct bow_task task;
     struct bow_channel *channel;
     uint8_t inline_bytes[];

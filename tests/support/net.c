@@ -32,6 +32,22 @@ static ssize_t count_recv(void *user, int fd, void *bytes, size_t len)
     return bow_system_default()->recv(NULL, fd, bytes, len);
 }
 
+/* As a socket whose buffer has that much room. */
+static ssize_t send_first(int fd, const struct msghdr *message, size_t max, int flags)
+{
+    struct iovec pieces[64];
+    struct msghdr cut = {.msg_iov = pieces};
+
+    for (size_t i = 0; i < message->msg_iovlen && max > 0; i++) {
+        assert_true(i < sizeof(pieces) / sizeof(pieces[0]));
+        pieces[i] = message->msg_iov[i];
+        pieces[i].iov_len = pieces[i].iov_len < max ? pieces[i].iov_len : max;
+        max -= pieces[i].iov_len;
+        cut.msg_iovlen++;
+    }
+    return bow_system_default()->sendmsg(NULL, fd, &cut, flags);
+}
+
 static ssize_t count_sendmsg(void *user, int fd, const struct msghdr *message, int flags)
 {
     struct net *net = net_of(user);
@@ -40,6 +56,9 @@ static ssize_t count_sendmsg(void *user, int fd, const struct msghdr *message, i
     atomic_store(&net->n_pieces, (int)message->msg_iovlen);
     if (net->send_error != 0) {
         return net->send_error;
+    }
+    if (net->send_bytes > 0) {
+        return send_first(fd, message, net->send_bytes, flags);
     }
     return bow_system_default()->sendmsg(NULL, fd, message, flags);
 }

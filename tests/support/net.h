@@ -41,6 +41,7 @@ struct net {
     atomic_size_t max_asked; /* the largest recv(), about */
     int accept_error;        /* what accept() fails with; 0: it does not */
     int send_error;          /* the same for sendmsg() */
+    size_t send_bytes;       /* what one sendmsg() takes at most; 0: what the socket takes */
 };
 
 enum net_kind {
