@@ -143,6 +143,7 @@ static int cut_frame(struct bow__native *session, struct bow__native_stream *str
     message->begun = true;
     message->offset += cut.n;
     message->n_left -= cut.n;
+    bow__native_dequeued(session, stream, cut.n);
     stream->send_credit -= (uint32_t)cut.n;
     session->send_credit -= (uint32_t)cut.n;
     return cut.last ? end_message(session, stream, &cut) : 0;

@@ -107,9 +107,12 @@ static size_t wanted_credit(const struct bow__native *session,
                             const struct bow__native_stream *stream)
 {
     size_t window = session->own.stream_window_bytes;
+    /* Bytes that still arrive of the frame under way have been charged already. */
+    size_t n_arriving = session->target == stream ? session->n_body_left : 0;
+    size_t n_held = stream->n_unread + stream->n_arrived + n_arriving;
 
     if (stream->n_unread > 0) {
-        return window > stream->n_unread ? window - stream->n_unread : 0;
+        return window > n_held ? window - n_held : 0;
     }
     if (!stream->assembling || stream->n_announced <= stream->n_arrived) {
         return window;
@@ -125,7 +128,6 @@ void bow__native_return_stream_credit(struct bow__native *session,
 {
     size_t wanted = wanted_credit(session, stream);
 
-    /* Bytes that still arrive of the frame under way have been charged already. */
     if (stream->peer_ended || wanted <= stream->receive_credit) {
         return;
     }

@@ -14,7 +14,9 @@
  *     control.c   SETTINGS, WINDOW, PING, GOAWAY: the connection's own frames
  *     heartbeat.c time
  *     flow.c      credit in both directions
- *     send.c      calls and messages out
+ *     send.c      frames out, messages in place
+ *     calls.c     calls of the client
+ *     queue.c     messages that wait on their streams
  *     cut.c       frames out of messages that wait, and the drain
  *     stream.c    the streams and their memory
  *     session.c   the session's life, time, and its function table
@@ -49,6 +51,7 @@
 struct bow__native_stream {
     struct bow__link link;      /* in `streams` by rising id, then in `dead` or `idle` */
     struct bow__link send_link; /* in `senders` while a frame could be cut */
+    struct bow__link writable_link;
     uint64_t id;
     void *user;
     bool open;       /* not ended: in `by_id` and `streams` */
@@ -60,6 +63,8 @@ struct bow__native_stream {
     uint32_t send_credit;
     struct bow__native_outgoing *queue; /* oldest first */
     struct bow__native_outgoing *queue_tail;
+    size_t n_queued; /* message bytes in it */
+    bool was_high;   /* so much waited that the producer is to be told when it may go on */
 
     /* In. */
     uint32_t receive_credit; /* what the peer may still send */
@@ -148,6 +153,7 @@ struct bow__native {
     /* Out. */
     uint32_t send_credit;
     struct bow__link senders;
+    struct bow__link writables; /* streams whose producer is to be told that it may go on */
     struct bow__native_outgoing *idle_outgoing;
     size_t n_idle_outgoing;
     struct bow__native_room room;

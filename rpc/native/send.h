@@ -21,20 +21,41 @@ int bow__native_put_status(struct bow__native *session, uint64_t id,
 struct bow__header_status bow__native_wire_of(const struct bow_status *status);
 /** Forget a reservation that was not committed. */
 void bow__native_drop_room(struct bow__native *session);
-/** Frames may be cut of `stream` now, if it has any. */
-void bow__native_wake_sender(struct bow__native *session, struct bow__native_stream *stream);
+/** Room at the end of the output for a frame with up to `n_prefix` bytes before its message. False:
+ * no memory. */
+bool bow__native_make_room(struct bow__native *session, const struct bow__native_stream *stream,
+                           enum bow__frame_type type, size_t n_prefix);
+/** The frame in the room is whole, with `len` bytes of message. */
+void bow__native_put_room(struct bow__native *session, uint8_t flags, size_t len);
+/** The body of a STATUS without a message: varint and header block. */
+size_t bow__native_status_body_size(const struct bow__header_status *wire);
+void bow__native_encode_status_body(uint8_t *to, const struct bow__header_status *wire);
+
+uint8_t *bow__native_reserve(struct bow__session *base, uint64_t key, uint32_t flags,
+                             size_t *ret_cap);
+int bow__native_commit(struct bow__session *base, uint64_t key, uint32_t flags, size_t len);
+
+/* calls.c */
 
 bool bow__native_can_open(const struct bow__session *base);
 int bow__native_open(struct bow__session *base, const struct bow__request_head *head, void *stream,
                      uint64_t *ret_key);
 void bow__native_abandon(struct bow__session *base, uint64_t key);
-uint8_t *bow__native_reserve(struct bow__session *base, uint64_t key, uint32_t flags,
-                             size_t *ret_cap);
-int bow__native_commit(struct bow__session *base, uint64_t key, uint32_t flags, size_t len);
+int bow__native_begin(struct bow__session *base, uint64_t key);
+void bow__native_cancel(struct bow__session *base, uint64_t key, enum bow_code code);
+
+/* queue.c */
+
+/** Frames may be cut of `stream` now, if it has any. */
+void bow__native_wake_sender(struct bow__native *session, struct bow__native_stream *stream);
+/** `n` of the bytes that waited on `stream` have been cut. */
+void bow__native_dequeued(struct bow__native *session, struct bow__native_stream *stream, size_t n);
 int bow__native_send(struct bow__session *base, uint64_t key, uint32_t flags,
                      struct bow__block *block, size_t offset, size_t len);
+int bow__native_half_close(struct bow__session *base, uint64_t key);
 int bow__native_finish(struct bow__session *base, uint64_t key, const struct bow_status *status);
-void bow__native_cancel(struct bow__session *base, uint64_t key, enum bow_code code);
+size_t bow__native_queued(const struct bow__session *base, uint64_t key);
+void *bow__native_take_writable(struct bow__session *base, uint64_t *ret_key);
 
 /* cut.c */
 

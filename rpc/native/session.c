@@ -164,6 +164,13 @@ static void fail(struct bow__session *base, const struct bow_status *status)
     bow__native_streams_bury(session);
 }
 
+static uint32_t encodings(const struct bow__session *base, uint64_t key)
+{
+    (void)base;
+    (void)key;
+    return 1u << BOW__ENCODING_IDENTITY;
+}
+
 static void free_bound(struct bow__native *session)
 {
     struct bow_context *context = session->base.context;
@@ -201,6 +208,11 @@ static const struct bow__session_ops ops = {
     .can_open = bow__native_can_open,
     .open = bow__native_open,
     .abandon = bow__native_abandon,
+    .begin = bow__native_begin,
+    .half_close = bow__native_half_close,
+    .encodings = encodings,
+    .queued = bow__native_queued,
+    .take_writable = bow__native_take_writable,
     .reserve = bow__native_reserve,
     .commit = bow__native_commit,
     .send = bow__native_send,
@@ -265,6 +277,7 @@ static void init(struct bow__native *session, const struct bow__session_options 
     bow__list_init(&session->dead);
     bow__list_init(&session->idle);
     bow__list_init(&session->senders);
+    bow__list_init(&session->writables);
     set_limits(session, options);
 }
 
