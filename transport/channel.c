@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/options.h"
 #include "transport/address.h"
+#include "transport/hold.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -119,6 +120,7 @@ int bow__channel_new(const struct bow__channel_birth *birth, struct bow_channel 
     channel->loop = birth->loop;
     channel->context = context;
     channel->system = bow__loop_system(birth->loop);
+    channel->is_held_to_time = bow__hold_is_on(birth->loop);
     atomic_init(&channel->refs, 1);
     atomic_init(&channel->state, BOW__CHANNEL_NEW);
     channel->watch = (struct bow__watch){

@@ -82,6 +82,7 @@ struct bow_channel {
     struct bow__deferred phase;
     struct bow__deferred reap;
     size_t alloc_bytes;
+    bool is_held_to_time; /* bow__hold_is_on() of the loop */
     void *data;
     _Atomic(const char *) peer;
     char *named_peer; /* allocated, when the peer was named anew */
@@ -102,6 +103,7 @@ struct bow_channel {
     struct bow_handler *gone; /* removed ones whose on_removed is due, by `gone_next` */
     struct bow_handler **gone_end;
     uint32_t n_removed; /* so far: tells that the pipeline has changed under a delivery */
+    uint32_t n_changes; /* additions too */
 
     /* reading */
     struct bow__kept *unread; /* what the first handler has not consumed */
@@ -262,6 +264,8 @@ bool bow__pipeline_has_reader(struct bow_channel *channel);
 size_t bow__pipeline_offer(struct bow_channel *channel, const struct bow_buf *bytes);
 /** Whether bow_handler_fire_read() would deliver, and `handler` has not been removed. */
 bool bow__pipeline_can_fire(struct bow_handler *handler);
+/** Both in one: false when it would not, and nothing was taken. */
+bool bow__pipeline_fire(struct bow_handler *handler, const struct bow_buf *bytes);
 /** `handler` has been added, and not removed. */
 bool bow__pipeline_is_in(const struct bow_handler *handler);
 /** Keep bytes for whoever reads behind `handler`; they are delivered with those that follow, or

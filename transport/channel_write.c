@@ -118,9 +118,13 @@ static struct bow__write *open_copy(const struct bow_channel *channel)
     return last;
 }
 
-static void append(struct bow__write *copy, const struct bow_buf *buf, bow_write_fn done,
+/* False when it does not fit. */
+static bool append(struct bow__write *copy, const struct bow_buf *buf, bow_write_fn done,
                    void *user)
 {
+    if (buf->len > copy->n_inline - copy->buf.len) {
+        return false;
+    }
     assert(copy->buf.data == copy->inline_bytes); /* nothing of it has left */
     if (buf->len > 0) {
         memcpy(copy->inline_bytes + copy->buf.len, buf->data, buf->len);
@@ -128,6 +132,7 @@ static void append(struct bow__write *copy, const struct bow_buf *buf, bow_write
     copy->buf.len += buf->len;
     copy->done = done;
     copy->user = user;
+    return true;
 }
 
 /* Room in proportion to what stands before it, so that few bytes never hold much memory. */
@@ -139,20 +144,14 @@ static size_t room_after(const struct bow__write *copy, size_t len)
     return room > len ? room : len;
 }
 
-static int queue_copy(struct bow_channel *channel, const struct bow_buf *buf, bow_write_fn done,
-                      void *user)
+static int queue_alone(struct bow_channel *channel, struct bow_buf *buf, size_t n_inline,
+                       bow_write_fn done, void *user)
 {
-    struct bow__write *last = open_copy(channel);
-
-    if (last != NULL && buf->len <= last->n_inline - last->buf.len) {
-        append(last, buf, done, user);
-        bow__channel_count_queued(channel, buf->len);
-        return 0;
-    }
-    struct bow__write *write = make(channel->context, buf, room_after(last, buf->len), done, user);
+    struct bow__write *write = make(channel->context, buf, n_inline, done, user);
     if (write == NULL) {
         return -ENOMEM;
     }
+    bow_buf_unref(buf); /* the write holds its own reference */
     bow__channel_enqueue(channel, write);
     return 0;
 }
@@ -163,16 +162,15 @@ int bow__channel_queue(struct bow_channel *channel, struct bow_buf *buf, bow_wri
     if (!accepts_writes(channel)) {
         return -EPIPE;
     }
-    if (buf->block == NULL) {
-        return queue_copy(channel, buf, done, user);
+    if (buf->block != NULL) {
+        return queue_alone(channel, buf, 0, done, user);
     }
-    struct bow__write *write = bow__write_new(channel->context, buf, done, user);
-    if (write == NULL) {
-        return -ENOMEM;
+    struct bow__write *last = open_copy(channel);
+    if (last != NULL && append(last, buf, done, user)) {
+        bow__channel_count_queued(channel, buf->len);
+        return 0;
     }
-    bow_buf_unref(buf); /* the write holds its own reference */
-    bow__channel_enqueue(channel, write);
-    return 0;
+    return queue_alone(channel, buf, room_after(last, buf->len), done, user);
 }
 
 void bow__channel_complete(struct bow_channel *channel, struct bow__write *write, int error)

@@ -35,10 +35,15 @@ static void publish(struct bow_loop *loop, const struct bow__hold *hold)
     atomic_store_explicit(&loop->held_since_ns, hold->started_ns, memory_order_release);
 }
 
+bool bow__hold_is_on(const struct bow_loop *loop)
+{
+    return loop->options.max_hold_ns != 0;
+}
+
 void bow__hold_begin(struct bow__hold *hold, struct bow_loop *loop, const char *what,
                      const char *name, uintptr_t fn)
 {
-    if (loop->options.max_hold_ns == 0 || !bow_loop_in_loop(loop)) {
+    if (!bow__hold_is_on(loop) || !bow_loop_in_loop(loop)) {
         hold->loop = NULL;
         return;
     }
@@ -83,13 +88,9 @@ static void report(const struct bow__hold *hold, uint64_t held_ns, uint64_t now)
     }
 }
 
-void bow__hold_end(struct bow__hold *hold)
+void bow__hold_finish(struct bow__hold *hold)
 {
     struct bow_loop *loop = hold->loop;
-
-    if (loop == NULL) {
-        return;
-    }
     uint64_t now = bow__loop_clock(loop);
     uint64_t whole_ns = now - hold->started_ns;
     if (hold->outer != NULL) {

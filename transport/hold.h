@@ -13,10 +13,13 @@
  *
  * Holds nest, and the time of an inner one is not the outer one's, so it is the
  * handler that blocked which is named, not those that passed the bytes to it.
- * Without max_hold_ns, and off the loop's thread, all of this is one comparison.
+ * Without max_hold_ns, and off the loop's thread, all of this is one comparison;
+ * where even the call to find that out shows (a handler is entered twice a frame),
+ * the caller remembers bow__hold_is_on() and leaves `loop` NULL by itself.
  */
 
 #include <bowline/loop_stats.h>
+#include <stdbool.h>
 
 struct bow__hold {
     struct bow_loop *loop; /* NULL: nobody looks */
@@ -31,6 +34,16 @@ struct bow__hold {
 /** `what` and `name` must live until the end; `name` may be NULL. Thread: any. */
 void bow__hold_begin(struct bow__hold *hold, struct bow_loop *loop, const char *what,
                      const char *name, uintptr_t fn);
-void bow__hold_end(struct bow__hold *hold);
+void bow__hold_finish(struct bow__hold *hold);
+
+static inline void bow__hold_end(struct bow__hold *hold)
+{
+    if (hold->loop != NULL) {
+        bow__hold_finish(hold);
+    }
+}
+
+/** Whether anybody looks; the same for the whole life of the loop. Thread: any. */
+bool bow__hold_is_on(const struct bow_loop *loop);
 
 #endif

@@ -73,8 +73,11 @@ static struct bow_handler *receiver(struct bow_handler *handler, size_t op)
 /* The handler may be gone when its callback returns; the hold needs it no more then. */
 static void enter(struct bow__hold *hold, const struct bow_handler *handler)
 {
-    bow__hold_begin(hold, handler->channel->loop, "handler", handler->ops->name,
-                    (uintptr_t)handler->ops);
+    hold->loop = NULL;
+    if (handler->channel->is_held_to_time) {
+        bow__hold_begin(hold, handler->channel->loop, "handler", handler->ops->name,
+                        (uintptr_t)handler->ops);
+    }
 }
 
 /* Inbound events */
@@ -229,13 +232,13 @@ static void deliver_kept(struct bow_handler *handler)
 }
 
 /*
- * Offer bytes to the reader behind `from`, and when it is replaced or removed
+ * Offer bytes to `reader`, the one behind `from`, and when it is replaced or removed
  * meanwhile, what it left to the one who follows. Returns how many were consumed.
  */
-static size_t deliver(struct bow_handler *from, const struct bow_buf *bytes)
+static size_t deliver(struct bow_handler *from, struct bow_handler *reader,
+                      const struct bow_buf *bytes)
 {
     struct bow_channel *channel = from->channel;
-    struct bow_handler *reader = next_with(from, OP(on_read));
     size_t done = 0;
 
     /* An empty frame is a frame: it is delivered too. */
@@ -248,9 +251,13 @@ static size_t deliver(struct bow_handler *from, const struct bow_buf *bytes)
             return bytes->len;
         }
         uint32_t n_removed = channel->n_removed;
+        uint32_t n_changes = channel->n_changes;
         done += call_on_read(reader, &rest);
+        if (channel->n_changes == n_changes || bytes->len == 0) {
+            return done;
+        }
         struct bow_handler *now = next_with(from, OP(on_read));
-        if ((now == reader && channel->n_removed == n_removed) || bytes->len == 0) {
+        if (now == reader && channel->n_removed == n_removed) {
             return done;
         }
         reader = now;
@@ -260,15 +267,30 @@ static size_t deliver(struct bow_handler *from, const struct bow_buf *bytes)
 
 size_t bow__pipeline_offer(struct bow_channel *channel, const struct bow_buf *bytes)
 {
-    return deliver(&channel->head, bytes);
+    return deliver(&channel->head, next_with(&channel->head, OP(on_read)), bytes);
 }
 
-static bool can_deliver(struct bow_handler *from)
+/* The one who would get bytes of `from` now, or NULL. */
+static struct bow_handler *ready_reader(struct bow_handler *from)
 {
-    const struct bow_handler *reader = next_with(from, OP(on_read));
+    struct bow_handler *reader = next_with(from, OP(on_read));
 
-    return reader != NULL && (reader->flags & HANDLER_READING) == 0 &&
-           bow__pipeline_can_read(from->channel);
+    if (reader == NULL || (reader->flags & HANDLER_READING) != 0 ||
+        !bow__pipeline_can_read(from->channel)) {
+        return NULL;
+    }
+    return reader;
+}
+
+/* Deliver all, or keep what is left for whoever reads then. */
+static void deliver_or_keep(struct bow_handler *from, struct bow_handler *reader,
+                            const struct bow_buf *bytes)
+{
+    size_t done = deliver(from, reader, bytes);
+
+    if (done < bytes->len) {
+        keep_behind(from, (struct bow_slice){bytes->data + done, bytes->len - done});
+    }
 }
 
 bool bow__pipeline_is_in(const struct bow_handler *handler)
@@ -278,7 +300,18 @@ bool bow__pipeline_is_in(const struct bow_handler *handler)
 
 bool bow__pipeline_can_fire(struct bow_handler *handler)
 {
-    return is_live(handler) && can_deliver(handler);
+    return is_live(handler) && ready_reader(handler) != NULL;
+}
+
+bool bow__pipeline_fire(struct bow_handler *handler, const struct bow_buf *bytes)
+{
+    struct bow_handler *reader = is_live(handler) ? ready_reader(handler) : NULL;
+
+    if (reader == NULL) {
+        return false;
+    }
+    deliver_or_keep(handler, reader, bytes);
+    return true;
 }
 
 size_t bow_handler_fire_read(struct bow_handler *handler, const struct bow_buf *bytes)
@@ -286,13 +319,11 @@ size_t bow_handler_fire_read(struct bow_handler *handler, const struct bow_buf *
     if ((handler->flags & BOW__HANDLER_BOUND) != 0) {
         return bow__bound_fire_read(handler, bytes);
     }
-    if (!can_deliver(handler)) {
+    struct bow_handler *reader = ready_reader(handler);
+    if (reader == NULL) {
         return 0;
     }
-    size_t done = deliver(handler, bytes);
-    if (done < bytes->len) {
-        keep_behind(handler, (struct bow_slice){bytes->data + done, bytes->len - done});
-    }
+    deliver_or_keep(handler, reader, bytes);
     return bytes->len;
 }
 
@@ -400,6 +431,7 @@ static void insert(struct bow_handler *prev, struct bow_handler *handler)
     handler->flags = 0;
     handler->prev = prev;
     handler->next = prev->next;
+    channel->n_changes++;
     prev->next->prev = handler;
     prev->next = handler;
     take_waiting(handler);
@@ -445,6 +477,7 @@ void bow_channel_remove(struct bow_handler *handler)
     handler->prev->next = handler->next;
     handler->next->prev = handler->prev;
     channel->n_removed++;
+    channel->n_changes++;
     hand_on_kept(handler);
     if (channel->unread != NULL) {
         channel->wants_delivery = true;

@@ -59,7 +59,8 @@ BOW_EXPORT void bow_channel_add_first(struct bow_channel *channel, struct bow_ha
 BOW_EXPORT void bow_channel_add_after(struct bow_handler *handler, struct bow_handler *added);
 /**
  * Add a handler nearest to the tail whose callbacks, all of them, run on `executor`: one after
- * the other, on any of its threads. They may block.
+ * the other, on any of its threads. They may block. The handlers of this library belong on
+ * the loop.
  *
  * Bytes cross in counted bufs (bow_buf_share() keeps one without a copy), and reading pauses while
  * more than the executor's max_channel_bytes wait. What the handler passes on

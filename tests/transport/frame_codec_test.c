@@ -77,6 +77,12 @@ static void test_frame_codec_l60_each_shape_is_found_and_each_cut_waits(void **s
                  "\0\0\0\x03"
                  "abc",
                  7);
+    options.little_endian = true;
+    assert_whole(&options,
+                 "\x03\0\0\0"
+                 "abc",
+                 7);
+    options.little_endian = false;
     options.length_bytes = 8;
     assert_whole(&options,
                  "\0\0\0\0\0\0\0\x03"
@@ -274,6 +280,28 @@ static void test_frame_codec_l63_pause_between_frames_keeps_them_apart(void **st
     end(&framed);
 }
 
+static void test_frame_codec_l63_bad_frame_behind_a_pause_is_told_after_it(void **state)
+{
+    struct framed framed;
+    const struct bow_frame_codec_options options = plain();
+    (void)state;
+    begin_with(&framed, &options);
+    framed.probe.on_read = take_and_pause;
+    put(&framed,
+        "\0\x01"
+        "a"
+        "\xff\xff",
+        5);
+    net_run_until(&framed.net, strlen(framed.frames) == 3);
+    net_turn(&framed.net);
+    assert_int_equal(framed.probe.n_errors, 0);
+    assert_int_equal(framed.probe.n_inactive, 0);
+    bow_channel_resume_read(framed.channel);
+    net_run_until(&framed.net, framed.probe.n_inactive == 1);
+    assert_int_equal(framed.probe.last_error, -EMSGSIZE);
+    end(&framed);
+}
+
 static size_t take_and_remove_codec(struct probe *probe, const struct bow_buf *bytes)
 {
     struct framed *framed = probe->user;
@@ -366,6 +394,7 @@ int main(void)
         cmocka_unit_test(test_frame_codec_l60_oversize_frame_is_told_and_closes),
         cmocka_unit_test(test_frame_codec_l60_end_within_a_frame_is_an_error),
         cmocka_unit_test(test_frame_codec_l63_pause_between_frames_keeps_them_apart),
+        cmocka_unit_test(test_frame_codec_l63_bad_frame_behind_a_pause_is_told_after_it),
         cmocka_unit_test(test_frame_codec_l63_removed_between_frames_gives_the_rest_on_unframed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -144,6 +144,34 @@ static void test_pipeline_l58_handler_removes_its_neighbours_while_it_runs(void 
     end(&chain);
 }
 
+/* Takes a byte, and has another look at the rest before it. */
+static size_t take_one_and_add_in_front(struct probe *probe, const struct bow_buf *bytes)
+{
+    struct chain *chain = probe->user;
+
+    note(probe, "read");
+    if (probe->n_reads == 1) {
+        bow_channel_add_first(chain->channel, &chain->probes[1].handler);
+        return 1;
+    }
+    return bytes->len;
+}
+
+static void test_pipeline_l58_rest_goes_through_a_handler_added_in_front(void **state)
+{
+    struct chain chain;
+    (void)state;
+    begin(&chain, 1);
+    chain.probes[0].on_read = take_one_and_add_in_front;
+    chain.order[0] = '\0';
+    assert_int_equal(send(chain.peer, "xyz", 3, MSG_NOSIGNAL), 3);
+    net_run_until(&chain.net, chain.probes[0].n_completes == 1);
+    assert_string_equal(chain.order, " a:read b:added b:read a:read b:complete a:complete");
+    assert_int_equal(chain.probes[1].n_bytes, 2);
+    assert_int_equal(chain.probes[0].n_bytes, 3);
+    end(&chain);
+}
+
 static void test_pipeline_l58_error_travels_until_it_is_handled(void **state)
 {
     struct chain chain;
@@ -234,6 +262,7 @@ int main(void)
         cmocka_unit_test(test_pipeline_l58_handlers_are_added_first_last_and_after),
         cmocka_unit_test(test_pipeline_l58_handler_removes_itself_while_it_runs),
         cmocka_unit_test(test_pipeline_l58_handler_removes_its_neighbours_while_it_runs),
+        cmocka_unit_test(test_pipeline_l58_rest_goes_through_a_handler_added_in_front),
         cmocka_unit_test(test_pipeline_l58_error_travels_until_it_is_handled),
         cmocka_unit_test(test_pipeline_l58_error_nobody_handles_is_logged_with_the_peer),
         cmocka_unit_test(test_pipeline_l58_channel_without_handlers_ends_with_its_peer),
