@@ -119,13 +119,21 @@ static void count_heartbeats(struct bow__conn *conn)
 /* The session is broken; what it has to say to the peer is ready to drain. */
 static void on_broken(struct bow__conn *conn)
 {
-    if (conn->session->heartbeats_lost > 0) {
+    bool is_lost = conn->session->heartbeats_lost > 0;
+
+    if (is_lost) {
         conn->counters->now.heartbeats_lost++;
     } else {
         conn->counters->now.protocol_errors++;
     }
     bow__log(conn->context, BOW_LOG_DEBUG, "%s of %s: %s", conn->server ? "client" : "server",
              bow_channel_peer(conn->channel), conn->session->failure.bytes);
+    if (is_lost) {
+        /* Nobody is there to hear last words, and the calls need not wait for them. */
+        conn->closing = true;
+        bow_channel_close(conn->channel, -ETIMEDOUT);
+        return;
+    }
     bow__conn_close(conn, NULL, LAST_WORDS_NS);
 }
 

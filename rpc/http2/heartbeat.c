@@ -3,9 +3,12 @@
  * Whether the peer is alive: after heartbeat_ns without a byte from it a PING
  * goes out, and with heartbeat_timeout_ns more of silence the connection is lost.
  *
+ * The silence counts from when the PING has left: a slow path is no dead peer.
+ *
  * gRPC's servers end connections whose clients ping often without need: they
  * forgive two PINGs between any two answers and want five minutes before each
- * further one. A client of ours keeps to that, and pings only while a call waits.
+ * further one. A client of ours keeps to that, and pings only while a call waits: for
+ * its answer, for a stream slot, or to be sent.
  */
 
 #include "base/clock.h"
@@ -24,7 +27,7 @@ static bool is_wanted(const struct bow__http2_session *session)
     if (session->base.server && !session->is_peer_unattended) {
         return true;
     }
-    return session->base.n_streams > 0;
+    return session->base.n_streams > 0 || session->is_ready_wanted || session->out.n_bytes > 0;
 }
 
 uint64_t bow__http2_heartbeat_time(const struct bow__http2_session *session)
@@ -33,7 +36,9 @@ uint64_t bow__http2_heartbeat_time(const struct bow__http2_session *session)
         return BOW_NEVER;
     }
     if (session->pinged_ns != 0) {
-        return bow__time_add(session->pinged_ns, session->heartbeat_timeout_ns);
+        return session->has_ping_moved
+                   ? 0
+                   : bow__time_add(session->pinged_ns, session->heartbeat_timeout_ns);
     }
     uint64_t due = bow__time_add(session->life_ns, session->heartbeat_ns);
     if (session->base.server || session->n_silent_pings < MAX_SILENT_PINGS) {
@@ -50,6 +55,11 @@ void bow__http2_heartbeat(struct bow__http2_session *session)
     if (now < bow__http2_heartbeat_time(session)) {
         return;
     }
+    if (session->pinged_ns != 0 && session->has_ping_moved) {
+        session->has_ping_moved = false;
+        session->pinged_ns = now;
+        return;
+    }
     if (session->pinged_ns != 0) {
         session->base.heartbeats_lost++;
         bow__http2_break(session, NGHTTP2_NO_ERROR, -ETIMEDOUT, BOW_UNAVAILABLE,
@@ -60,8 +70,19 @@ void bow__http2_heartbeat(struct bow__http2_session *session)
     session->base.heartbeats_sent++;
     session->n_silent_pings++;
     session->pinged_ns = now;
+    session->n_before_ping = session->out.n_bytes;
+    session->has_ping_moved = false;
     session->last_ping_ns = now;
     bow__http2_check(session, nghttp2_submit_ping(session->ng, NGHTTP2_FLAG_NONE, NULL));
+}
+
+void bow__http2_heartbeat_sent(struct bow__http2_session *session, size_t n)
+{
+    if (session->pinged_ns == 0 || session->n_before_ping == 0 || n == 0) {
+        return;
+    }
+    session->n_before_ping -= n < session->n_before_ping ? n : session->n_before_ping;
+    session->has_ping_moved = true;
 }
 
 void bow__http2_set_reading(struct bow__session *base, bool reading, uint64_t now_ns)

@@ -48,6 +48,8 @@ uint32_t bow__http2_max_streams(const struct bow__http2_session *session);
 
 uint64_t bow__http2_heartbeat_time(const struct bow__http2_session *session);
 void bow__http2_heartbeat(struct bow__http2_session *session);
+/** `n` bytes have left. */
+void bow__http2_heartbeat_sent(struct bow__http2_session *session, size_t n);
 void bow__http2_set_reading(struct bow__session *base, bool reading, uint64_t now_ns);
 
 /* stream.c */

@@ -178,6 +178,7 @@ static int drain(struct bow__session *base, struct iovec *pieces, int max)
 static void sent(struct bow__session *base, size_t n)
 {
     bow__outbuf_sent(&session_of(base)->out, n);
+    bow__http2_heartbeat_sent(session_of(base), n);
 }
 
 static bool is_done(const struct bow__session *base)

@@ -185,6 +185,8 @@ struct bow__http2_session {
     uint64_t life_ns;      /* when the last byte came */
     uint64_t pinged_ns;    /* when our last PING was queued; 0: none awaited */
     uint64_t last_ping_ns; /* the same, awaited or not */
+    size_t n_before_ping;  /* bytes that have to leave before it does */
+    bool has_ping_moved;   /* some of them have left */
     uint32_t n_silent_pings;
     uint64_t paused_ns; /* reading stands still since; 0: it does not */
 };

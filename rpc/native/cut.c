@@ -193,4 +193,5 @@ void bow__native_sent(struct bow__session *base, size_t n)
 
     bow__native_drop_room(session);
     bow__outbuf_sent(&session->out, n);
+    bow__native_heartbeat_sent(session, n);
 }

@@ -2,8 +2,9 @@
 /*
  * Time: whether the peer is alive. Any byte received says so; a PING asks when
  * there was none for a while. Nothing is counted while the host does not read,
- * for then silence is ours. A connection that nobody attends is not asked while
- * it has no call. Knows frames by name only.
+ * for then silence is ours, nor while the PING waits behind bytes of ours that
+ * are on their way: a slow path is no dead peer. A connection that nobody attends is not asked
+ * while it has no call. Knows frames by name only.
  */
 
 #include "rpc/native/send.h"
@@ -51,7 +52,10 @@ uint64_t bow__native_next_time(const struct bow__session *base)
     if (is_asleep(session)) {
         return BOW_NEVER;
     }
-    return session->ping_is_out ? lost_time(session) : ping_time(session);
+    if (session->ping_is_out) {
+        return session->ping_moved ? 0 : lost_time(session);
+    }
+    return ping_time(session);
 }
 
 static int lose_peer(struct bow__native *session)
@@ -67,6 +71,10 @@ static int lose_peer(struct bow__native *session)
 static int beat(struct bow__native *session)
 {
     if (session->ping_is_out) {
+        if (session->ping_moved) {
+            session->ping_moved = false;
+            session->asked_ns = session->now_ns;
+        }
         return session->now_ns >= lost_time(session) ? lose_peer(session) : 0;
     }
     if (session->now_ns < ping_time(session)) {
@@ -74,12 +82,23 @@ static int beat(struct bow__native *session)
     }
     session->ping_is_out = true;
     session->asked_ns = session->now_ns;
+    session->n_before_ping = session->out.n_bytes;
+    session->ping_moved = false;
     session->last_ping_ns = session->now_ns;
     session->base.heartbeats_sent++;
     /* It has been quiet for long enough to give back what a burst needed. */
     bow__native_streams_trim(session);
     (void)bow__native_put_heartbeat(session);
     return 0;
+}
+
+void bow__native_heartbeat_sent(struct bow__native *session, size_t n)
+{
+    if (!session->ping_is_out || session->n_before_ping == 0 || n == 0) {
+        return;
+    }
+    session->n_before_ping -= n < session->n_before_ping ? n : session->n_before_ping;
+    session->ping_moved = true;
 }
 
 int bow__native_on_time(struct bow__session *base, uint64_t now_ns)

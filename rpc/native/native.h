@@ -185,6 +185,8 @@ struct bow__native {
     uint64_t last_byte_ns; /* received */
     uint64_t last_ping_ns; /* sent; 0: none yet */
     uint64_t asked_ns;     /* from when on an answer to it is waited for */
+    size_t n_before_ping;  /* bytes that have to leave before it does */
+    bool ping_moved;       /* some of them have left */
     struct bow__native_rate cancels;
     struct bow__native_rate pings;
     struct bow__native_rate late_frames;

@@ -90,6 +90,8 @@ void bow__native_consumed(struct bow__session *base, uint64_t key, size_t n);
 
 uint64_t bow__native_next_time(const struct bow__session *base);
 int bow__native_on_time(struct bow__session *base, uint64_t now_ns);
+/** `n` bytes have left. */
+void bow__native_heartbeat_sent(struct bow__native *session, size_t n);
 void bow__native_set_reading(struct bow__session *base, bool reading, uint64_t now_ns);
 
 #endif

@@ -196,6 +196,55 @@ static void test_ping_awaited_by_nobody_is_forgotten(void **state)
     assert_int_equal(client->session->heartbeats_sent, 2);
 }
 
+/* On a slow path the PING waits behind bytes of ours, which are on their way. */
+static void test_ping_counts_from_when_it_has_left(void **state)
+{
+    struct fixture *t = *state;
+    struct side *client = &t->pair.client;
+    const struct bow__session_ops *ops = client->session->ops;
+    struct iovec piece;
+    uint64_t key = 0;
+
+    begin_with_heartbeats(t, true, false);
+    assert_int_equal(side_call(client, "/a.B/C", "x", BOW_NEVER, &key), 0);
+    assert_int_equal(ops->drain(client->session, &piece, 1), 1);
+    t->pair.now_ns += 20 * SECOND;
+    assert_int_equal(on_time(client), 0);
+    assert_int_equal(client->session->heartbeats_sent, 1);
+    for (size_t n_left = piece.iov_len; n_left > 0; n_left -= n_left > 40 ? 40 : n_left) {
+        t->pair.now_ns += 9 * SECOND;
+        ops->sent(client->session, n_left > 40 ? 40 : n_left);
+        assert_int_equal(next_time(client), 0);
+        assert_int_equal(on_time(client), 0);
+        assert_int_equal(next_time(client), t->pair.now_ns + 10 * SECOND);
+    }
+    /* Now it leaves. */
+    assert_int_equal(ops->drain(client->session, &piece, 1), 1);
+    ops->sent(client->session, piece.iov_len);
+    t->pair.now_ns += 10 * SECOND;
+    assert_int_equal(on_time(client), -ETIMEDOUT);
+}
+
+/* All slots are taken by calls that were given up, and the peer is dead: nobody would notice. */
+static void test_calls_that_wait_for_a_slot_have_the_peer_asked(void **state)
+{
+    struct fixture *t = *state;
+    struct side *client = &t->pair.client;
+    uint64_t keys[1100];
+    int n = 0;
+
+    begin_with_heartbeats(t, true, false);
+    while (n < 1100 && side_call(client, "/a.B/C", "x", BOW_NEVER, &keys[n]) == 0) {
+        n++;
+    }
+    assert_in_range(n, 1, 1099);
+    for (int i = 0; i < n; i++) {
+        client->session->ops->cancel(client->session, keys[i], BOW_CANCELLED);
+    }
+    assert_int_equal(client->session->n_streams, 0);
+    assert_int_equal(next_time(client), t->pair.now_ns + 20 * SECOND);
+}
+
 static void goaway(struct side *side)
 {
     struct bow_status reason = {.code = BOW_UNAVAILABLE, .message = "restarting"};
@@ -423,6 +472,8 @@ int main(void)
         TEST(test_unattended_client_is_pinged_only_during_calls),
         TEST(test_client_pings_as_grpc_servers_allow),
         TEST(test_ping_awaited_by_nobody_is_forgotten),
+        TEST(test_ping_counts_from_when_it_has_left),
+        TEST(test_calls_that_wait_for_a_slot_have_the_peer_asked),
         TEST(test_server_leaves_without_losing_a_call),
         TEST(test_idle_server_waits_for_the_clients_answer),
         TEST(test_client_leaves_after_its_calls),

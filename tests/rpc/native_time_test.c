@@ -88,6 +88,38 @@ static void test_native_heartbeat_unanswered_breaks(void **state)
     pair_fini(&pair);
 }
 
+/* A path so slow that the PING waits behind bytes of ours: they are on their way. */
+static void test_native_heartbeat_counts_from_when_the_ping_has_left(void **state)
+{
+    struct pair pair;
+    struct iovec piece;
+
+    (void)state;
+    pair_init(&pair);
+    open_with_heartbeat(&pair, false);
+    const struct bow__session_ops *ops = pair.server.session->ops;
+    /* Answers to the client's PINGs wait to be sent. */
+    side_feed_hex(&pair.server, PING PING PING);
+    pair.now_ns += 10 * SECOND;
+    assert_int_equal(on_time(&pair.server), 0);
+    assert_int_equal(pair.server.session->heartbeats_sent, 1);
+    for (int i = 0; i < 3; i++) {
+        pair.now_ns += 4 * SECOND;
+        assert_int_equal(ops->drain(pair.server.session, &piece, 1), 1);
+        ops->sent(pair.server.session, 20);
+        assert_true(next_time(&pair.server) == 0);
+        assert_int_equal(on_time(&pair.server), 0);
+        assert_true(next_time(&pair.server) == pair.now_ns + 5 * SECOND);
+    }
+    /* Now it leaves, and what leaves behind it is no excuse. */
+    assert_int_equal(ops->drain(pair.server.session, &piece, 1), 1);
+    ops->sent(pair.server.session, 20);
+    pair.now_ns += 5 * SECOND;
+    assert_int_equal(on_time(&pair.server), -ETIMEDOUT);
+    pair.server.rc = -ETIMEDOUT;
+    pair_fini(&pair);
+}
+
 static void test_native_heartbeat_any_byte_is_life(void **state)
 {
     struct pair pair;
@@ -336,6 +368,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_native_heartbeat_asks_after_silence),
         cmocka_unit_test(test_native_heartbeat_unanswered_breaks),
+        cmocka_unit_test(test_native_heartbeat_counts_from_when_the_ping_has_left),
         cmocka_unit_test(test_native_heartbeat_any_byte_is_life),
         cmocka_unit_test(test_native_heartbeat_stands_still_while_paused),
         cmocka_unit_test(test_native_heartbeat_honours_the_peers_interval),
