@@ -16,8 +16,8 @@ struct waiter {
     struct bow_result *result;
 };
 
-static void fill_error(struct bow_client *client, int rc, const char *message,
-                       struct bow_result *ret_result)
+void bow__client_fill_error(struct bow_client *client, int rc, const char *message,
+                            struct bow_result *ret_result)
 {
     struct bow_status status = BOW_STATUS_OK_INIT;
 
@@ -35,7 +35,7 @@ static void fill_start_error(struct bow_client *client, int rc, struct bow__text
         bow__text_printf(reason, "starting the call: ");
         bow__text_errno(reason, rc);
     }
-    fill_error(client, rc, reason->bytes, ret_result);
+    bow__client_fill_error(client, rc, reason->bytes, ret_result);
 }
 
 /* Another thread runs the loop */
@@ -68,11 +68,17 @@ static void call_and_wait(struct bow_client *client, const struct bow_method *me
     struct waiter waiter = {.lock = PTHREAD_MUTEX_INITIALIZER,
                             .done_cond = PTHREAD_COND_INITIALIZER,
                             .result = ret_result};
+    struct bow__client_begin begin = {
+        .method = method,
+        .request = request,
+        .options = options,
+        .done = on_done,
+        .user = &waiter,
+    };
     struct bow__text reason;
 
     bow__text_clear(&reason);
-    int rc =
-        bow__client_start(client, method, request, options, on_done, NULL, &waiter, NULL, &reason);
+    int rc = bow__client_begin(client, &begin, &reason);
     if (rc == 0) {
         wait_until_done(&waiter);
     } else {
@@ -98,14 +104,20 @@ static void call_and_drive(struct bow_client *client, const struct bow_method *m
                            struct bow_result *ret_result)
 {
     struct waiter waiter = {.result = ret_result};
+    struct bow__client_begin begin = {
+        .method = method,
+        .request = request,
+        .options = options,
+        .done = on_done_here,
+        .user = &waiter,
+    };
     struct bow__text reason;
 
     /* What came while nobody looked: a lost connection is noticed before it is used. */
     bow__text_clear(&reason);
     int rc = bow__client_drive(client, 0);
     if (rc == 0) {
-        rc = bow__client_start(client, method, request, options, on_done_here, NULL, &waiter, NULL,
-                               &reason);
+        rc = bow__client_begin(client, &begin, &reason);
     }
     while (rc == 0 && !waiter.done) {
         rc = bow__client_drive(client, BOW_NEVER);
@@ -122,12 +134,13 @@ const ProtobufCMessage *bow_client_call(struct bow_client *client, const struct 
                                         struct bow_result *ret_result)
 {
     if (client->confined && !pthread_equal(client->thread, pthread_self())) {
-        fill_error(client, -EINVAL, BOW__CONFINED_TEXT, ret_result);
+        bow__client_fill_error(client, -EINVAL, BOW__CONFINED_TEXT, ret_result);
     } else if (client->confined ? client->driving : bow__client_in_loops(client)) {
-        fill_error(client, -EDEADLK,
-                   "a blocking call on the client's own loop would wait for itself: use the "
-                   "callback form, bow_client_start() or the method's __start()",
-                   ret_result);
+        bow__client_fill_error(
+            client, -EDEADLK,
+            "a blocking call on the client's own loop would wait for itself: use the "
+            "callback form, bow_client_start() or the method's __start()",
+            ret_result);
     } else if (client->confined) {
         call_and_drive(client, method, request, options, ret_result);
     } else {

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "rpc/client_state.h"
 #include "rpc/core/errors.h"
+#include "rpc/stream_state.h"
 
 #include <errno.h>
 #include <string.h>
@@ -122,7 +123,8 @@ int bow__client_call_send(struct bow__client_call *call)
     if (rc < 0) {
         return rc;
     }
-    rc = send_request(call, session);
+    rc = bow__method_sends_many(call->method) ? bow__stream_begin(call->stream, session, call->key)
+                                              : send_request(call, session);
     if (rc < 0) {
         session->ops->abandon(session, call->key);
         return rc;
@@ -134,6 +136,9 @@ int bow__client_call_send(struct bow__client_call *call)
         call->block = bow__block_unref(call->block);
     }
     bow__conn_touch(&link->conn->conn);
+    if (call->stream != NULL) {
+        bow__stream_opened(call->stream);
+    }
     return 0;
 }
 
@@ -198,7 +203,7 @@ static void run_done(struct bow__client_call *call, const struct bow_status *sta
 void bow__client_call_complete(struct bow__client_call *call, const struct bow_status *status)
 {
     struct bow__client_link *link = call->link;
-    bool kept = call->state == BOW__CLIENT_CALL_FAILING;
+    bool kept = status == &call->failure;
 
     leave(call);
     link->counters.now.calls_ended++;
@@ -215,6 +220,14 @@ void bow__client_call_fail(struct bow__client_call *call, enum bow_code code, co
     status.code = code;
     status.message = message;
     bow__client_call_complete(call, &status);
+}
+
+void bow__client_call_linger(struct bow__client_call *call, const struct bow_status *status)
+{
+    call->failure = bow__result_keep_status(call->memory, status);
+    call->state = BOW__CLIENT_CALL_LINGERING;
+    call->conn = NULL;
+    bow_timer_stop(&call->timer);
 }
 
 static int complete_task(void *user)
@@ -321,6 +334,7 @@ int bow__client_call_cancel_task(void *user)
     case BOW__CLIENT_CALL_QUEUED:
     case BOW__CLIENT_CALL_OPEN:
     case BOW__CLIENT_CALL_EXPIRING:
+    case BOW__CLIENT_CALL_LINGERING:
         bow__client_call_abandon(call, BOW_CANCELLED);
         bow__client_call_fail(call, BOW_CANCELLED, "the call was cancelled");
         break;

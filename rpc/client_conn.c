@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "rpc/client_state.h"
 #include "rpc/core/decode.h"
+#include "rpc/stream_state.h"
 #include <bowline/limits.h>
 
 #include <errno.h>
@@ -42,24 +43,13 @@ static void give_up(struct bow__client_call *call, enum bow_code code, const cha
     bow__client_call_fail(call, code, message);
 }
 
-static void on_message(void *owner, uint64_t key, void *stream, struct bow__message *message,
-                       bool end)
+static void take_reply(struct bow__client_conn *conn, uint64_t key, struct bow__client_call *call,
+                       struct bow__message *message)
 {
-    struct bow__client_conn *conn = owner;
-    struct bow__client_call *call = stream;
     struct bow__session *session = conn->conn.session;
     size_t n_bytes = message->bytes.len;
     struct bow__text reason;
 
-    (void)end;
-    if (call->reply != NULL) {
-        give_up(call, BOW_INTERNAL, "a unary call has one reply, and a second one came");
-        return;
-    }
-    if (message->compressed) {
-        give_up(call, BOW_UNIMPLEMENTED, "the reply is compressed, which is not supported");
-        return;
-    }
     bow__text_clear(&reason);
     bow__text_printf(&reason, "the reply of %s cannot be decoded: ", call->method->path);
     int rc = decode_reply(call, message, &reason);
@@ -70,13 +60,53 @@ static void on_message(void *owner, uint64_t key, void *stream, struct bow__mess
     }
 }
 
+static void on_message(void *owner, uint64_t key, void *stream, struct bow__message *message,
+                       bool end)
+{
+    struct bow__client_call *call = stream;
+
+    (void)end;
+    if (message->compressed) {
+        give_up(call, BOW_UNIMPLEMENTED, "the reply is compressed, which is not supported");
+    } else if (bow__method_receives_many(call->method)) {
+        bow__stream_take_message(call->stream, message);
+    } else if (call->reply != NULL) {
+        give_up(call, BOW_INTERNAL, "the call has one reply, and a second one came");
+    } else {
+        take_reply(owner, key, call, message);
+    }
+}
+
+static void on_writable(void *owner, uint64_t key, void *stream)
+{
+    struct bow__client_call *call = stream;
+
+    (void)owner;
+    (void)key;
+    if (call->stream != NULL) {
+        bow__stream_check_writable(call->stream);
+    }
+}
+
+static bool is_held(const struct bow__client_call *call)
+{
+    if (bow__method_sends_many(call->method)) {
+        return bow__stream_may_retry(call->stream);
+    }
+    return call->block != NULL || call->n_request <= BOW__INLINE_REQUEST_BYTES;
+}
+
+/* Whatever else it says, a server that has answered something has run a handler. */
+static bool has_answered(const struct bow__client_call *call)
+{
+    return call->reply != NULL || (call->stream != NULL && call->stream->n_received > 0);
+}
+
 /* Nothing of the call reached a handler, and an overloaded peer is not asked again at once. */
 static bool may_retry(const struct bow__client_call *call, const struct bow_status *status)
 {
-    bool held = call->block != NULL || call->n_request <= BOW__INLINE_REQUEST_BYTES;
-
-    return status->not_processed && status->retry_after_ns == 0 && !call->retried && held &&
-           !call->link->closing;
+    return status->not_processed && status->retry_after_ns == 0 && !call->retried &&
+           is_held(call) && !has_answered(call) && !call->link->closing;
 }
 
 /*
@@ -100,13 +130,20 @@ static void on_status(void *owner, uint64_t key, void *stream, const struct bow_
         bow__link_requeue(call->link, call);
         return;
     }
+    if (call->stream != NULL) {
+        bow__stream_seal(call->stream);
+    }
     if (is_about_to_expire(call, status)) {
         call->state = BOW__CLIENT_CALL_EXPIRING;
         call->conn = NULL;
         return;
     }
-    if (status->code == BOW_OK && call->reply == NULL) {
+    if (status->code == BOW_OK && call->reply == NULL && !bow__method_receives_many(call->method)) {
         bow__client_call_fail(call, BOW_INTERNAL, "the peer says OK and sent no reply");
+        return;
+    }
+    if (call->stream != NULL && bow__stream_has_waiting(call->stream)) {
+        bow__client_call_linger(call, status);
         return;
     }
     bow__client_call_complete(call, status);
@@ -166,6 +203,7 @@ int bow__client_conn_init(struct bow_channel *channel, void *user)
     static const struct bow__session_events events = {
         .on_message = on_message,
         .on_status = on_status,
+        .on_writable = on_writable,
         .on_ready = on_ready,
         .on_goaway = on_goaway,
     };

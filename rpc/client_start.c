@@ -11,22 +11,33 @@
 #include "rpc/core/call.h"
 #include "rpc/core/encode.h"
 #include "rpc/core/errors.h"
+#include "rpc/stream_state.h"
 
 #include <errno.h>
 #include <string.h>
 
 /* Checks */
 
-static int check(const struct bow_client *client, const struct bow_method *method,
-                 const ProtobufCMessage *request, struct bow__text *reason)
+static int check_kind(const struct bow__client_begin *begin, struct bow__text *reason)
 {
-    if (atomic_load(&client->closing)) {
-        bow__text_printf(reason, "the client is being freed");
-        return -ESHUTDOWN;
+    const struct bow_method *method = begin->method;
+    bool streams =
+        (method->flags & (BOW_METHOD_CLIENT_STREAMING | BOW_METHOD_SERVER_STREAMING)) != 0;
+
+    if (streams == (begin->stream != NULL)) {
+        return 0;
     }
-    if ((method->flags & (BOW_METHOD_CLIENT_STREAMING | BOW_METHOD_SERVER_STREAMING)) != 0) {
-        bow__text_printf(reason, "%s is a streaming method", method->path);
-        return -EINVAL;
+    bow__text_printf(reason, "%s is a %s method", method->path, streams ? "streaming" : "unary");
+    return -EINVAL;
+}
+
+static int check_request(const struct bow__client_begin *begin, struct bow__text *reason)
+{
+    const struct bow_method *method = begin->method;
+    const ProtobufCMessage *request = begin->request;
+
+    if ((method->flags & BOW_METHOD_CLIENT_STREAMING) != 0) {
+        return request == NULL ? 0 : -EINVAL;
     }
     if (request == NULL || request->descriptor != method->input) {
         bow__text_printf(reason, "the request of %s is not a %s", method->path,
@@ -34,6 +45,17 @@ static int check(const struct bow_client *client, const struct bow_method *metho
         return -EINVAL;
     }
     return 0;
+}
+
+static int check(const struct bow_client *client, const struct bow__client_begin *begin,
+                 struct bow__text *reason)
+{
+    if (atomic_load(&client->closing)) {
+        bow__text_printf(reason, "the client is being freed");
+        return -ESHUTDOWN;
+    }
+    int rc = check_kind(begin, reason);
+    return rc == 0 ? check_request(begin, reason) : rc;
 }
 
 /* The request */
@@ -73,7 +95,7 @@ static void set_deadline(struct bow__client_call *call, const struct bow_call_op
     call->started_ns = system->now_ns(system->user);
     call->timeout_ns = options->timeout_ns;
     if (call->timeout_ns == 0) {
-        call->timeout_ns = client->options.default_timeout_ns;
+        call->timeout_ns = call->stream == NULL ? client->options.default_timeout_ns : BOW_NEVER;
         call->timeout_origin = BOW__TIMEOUT_DEFAULT;
     }
     call->deadline_ns = bow__time_add(call->started_ns, call->timeout_ns);
@@ -253,16 +275,23 @@ static void undo(struct bow__client_call *call, bool in_loop)
     bow__client_call_free(call, in_loop);
 }
 
-static int prepare(struct bow__client_call *call, const ProtobufCMessage *request,
-                   const struct bow_call_options *options, uint64_t *ret_id,
-                   struct bow__text *reason)
+static int prepare(struct bow__client_call *call, const struct bow__client_begin *begin,
+                   const struct bow_call_options *options, struct bow__text *reason)
 {
-    int rc = encode(call, request, reason);
+    call->method = begin->method;
+    call->done = begin->done;
+    call->fn = begin->fn;
+    call->user = begin->user;
+    call->stream = begin->stream;
+    if (call->stream != NULL) {
+        call->stream->call = call;
+    }
+    int rc = begin->request != NULL ? encode(call, begin->request, reason) : 0;
     if (rc < 0) {
         return rc;
     }
     set_deadline(call, options);
-    rc = name_call(call, ret_id);
+    rc = name_call(call, begin->ret_id);
     if (rc < 0) {
         return rc;
     }
@@ -285,16 +314,14 @@ static int launch(struct bow__client_call *call, bool in_loop, uint64_t *ret_id,
     return rc;
 }
 
-int bow__client_start(struct bow_client *client, const struct bow_method *method,
-                      const ProtobufCMessage *request, const struct bow_call_options *options,
-                      bow_client_done_fn done, bow_any_fn fn, void *user, uint64_t *ret_id,
+int bow__client_begin(struct bow_client *client, const struct bow__client_begin *begin,
                       struct bow__text *reason)
 {
     struct bow_call_options known = BOW_CALL_OPTIONS_INIT;
 
-    int rc = options != NULL ? bow__options_read(&known, sizeof(known), options) : 0;
+    int rc = begin->options != NULL ? bow__options_read(&known, sizeof(known), begin->options) : 0;
     if (rc == 0) {
-        rc = check(client, method, request, reason);
+        rc = check(client, begin, reason);
     }
     if (rc < 0) {
         return rc;
@@ -309,13 +336,9 @@ int bow__client_start(struct bow_client *client, const struct bow_method *method
     if (call == NULL) {
         return -ENOMEM;
     }
-    call->method = method;
-    call->done = done;
-    call->fn = fn;
-    call->user = user;
-    rc = prepare(call, request, &known, ret_id, reason);
+    rc = prepare(call, begin, &known, reason);
     if (rc == 0) {
-        rc = launch(call, in_loop, ret_id, reason);
+        rc = launch(call, in_loop, begin->ret_id, reason);
     }
     if (rc < 0) {
         undo(call, in_loop);
@@ -327,10 +350,19 @@ int bow_client_start(struct bow_client *client, const struct bow_method *method,
                      const ProtobufCMessage *request, const struct bow_call_options *options,
                      bow_client_done_fn done, bow_any_fn fn, void *user, uint64_t *ret_id)
 {
+    struct bow__client_begin begin = {
+        .method = method,
+        .request = request,
+        .options = options,
+        .done = done,
+        .fn = fn,
+        .user = user,
+        .ret_id = ret_id,
+    };
     struct bow__text reason;
 
     bow__text_clear(&reason);
-    return bow__client_start(client, method, request, options, done, fn, user, ret_id, &reason);
+    return bow__client_begin(client, &begin, &reason);
 }
 
 /* Cancelling */

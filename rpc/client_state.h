@@ -12,6 +12,7 @@
  *     client_call.c    a call on its loop: sent, answered, expired, completed
  *     client_conn.c    what a session tells a client
  *     link.c           one loop's connections: connecting, back-off, the queue
+ *     stream_state.h   what a streaming call has beside, and its files
  *
  * Design. A client has a link per loop, in use from the first call on that loop.
  * A link and its calls belong to its loop; from other threads a call reaches it by
@@ -53,6 +54,7 @@ enum bow__client_call_state {
     BOW__CLIENT_CALL_QUEUED,     /* in the link's queue */
     BOW__CLIENT_CALL_OPEN,       /* has a stream */
     BOW__CLIENT_CALL_EXPIRING,   /* the server's clock ended it, ours is about to */
+    BOW__CLIENT_CALL_LINGERING,  /* the peer has ended it, and messages wait to be taken */
     BOW__CLIENT_CALL_FAILING,    /* its completion is posted */
     BOW__CLIENT_CALL_DONE,
 };
@@ -77,7 +79,8 @@ struct bow__client_call {
     bow_client_done_fn done;
     bow_any_fn fn;
     void *user;
-    uint64_t id; /* 0: has none */
+    struct bow_stream *stream; /* NULL: a unary call */
+    uint64_t id;               /* 0: has none */
     enum bow__client_call_state state;
 
     struct bow__client_conn *conn; /* while open */
@@ -100,7 +103,7 @@ struct bow__client_call {
     bool retried;
     struct bow_result_memory *memory;
     ProtobufCMessage *reply;
-    struct bow_status failure;     /* FAILING: what to complete with; in `memory` */
+    struct bow_status failure;     /* FAILING, LINGERING: what to complete with; in `memory` */
     struct bow__client_call *next; /* idle */
     uint8_t request[BOW__INLINE_REQUEST_BYTES];
 };
@@ -196,13 +199,30 @@ void bow__client_end_drive(struct bow_client *client);
 
 /* client_start.c */
 
-/** What of a call the caller's thread prepares. Returns 0 or as bow_client_start(). */
-int bow__client_start(struct bow_client *client, const struct bow_method *method,
-                      const ProtobufCMessage *request, const struct bow_call_options *options,
-                      bow_client_done_fn done, bow_any_fn fn, void *user, uint64_t *ret_id,
+/** What a call begins with; as for bow_client_start(). */
+struct bow__client_begin {
+    const struct bow_method *method;
+    const ProtobufCMessage *request;
+    const struct bow_call_options *options;
+    bow_client_done_fn done;
+    bow_any_fn fn;
+    void *user;
+    uint64_t *ret_id;
+    struct bow_stream *stream; /* NULL: a unary call */
+};
+
+/** Begin a call: all that the caller's thread prepares, and the step onto the loop. Returns 0 or
+ * as bow_client_start(), with the reason. */
+int bow__client_begin(struct bow_client *client, const struct bow__client_begin *begin,
                       struct bow__text *reason);
 /** Post the call's cancellation; under the lock it was found by. Thread: any. */
 void bow__client_call_request_cancel(struct bow__client_call *call);
+
+/* client_block.c */
+
+/** Fill an empty result with a failure of ours. */
+void bow__client_fill_error(struct bow_client *client, int rc, const char *message,
+                            struct bow_result *ret_result);
 
 /* client_call.c */
 
@@ -215,7 +235,9 @@ int bow__client_call_send(struct bow__client_call *call);
 /** End it with `status` (borrowed), through its callback, now. */
 void bow__client_call_complete(struct bow__client_call *call, const struct bow_status *status);
 void bow__client_call_fail(struct bow__client_call *call, enum bow_code code, const char *message);
-/** The same by a task of its own. Returns 0 or -ESHUTDOWN. */
+/** The peer has ended a stream whose messages wait to be taken: complete it after them. */
+void bow__client_call_linger(struct bow__client_call *call, const struct bow_status *status);
+/** As bow__client_call_fail(), by a task of its own. Returns 0 or -ESHUTDOWN. */
 int bow__client_call_fail_later(struct bow__client_call *call, enum bow_code code,
                                 const char *message);
 /** Arm the deadline; it may have passed. */

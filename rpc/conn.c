@@ -199,12 +199,33 @@ static void set_reading(struct bow__conn *conn, bool reading)
     }
 }
 
+/* In a phase of its own of the loop, so that no stream's owner is called back from inside what it
+ * does. False: the conn is gone. */
+static bool tell_writable(struct bow__conn *conn)
+{
+    const struct bow__session_ops *ops = conn->session->ops;
+    uint64_t key = 0;
+    void *stream;
+
+    if (ops->take_writable == NULL) {
+        return true;
+    }
+    conn->in_session = true;
+    while ((stream = ops->take_writable(conn->session, &key)) != NULL) {
+        conn->ops->events->on_writable(conn, key, stream);
+    }
+    return leave_session(conn);
+}
+
 /* After the channel has sent what it could. */
 static void settle(struct bow__deferred *deferred)
 {
     struct bow__conn *conn = BOW__CONTAINER(deferred, struct bow__conn, settle);
 
     if (conn->session == NULL || conn->closing) {
+        return;
+    }
+    if (!tell_writable(conn) || conn->closing) {
         return;
     }
     if (conn->session->ops->is_done(conn->session)) {

@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "rpc/client_state.h"
 #include "rpc/core/errors.h"
+#include "rpc/stream_state.h"
 
 #include <errno.h>
 #include <string.h>
@@ -242,9 +243,10 @@ void bow__link_requeue(struct bow__client_link *link, struct bow__client_call *c
 {
     bow__list_remove(&call->at);
     call->conn = NULL;
-    call->reply = NULL;
-    bow__arena_reset(&call->memory->arena);
     call->retried = true;
+    if (call->stream != NULL) {
+        bow__stream_rewind(call->stream);
+    }
     queue_front(link, call);
     bow__link_pump(link);
 }

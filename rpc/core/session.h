@@ -104,6 +104,9 @@ struct bow__session_events {
      * too large, connection lost); the last event. The peer has been told if it can be.
      */
     void (*on_reset)(void *owner, uint64_t key, void *stream, const struct bow_status *why);
+    /** What waits on the stream has sunk to BOW__STREAM_LOW_BYTES, as take_writable() said. The
+     * host's own event: no session emits it. */
+    void (*on_writable)(void *owner, uint64_t key, void *stream);
     /**
      * The peer's settings arrived: it speaks the protocol. Client: also when a stream slot got
      * free; open() may succeed again.

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#ifndef BOWLINE_STREAM_H
+#define BOWLINE_STREAM_H
+
+/*
+ * A streaming call as the client sees it. Programs use the typed functions that are
+ * generated for each method; they stand on these. Two styles:
+ *
+ *   callbacks  open(events) ──► send*, half_close   [on_headers] on_message* on_writable*
+ *                                                   on_closed, the last event, once
+ *   blocking   open(NULL) ──► write*, half_close, receive* ──► finish
+ *
+ * A stream is counted. With callbacks its opener's reference ends when on_closed has
+ * returned; who uses it longer, or from another thread, takes one with bow_stream_ref().
+ * In the blocking style it ends with bow_stream_finish(). Once the call has ended all
+ * that sends says -ECANCELED.
+ *
+ * Events come on the client's loop, one at a time, never from inside a function of the
+ * stream. Messages that are not taken (paused, or not received) hold the server back:
+ * at most its stream's window and one message wait.
+ *
+ * A stream without a time-out of its own has no deadline. It is not tried a second time, but for
+ * one that the server says it has not processed while nothing but what can be sent again was sent.
+ */
+
+#include <bowline/client.h>
+#include <bowline/metadata.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct bow_stream;
+
+/** Bytes that wait on a stream before its producer is asked to stop. */
+#define BOW_STREAM_WRITABLE_BYTES ((size_t)64 << 10)
+
+/**
+ * Begin a streaming call. `request` is the one message of a method whose client sends one, NULL
+ * for others. `events` is the generated struct METHOD__stream_events of the method, or NULL for
+ * the blocking style.
+ *
+ * Thread:  any; the creating thread when the client is confined
+ * Owns:    borrows `request`; keeps `events` and `user` until on_closed has returned; gives
+ *          `*ret_stream`, set before the first event can come
+ * Returns: 0; or as bow_client_start(), and no event comes
+ */
+BOW_EXPORT BOW_MUST_USE int
+bow_client_open(struct bow_client *client, const struct bow_method *method,
+                const ProtobufCMessage *request, const struct bow_call_options *options,
+                const void *events, void *user, struct bow_stream **ret_stream);
+
+/**
+ * Send one message; it is encoded before this returns. Before the connection is there messages
+ * wait like others.
+ *
+ * Thread:  any that holds a reference; the creating thread when confined
+ * Owns:    borrows `message`
+ * Returns: 0; -EAGAIN while BOW_STREAM_WRITABLE_BYTES or more wait to be sent: nothing was
+ *          done, and on_writable comes when it makes sense to try again; -ECANCELED once
+ *          the call has ended; -EPIPE after bow_stream_half_close(); -EINVAL for a message
+ *          of another type, one that cannot be encoded, or a method whose client sends one; -ENOMEM
+ */
+BOW_EXPORT BOW_MUST_USE int bow_stream_send(struct bow_stream *stream,
+                                            const ProtobufCMessage *message);
+
+/** Whether bow_stream_send() would take a message now. Thread: any that holds a reference. */
+BOW_EXPORT bool bow_stream_is_writable(const struct bow_stream *stream);
+
+/** No further message follows. Returns: 0, -ECANCELED, -EPIPE (said before). Thread: as send. */
+BOW_EXPORT int bow_stream_half_close(struct bow_stream *stream);
+
+/** Give the call up: it ends with CANCELLED, later, unless it has ended. Idempotent.
+ * Thread: any that holds a reference. */
+BOW_EXPORT void bow_stream_cancel(struct bow_stream *stream);
+
+/** Stop the delivery of messages, at once; and go on with it, later. Callback style. Thread: loop.
+ */
+BOW_EXPORT void bow_stream_pause(struct bow_stream *stream);
+BOW_EXPORT void bow_stream_resume(struct bow_stream *stream);
+
+/** The loop of the call's events. Thread: any. */
+BOW_EXPORT struct bow_loop *bow_stream_loop(const struct bow_stream *stream);
+
+/** One more, or one fewer, who uses the stream. Thread: any that holds a reference. */
+BOW_EXPORT struct bow_stream *bow_stream_ref(struct bow_stream *stream);
+BOW_EXPORT void bow_stream_unref(struct bow_stream *stream);
+
+/* The blocking style. One thread at a time sends and one receives; never on the client's loop
+ * (-EDEADLK). */
+
+/**
+ * Wait for the next message.
+ *
+ * Returns: 1 and the message in `*ret_message`, which lives until the next receive or finish;
+ *          0 at the end: bow_stream_finish() says how it ended; -ETIMEDOUT after `timeout_ns`
+ *          (BOW_NEVER: none; the call's own deadline ends the call); -EDEADLK; -EINVAL for a
+ *          stream with events, or the wrong thread
+ */
+BOW_EXPORT BOW_MUST_USE int bow_stream_receive(struct bow_stream *stream, uint64_t timeout_ns,
+                                               const ProtobufCMessage **ret_message);
+
+/** As bow_stream_send(), waiting at most `timeout_ns` while the stream is not writable.
+ * Returns: as it, but -ETIMEDOUT for -EAGAIN; -EDEADLK. */
+BOW_EXPORT BOW_MUST_USE int bow_stream_write(struct bow_stream *stream,
+                                             const ProtobufCMessage *message, uint64_t timeout_ns);
+
+/**
+ * Half-close unless that was done, drop the messages not received, wait for the end, and let
+ * go of the stream. Fills `*ret_result` (which must be empty) in every case; its reply is that of
+ * a method whose server sends one, else NULL, also with OK. To give up instead of waiting,
+ * bow_stream_cancel() before.
+ *
+ * Owns:    takes the opener's reference; the caller finishes `*ret_result` with bow_result_fini()
+ * Returns: 0; -EDEADLK and -EINVAL as bow_stream_receive(): the stream is the caller's still
+ */
+BOW_EXPORT int bow_stream_finish(struct bow_stream *stream, struct bow_result *ret_result);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

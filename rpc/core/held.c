@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * Messages that wait, and their queues. Knows neither who sends nor who takes.
+ */
+
+#include "rpc/core/held.h"
+#include "base/list.h"
+#include "rpc/core/session.h"
+
+#include <string.h>
+
+static struct bow__block *own_block(struct bow__held *held)
+{
+    return BOW__CONTAINER(held, struct bow__block, data);
+}
+
+struct bow__held *bow__held_new(struct bow_context *context, size_t len)
+{
+    struct bow__block *block = len <= SIZE_MAX - sizeof(struct bow__held)
+                                   ? bow__block_new(context, sizeof(struct bow__held) + len)
+                                   : NULL;
+
+    if (block == NULL) {
+        return NULL;
+    }
+    struct bow__held *held = (struct bow__held *)(void *)block->data;
+    *held = (struct bow__held){.offset = sizeof(*held), .len = len};
+    return held;
+}
+
+struct bow__held *bow__held_share(struct bow_context *context, struct bow__block *block,
+                                  size_t offset, size_t len)
+{
+    struct bow__held *held = bow__held_new(context, 0);
+
+    if (held != NULL) {
+        held->shared = bow__block_ref(block);
+        held->offset = offset;
+        held->len = len;
+    }
+    return held;
+}
+
+struct bow__held *bow__held_keep(struct bow_context *context, struct bow__message *message)
+{
+    bool has_block = message->block != NULL;
+    struct bow__held *held = bow__held_new(context, has_block ? 0 : message->bytes.len);
+
+    if (held == NULL) {
+        return NULL;
+    }
+    if (has_block) {
+        held->shared = message->block;
+        held->offset = (size_t)(message->bytes.data - message->block->data);
+        held->len = message->bytes.len;
+        message->block = NULL;
+    } else if (message->bytes.len > 0) {
+        memcpy(bow__held_bytes(held), message->bytes.data, message->bytes.len);
+    }
+    return held;
+}
+
+void bow__held_free(struct bow__held *held)
+{
+    if (held != NULL) {
+        bow__block_unref(held->shared);
+        bow__block_unref(own_block(held));
+    }
+}
+
+struct bow__block *bow__held_block(struct bow__held *held)
+{
+    return held->shared != NULL ? held->shared : own_block(held);
+}
+
+void bow__held_given(struct bow__held *held)
+{
+    if (held->shared != NULL) {
+        bow__block_unref(own_block(held));
+    }
+}
+
+void bow__held_push(struct bow__held_queue *queue, struct bow__held *held)
+{
+    held->next = NULL;
+    if (queue->first == NULL) {
+        queue->first = held;
+    } else {
+        queue->last->next = held;
+    }
+    queue->last = held;
+}
+
+struct bow__held *bow__held_pop(struct bow__held_queue *queue)
+{
+    struct bow__held *held = queue->first;
+
+    if (held != NULL) {
+        queue->first = held->next;
+    }
+    return held;
+}
+
+void bow__held_append(struct bow__held_queue *queue, struct bow__held_queue *from)
+{
+    if (from->first == NULL) {
+        return;
+    }
+    if (queue->first == NULL) {
+        queue->first = from->first;
+    } else {
+        queue->last->next = from->first;
+    }
+    queue->last = from->last;
+    from->first = NULL;
+}
+
+size_t bow__held_clear(struct bow__held_queue *queue)
+{
+    struct bow__held *held;
+    size_t n = 0;
+
+    while ((held = bow__held_pop(queue)) != NULL) {
+        n += held->len;
+        bow__held_free(held);
+    }
+    return n;
+}

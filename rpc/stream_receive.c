@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * Messages into a client's stream: delivered as they come, or kept while it is paused
+ * or, in the blocking style, until somebody receives them. What is kept has its credit
+ * withheld, so that the server is held back.
+ */
+
+#include "rpc/core/decode.h"
+#include "rpc/core/errors.h"
+#include "rpc/stream_state.h"
+
+#include <errno.h>
+
+/* Decoding */
+
+static int decode(struct bow_stream *stream, struct bow_slice bytes, struct bow__block *block,
+                  ProtobufCMessage **ret_message, struct bow__text *reason)
+{
+    struct bow__decode_options options = {.block = block};
+    const struct bow_method *method = stream->method;
+
+    bow__text_clear(reason);
+    bow__text_printf(reason, "a message of %s cannot be decoded: ", method->path);
+    return bow__decode(method->output, bytes, &options, &stream->arena, ret_message, reason);
+}
+
+static int decode_fresh(struct bow_stream *stream, struct bow__message *message,
+                        ProtobufCMessage **ret_message, struct bow__text *reason)
+{
+    struct bow__block *block = NULL;
+
+    stream->arena.max_bytes = bow__decode_cap(message->bytes.len);
+    if (message->block != NULL && bow__arena_adopt(&stream->arena, message->block) == 0) {
+        block = message->block;
+        message->block = NULL;
+    }
+    return decode(stream, message->bytes, block, ret_message, reason);
+}
+
+int bow__stream_decode_held(struct bow_stream *stream, struct bow__held *held,
+                            ProtobufCMessage **ret_message, struct bow__text *reason)
+{
+    struct bow__block *block = bow__held_block(held);
+    struct bow_slice bytes = {bow__held_bytes(held), held->len};
+
+    stream->arena.max_bytes = bow__decode_cap(held->len);
+    if (bow__arena_adopt(&stream->arena, block) == 0) {
+        bow__held_given(held);
+        return decode(stream, bytes, block, ret_message, reason);
+    }
+    int rc = decode(stream, bytes, NULL, ret_message, reason);
+    bow__held_free(held);
+    return rc;
+}
+
+static void give_up_undecodable(struct bow_stream *stream, int rc, const struct bow__text *reason)
+{
+    struct bow__client_call *call = stream->call;
+    enum bow_code code = rc == -ENOMEM ? BOW_RESOURCE_EXHAUSTED : BOW_INTERNAL;
+
+    call->link->counters.now.undecodable_messages++;
+    bow__client_call_abandon(call, BOW_CANCELLED);
+    bow__client_call_fail(call, code, reason->bytes);
+}
+
+/* Credit */
+
+static void consumed(struct bow_stream *stream, size_t n)
+{
+    struct bow__session *session = bow__stream_session(stream);
+
+    if (session != NULL && n > 0) {
+        session->ops->consumed(session, stream->call->key, n);
+        bow__conn_touch(&stream->call->conn->conn);
+    }
+}
+
+void bow__stream_return_credit(struct bow_stream *stream)
+{
+    consumed(stream, atomic_exchange(&stream->n_taken, 0));
+}
+
+/* Delivery */
+
+static void emit(struct bow_stream *stream, const ProtobufCMessage *message)
+{
+    stream->method->stream_thunks->on_message(stream, message, stream->events, stream->user);
+    bow__arena_reset(&stream->arena);
+}
+
+static void deliver_now(struct bow_stream *stream, struct bow__message *message)
+{
+    size_t n = message->bytes.len;
+    ProtobufCMessage *decoded = NULL;
+    struct bow__text reason;
+
+    int rc = decode_fresh(stream, message, &decoded, &reason);
+    if (rc < 0) {
+        give_up_undecodable(stream, rc, &reason);
+        return;
+    }
+    emit(stream, decoded);
+    consumed(stream, n);
+}
+
+static void keep(struct bow_stream *stream, struct bow__message *message)
+{
+    struct bow__held *held = bow__held_keep(stream->context, message);
+
+    if (held == NULL) {
+        bow__client_call_abandon(stream->call, BOW_CANCELLED);
+        bow__client_call_fail(stream->call, BOW_RESOURCE_EXHAUSTED,
+                              "out of memory for a message that waits to be taken");
+        return;
+    }
+    pthread_mutex_lock(&stream->lock);
+    bow__held_push(&stream->in, held);
+    pthread_cond_signal(&stream->changed);
+    pthread_mutex_unlock(&stream->lock);
+}
+
+static bool is_dropping(struct bow_stream *stream)
+{
+    pthread_mutex_lock(&stream->lock);
+    bool dropping = stream->dropping;
+    pthread_mutex_unlock(&stream->lock);
+    return dropping;
+}
+
+static void take_blocking(struct bow_stream *stream, struct bow__message *message)
+{
+    if (is_dropping(stream)) {
+        consumed(stream, message->bytes.len);
+    } else {
+        keep(stream, message);
+    }
+}
+
+void bow__stream_take_message(struct bow_stream *stream, struct bow__message *message)
+{
+    stream->n_received++;
+    if (bow__stream_is_blocking(stream)) {
+        take_blocking(stream, message);
+    } else if (stream->paused || stream->in.first != NULL) {
+        keep(stream, message);
+    } else {
+        deliver_now(stream, message);
+    }
+}
+
+bool bow__stream_has_waiting(struct bow_stream *stream)
+{
+    return !bow__stream_is_blocking(stream) && stream->in.first != NULL;
+}
+
+/* Returns false when that ended the call. */
+static bool deliver_held(struct bow_stream *stream)
+{
+    struct bow__held *held = bow__held_pop(&stream->in);
+    ProtobufCMessage *decoded = NULL;
+    size_t n = held->len;
+    struct bow__text reason;
+
+    int rc = bow__stream_decode_held(stream, held, &decoded, &reason);
+    if (rc < 0) {
+        give_up_undecodable(stream, rc, &reason);
+        return false;
+    }
+    emit(stream, decoded);
+    consumed(stream, n);
+    return true;
+}
+
+void bow__stream_deliver(struct bow_stream *stream)
+{
+    struct bow__client_call *call = stream->call;
+
+    if (bow__stream_is_blocking(stream)) {
+        return;
+    }
+    while (!stream->paused && stream->in.first != NULL) {
+        if (!deliver_held(stream)) {
+            return;
+        }
+    }
+    if (call->state == BOW__CLIENT_CALL_LINGERING && stream->in.first == NULL) {
+        bow__client_call_complete(call, &call->failure);
+    }
+}
+
+void bow_stream_pause(struct bow_stream *stream)
+{
+    stream->paused = true;
+}
+
+void bow_stream_resume(struct bow_stream *stream)
+{
+    if (stream->paused) {
+        stream->paused = false;
+        if (stream->in.first != NULL) {
+            bow__stream_wake(stream);
+        }
+    }
+}
