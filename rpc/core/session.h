@@ -251,6 +251,7 @@ struct bow__session_options {
     uint32_t max_calls;       /* that we accept in flight (server) */
     uint64_t heartbeat_ns;    /* BOW_NEVER: none */
     uint64_t heartbeat_timeout_ns;
+    uint32_t encodings;         /* the set of encodings that we can decode; 0: identity alone */
     struct bow_slice authority; /* HTTP/2 client; borrowed for new */
     uint64_t now_ns;
     uint64_t first_key; /* tests: where stream ids begin; 0: at the protocol's first */

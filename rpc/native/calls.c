@@ -4,6 +4,7 @@
  * written where its frame will lie, in room that waits for the first message.
  */
 
+#include "rpc/core/metadata.h"
 #include "rpc/core/wire.h"
 #include "rpc/native/send.h"
 
@@ -70,6 +71,8 @@ static struct bow__header_request request_of(const struct bow__request_head *hea
         .path = head->path,
         .has_time_left = ns != BOW_NEVER,
         .time_left_us = ns / 1000 + (ns % 1000 > 0),
+        .metadata = head->metadata,
+        .encoding = bow__header_encoding_name(head->encoding),
     };
 }
 
@@ -78,7 +81,8 @@ static int encode_request(struct bow__native *session, struct bow__native_stream
 {
     struct bow__header_request request = request_of(head);
 
-    if (bow__header_request_size(&request) + METHOD_FIELD_BYTES > BOW_LIMIT_HEADER_BYTES) {
+    if (bow__header_request_size(&request) + METHOD_FIELD_BYTES > BOW_LIMIT_HEADER_BYTES ||
+        bow__metadata_bytes(&head->metadata) > BOW_LIMIT_HEADER_BYTES) {
         return -EMSGSIZE;
     }
     name_method(session, head, &request);

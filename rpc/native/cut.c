@@ -15,8 +15,8 @@
 #define FRAME_BYTES ((size_t)16 << 10)
 /* No more frames are cut while this much is queued. */
 #define AHEAD_BYTES ((size_t)64 << 10)
-/* A frame header, the announced length, or the empty header block of a STATUS. */
-#define PREFIX_BYTES (BOW__FRAME_HEADER_BYTES + 4)
+/* A frame header, and the announced length or the header block of a STATUS. */
+#define PREFIX_BYTES (BOW__FRAME_HEADER_BYTES + BOW__NATIVE_REPLY_BLOCK_BYTES)
 
 static size_t min_size(size_t a, size_t b)
 {
@@ -81,8 +81,7 @@ static struct cut plan_cut(const struct bow__native *session,
     }
     if (cut.ends_call) {
         frame.type = BOW__FRAME_STATUS;
-        cut.prefix[BOW__FRAME_HEADER_BYTES] = 0;
-        n_before = 1;
+        n_before = bow__native_reply_block(stream, cut.prefix + BOW__FRAME_HEADER_BYTES);
     } else if (!message->begun && !cut.last) {
         bow__put_u32(cut.prefix + BOW__FRAME_HEADER_BYTES, clip_u32(message->n_left));
         n_before = 4;
@@ -136,7 +135,11 @@ static int cut_frame(struct bow__native *session, struct bow__native_stream *str
     struct bow__native_outgoing *message = stream->queue;
     struct cut cut = plan_cut(session, stream);
 
-    int rc = put_piece(session, cut.prefix, cut.n_prefix, message->block, message->offset, cut.n);
+    int rc = cut.ends_call ? 0 : bow__native_put_due_response(session, stream);
+    if (rc < 0) {
+        return rc;
+    }
+    rc = put_piece(session, cut.prefix, cut.n_prefix, message->block, message->offset, cut.n);
     if (rc < 0) {
         return rc;
     }

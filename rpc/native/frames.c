@@ -12,6 +12,18 @@
 #include <bowline/limits.h>
 #include <errno.h>
 
+/* A call that we ended may have had many messages on their way: those are no fault of the peer's.
+ */
+static int count_late(struct bow__native *session, const struct bow__frame *frame, size_t n_message)
+{
+    if (n_message > 0 && n_message <= session->late_credit) {
+        session->late_credit -= n_message;
+        return 0;
+    }
+    return bow__native_count(session, frame, &session->late_frames,
+                             BOW_LIMIT_LATE_FRAMES_PER_SECOND, "BOW_LIMIT_LATE_FRAMES_PER_SECOND");
+}
+
 /* A frame for a call that has ended: its bytes are skipped, their credit goes back. */
 ssize_t bow__native_take_late(struct bow__native *session, const struct bow__frame *frame,
                               size_t n_message)
@@ -19,9 +31,7 @@ ssize_t bow__native_take_late(struct bow__native *session, const struct bow__fra
     if (frame->stream > session->highest_id) {
         return bow__native_break_at(session, frame, "the stream was never opened");
     }
-    int rc =
-        bow__native_count(session, frame, &session->late_frames, BOW_LIMIT_LATE_FRAMES_PER_SECOND,
-                          "BOW_LIMIT_LATE_FRAMES_PER_SECOND");
+    int rc = count_late(session, frame, n_message);
     if (rc < 0) {
         return rc;
     }

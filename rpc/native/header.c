@@ -1,215 +1,163 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
  * Header blocks as wire.proto has them; reading and writing of each message stand
- * together, in field order. The reader's error is sticky: fields are read one
- * after the other and looked at once, at the end.
+ * together, in field order.
  */
 
-#include "rpc/native/header.h"
-#include "rpc/core/wire.h"
+#include "rpc/native/field.h"
 
-#include <errno.h>
-#include <string.h>
+#include "rpc/core/metadata.h"
 
-struct reader {
-    const uint8_t *at;
-    const uint8_t *end;
-    uint32_t field; /* of the last tag */
-    uint32_t type;
-    struct bow__header_error error; /* `what` NULL: none yet */
-};
+#include <bowline/limits.h>
 
-static void set_error(struct reader *reader, const char *field, const char *what)
+/* Metadata: entries of key = 1, value = 2, under another number in each message. */
+
+static struct bow__header_entry read_entry(struct bow__field_reader *reader)
 {
-    if (reader->error.what == NULL) {
-        reader->error = (struct bow__header_error){.field = field, .what = what};
+    struct bow__header_entry entry = {{NULL, 0}, {NULL, 0}};
+
+    while (bow__field_next(reader)) {
+        if (reader->field == 1) {
+            bow__field_read_bytes(reader, "metadata.key", &entry.key);
+        } else if (reader->field == 2) {
+            bow__field_read_bytes(reader, "metadata.value", &entry.value);
+        } else {
+            bow__field_skip(reader);
+        }
     }
-    reader->at = reader->end;
+    return entry;
 }
 
-static uint64_t take_varint(struct reader *reader, const char *field)
+/* Counted when the block is read; what is in them is read when somebody wants it. */
+static void count_entry(struct bow__field_reader *reader, struct bow__header_entries *entries)
 {
-    uint64_t value = 0;
-    const uint8_t *next = bow__wire_read_varint(reader->at, reader->end, &value);
+    struct bow_slice block = {NULL, 0};
 
-    if (next == NULL) {
-        bool cut = bow__wire_is_cut(reader->at, reader->end);
-        set_error(reader, field, cut ? "varint is cut short" : "varint exceeds 64 bits");
-        return 0;
-    }
-    reader->at = next;
-    return value;
-}
-
-static struct bow_slice take_bytes(struct reader *reader, const char *field)
-{
-    uint64_t len = take_varint(reader, field);
-
-    if (len > (size_t)(reader->end - reader->at)) {
-        set_error(reader, field, "length runs past the end");
-        return (struct bow_slice){NULL, 0};
-    }
-    struct bow_slice bytes = {reader->at, (size_t)len};
-    reader->at += bytes.len;
-    return bytes;
-}
-
-static void skip_fixed(struct reader *reader, size_t n)
-{
-    if ((size_t)(reader->end - reader->at) < n) {
-        set_error(reader, "unknown field", "fixed number is cut short");
+    bow__field_read_bytes(reader, "metadata", &block);
+    struct bow__field_reader inner = bow__field_reader_of(block);
+    struct bow__header_entry entry = read_entry(&inner);
+    if (inner.error.what != NULL) {
+        bow__field_set_error(reader, inner.error.field, inner.error.what);
         return;
     }
-    reader->at += n;
-}
-
-static void skip_field(struct reader *reader)
-{
-    switch (reader->type) {
-    case BOW__WIRE_VARINT:
-        (void)take_varint(reader, "unknown field");
-        return;
-    case BOW__WIRE_FIXED64:
-        skip_fixed(reader, 8);
-        return;
-    case BOW__WIRE_LEN:
-        (void)take_bytes(reader, "unknown field");
-        return;
-    case BOW__WIRE_FIXED32:
-        skip_fixed(reader, 4);
-        return;
-    default:
-        set_error(reader, "unknown field", "groups and wire types above 5 are not allowed");
-        return;
+    entries->n++;
+    entries->n_bytes += entry.key.len + entry.value.len + BOW__METADATA_ENTRY_BYTES;
+    if (entries->n_bytes > BOW_LIMIT_HEADER_BYTES) {
+        bow__field_set_error(reader, "metadata",
+                             "exceeds 16384 bytes, with 32 counted for each entry");
     }
 }
 
-static bool next_field(struct reader *reader)
+bool bow__header_entry_next(struct bow__header_entries *entries,
+                            struct bow__header_entry *ret_entry)
 {
-    if (reader->at == reader->end) {
-        return false;
-    }
-    uint64_t tag = take_varint(reader, "tag");
-    if (tag > UINT32_MAX || (tag >> 3) == 0) {
-        set_error(reader, "tag", "field number is out of range");
-    }
-    reader->field = (uint32_t)(tag >> 3);
-    reader->type = (uint32_t)(tag & 7);
-    return reader->error.what == NULL;
-}
+    struct bow__field_reader reader = bow__field_reader_of(entries->block);
+    struct bow_slice block = {NULL, 0};
 
-static bool has_type(struct reader *reader, const char *field, enum bow__wire_type type)
-{
-    if (reader->type == (uint32_t)type) {
+    while (bow__field_next(&reader)) {
+        if (reader.field != entries->field) {
+            bow__field_skip(&reader);
+            continue;
+        }
+        bow__field_read_bytes(&reader, "metadata", &block);
+        struct bow__field_reader inner = bow__field_reader_of(block);
+        *ret_entry = read_entry(&inner);
+        entries->block = (struct bow_slice){reader.at, (size_t)(reader.end - reader.at)};
         return true;
     }
-    set_error(reader, field, "wrong wire type");
     return false;
 }
 
-static void read_u64(struct reader *reader, const char *field, uint64_t *ret_value)
+static size_t entry_size(const struct bow_metadata_entry *entry)
 {
-    if (has_type(reader, field, BOW__WIRE_VARINT)) {
-        *ret_value = take_varint(reader, field);
+    struct bow_slice key = {(const uint8_t *)entry->key, strlen(entry->key)};
+
+    return bow__field_bytes_size(key) + bow__field_bytes_size(entry->value);
+}
+
+static size_t metadata_size(const struct bow_metadata *metadata)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < metadata->n; i++) {
+        size_t n_entry = entry_size(&metadata->entries[i]);
+        n += 1 + bow__wire_varint_size(n_entry) + n_entry;
     }
+    return n;
 }
 
-static void read_u32(struct reader *reader, const char *field, uint32_t *ret_value)
+static uint8_t *write_metadata(uint8_t *to, uint32_t field, const struct bow_metadata *metadata)
 {
-    uint64_t value = 0;
-
-    read_u64(reader, field, &value);
-    if (value > UINT32_MAX) {
-        set_error(reader, field, "number exceeds 32 bits");
-        return;
+    for (size_t i = 0; i < metadata->n; i++) {
+        const struct bow_metadata_entry *entry = &metadata->entries[i];
+        struct bow_slice key = {(const uint8_t *)entry->key, strlen(entry->key)};
+        *to++ = (uint8_t)(field << 3 | BOW__WIRE_LEN);
+        to = bow__wire_write_varint(to, entry_size(entry));
+        to = bow__field_write_bytes(to, 1, key);
+        to = bow__field_write_bytes(to, 2, entry->value);
     }
-    *ret_value = (uint32_t)value;
+    return to;
 }
 
-static void read_bool(struct reader *reader, const char *field, bool *ret_value)
-{
-    uint64_t value = 0;
+/* Encodings. */
 
-    read_u64(reader, field, &value);
-    *ret_value = value != 0;
+static const struct bow_slice encoding_names[BOW__N_ENCODINGS] = {
+    [BOW__ENCODING_IDENTITY] = {NULL, 0},
+    [BOW__ENCODING_ZSTD] = {(const uint8_t *)"zstd", 4},
+    [BOW__ENCODING_GZIP] = {(const uint8_t *)"gzip", 4},
+};
+
+struct bow_slice bow__header_encoding_name(enum bow__encoding encoding)
+{
+    return encoding_names[encoding];
 }
 
-static void read_bytes(struct reader *reader, const char *field, struct bow_slice *ret_bytes)
+enum bow__encoding bow__header_encoding_of(struct bow_slice name)
 {
-    if (has_type(reader, field, BOW__WIRE_LEN)) {
-        *ret_bytes = take_bytes(reader, field);
+    static const char identity[] = "identity";
+
+    if (name.len == sizeof(identity) - 1 && memcmp(name.data, identity, name.len) == 0) {
+        return BOW__ENCODING_IDENTITY;
     }
-}
-
-static struct reader reader_of(struct bow_slice block)
-{
-    return (struct reader){.at = block.data,
-                           .end = block.len > 0 ? block.data + block.len : block.data};
-}
-
-static int end_reading(const struct reader *reader, struct bow__header_error *ret_error)
-{
-    if (reader->error.what == NULL) {
-        return 0;
-    }
-    *ret_error = reader->error;
-    return -EBADMSG;
-}
-
-/* One entry: key = 1, value = 2. Nothing uses metadata yet, but its form is checked. */
-static void read_metadata(struct reader *reader, uint32_t *n_entries)
-{
-    struct bow_slice block = {NULL, 0};
-    struct bow_slice part;
-
-    read_bytes(reader, "metadata", &block);
-    struct reader entry = reader_of(block);
-    while (next_field(&entry)) {
-        if (entry.field == 1 || entry.field == 2) {
-            read_bytes(&entry, entry.field == 1 ? "metadata.key" : "metadata.value", &part);
-        } else {
-            skip_field(&entry);
+    for (unsigned i = 0; i < BOW__N_ENCODINGS; i++) {
+        const struct bow_slice *known = &encoding_names[i];
+        if (name.len == known->len &&
+            (name.len == 0 || memcmp(name.data, known->data, name.len) == 0)) {
+            return (enum bow__encoding)i;
         }
     }
-    if (entry.error.what != NULL) {
-        set_error(reader, entry.error.field, entry.error.what);
-        return;
+    return BOW__ENCODING_UNKNOWN;
+}
+
+static size_t encodings_size(uint32_t encodings)
+{
+    size_t n = 0;
+
+    for (unsigned i = 1; i < BOW__N_ENCODINGS; i++) {
+        n += (encodings & 1u << i) != 0 ? bow__field_bytes_size(encoding_names[i]) : 0;
     }
-    ++*n_entries;
+    return n;
 }
 
-/* Writing. Field numbers are below 16: a tag is one byte. */
-
-static size_t number_size(uint64_t value)
+static uint8_t *write_encodings(uint8_t *to, uint32_t field, uint32_t encodings)
 {
-    return value == 0 ? 0 : 1 + bow__wire_varint_size(value);
-}
-
-static size_t bytes_size(struct bow_slice bytes)
-{
-    return bytes.len == 0 ? 0 : 1 + bow__wire_varint_size(bytes.len) + bytes.len;
-}
-
-static uint8_t *write_always(uint8_t *to, uint32_t field, uint64_t value)
-{
-    *to++ = (uint8_t)(field << 3 | BOW__WIRE_VARINT);
-    return bow__wire_write_varint(to, value);
-}
-
-static uint8_t *write_number(uint8_t *to, uint32_t field, uint64_t value)
-{
-    return value == 0 ? to : write_always(to, field, value);
-}
-
-static uint8_t *write_bytes(uint8_t *to, uint32_t field, struct bow_slice bytes)
-{
-    if (bytes.len == 0) {
-        return to;
+    for (unsigned i = 1; i < BOW__N_ENCODINGS; i++) {
+        if ((encodings & 1u << i) != 0) {
+            to = bow__field_write_bytes(to, field, encoding_names[i]);
+        }
     }
-    *to++ = (uint8_t)(field << 3 | BOW__WIRE_LEN);
-    to = bow__wire_write_varint(to, bytes.len);
-    memcpy(to, bytes.data, bytes.len);
-    return to + bytes.len;
+    return to;
+}
+
+static void read_encoding_name(struct bow__field_reader *reader, uint32_t *encodings)
+{
+    struct bow_slice name = {NULL, 0};
+
+    bow__field_read_bytes(reader, "encodings", &name);
+    enum bow__encoding encoding = bow__header_encoding_of(name);
+    if (encoding != BOW__ENCODING_UNKNOWN) {
+        *encodings |= 1u << encoding;
+    }
 }
 
 /* Settings. A limit at its default is not written, for absent means just that. */
@@ -223,18 +171,18 @@ static size_t limit_size(uint32_t value, uint32_t default_value)
 
 static uint8_t *write_limit(uint8_t *to, uint32_t field, uint32_t value, uint32_t default_value)
 {
-    return value == default_value ? to : write_always(to, field, value);
+    return value == default_value ? to : bow__field_write_always(to, field, value);
 }
 
 /* SETTINGS may only raise what holds already, so a lower value is as wrong as an unreadable one. */
-static void read_limit(struct reader *reader, const char *field, uint32_t *value)
+static void read_limit(struct bow__field_reader *reader, const char *field, uint32_t *value)
 {
     uint32_t low = *value;
     uint32_t given = low;
 
-    read_u32(reader, field, &given);
+    bow__field_read_u32(reader, field, &given);
     if (given < low) {
-        set_error(reader, field, "value is below the protocol's minimum");
+        bow__field_set_error(reader, field, "value is below the protocol's minimum");
         return;
     }
     *value = given;
@@ -250,7 +198,8 @@ size_t bow__header_settings_size(const struct bow__header_settings *settings)
            limit_size(settings->max_calls, low->max_calls) +
            limit_size(settings->max_message_bytes, low->max_message_bytes) +
            limit_size(settings->max_bound_methods, low->max_bound_methods) +
-           number_size(settings->min_ping_interval_us) + number_size(settings->unattended);
+           bow__field_number_size(settings->min_ping_interval_us) +
+           encodings_size(settings->encodings) + bow__field_number_size(settings->unattended);
 }
 
 uint8_t *bow__header_settings_encode(uint8_t *to, const struct bow__header_settings *settings)
@@ -263,19 +212,13 @@ uint8_t *bow__header_settings_encode(uint8_t *to, const struct bow__header_setti
     to = write_limit(to, 4, settings->max_calls, low->max_calls);
     to = write_limit(to, 5, settings->max_message_bytes, low->max_message_bytes);
     to = write_limit(to, 6, settings->max_bound_methods, low->max_bound_methods);
-    to = write_number(to, 7, settings->min_ping_interval_us);
-    return write_number(to, 9, settings->unattended);
+    to = bow__field_write_number(to, 7, settings->min_ping_interval_us);
+    to = write_encodings(to, 8, settings->encodings);
+    return bow__field_write_number(to, 9, settings->unattended);
 }
 
-static void read_encoding_name(struct reader *reader, uint32_t *n_encodings)
-{
-    struct bow_slice name;
-
-    read_bytes(reader, "encodings", &name);
-    ++*n_encodings;
-}
-
-static void read_settings_field(struct reader *reader, struct bow__header_settings *settings)
+static void read_settings_field(struct bow__field_reader *reader,
+                                struct bow__header_settings *settings)
 {
     switch (reader->field) {
     case 1:
@@ -297,16 +240,16 @@ static void read_settings_field(struct reader *reader, struct bow__header_settin
         read_limit(reader, "max_bound_methods", &settings->max_bound_methods);
         return;
     case 7:
-        read_u64(reader, "min_ping_interval_us", &settings->min_ping_interval_us);
+        bow__field_read_u64(reader, "min_ping_interval_us", &settings->min_ping_interval_us);
         return;
     case 8:
-        read_encoding_name(reader, &settings->n_encodings);
+        read_encoding_name(reader, &settings->encodings);
         return;
     case 9:
-        read_bool(reader, "unattended", &settings->unattended);
+        bow__field_read_bool(reader, "unattended", &settings->unattended);
         return;
     default:
-        skip_field(reader);
+        bow__field_skip(reader);
         return;
     }
 }
@@ -314,13 +257,13 @@ static void read_settings_field(struct reader *reader, struct bow__header_settin
 int bow__header_settings_decode(struct bow_slice block, struct bow__header_settings *ret_settings,
                                 struct bow__header_error *ret_error)
 {
-    struct reader reader = reader_of(block);
+    struct bow__field_reader reader = bow__field_reader_of(block);
 
     *ret_settings = default_settings;
-    while (next_field(&reader)) {
+    while (bow__field_next(&reader)) {
         read_settings_field(&reader, ret_settings);
     }
-    return end_reading(&reader, ret_error);
+    return bow__field_end(&reader, ret_error);
 }
 
 /* The request header. */
@@ -330,131 +273,135 @@ size_t bow__header_request_size(const struct bow__header_request *request)
     size_t time_size =
         request->has_time_left ? 1 + bow__wire_varint_size(request->time_left_us) : 0;
 
-    return number_size(request->method) + bytes_size(request->path) + time_size +
-           bytes_size(request->encoding);
+    return bow__field_number_size(request->method) + bow__field_bytes_size(request->path) +
+           time_size + metadata_size(&request->metadata) + bow__field_bytes_size(request->encoding);
 }
 
 uint8_t *bow__header_request_encode(uint8_t *to, const struct bow__header_request *request)
 {
-    to = write_number(to, 1, request->method);
-    to = write_bytes(to, 2, request->path);
+    to = bow__field_write_number(to, 1, request->method);
+    to = bow__field_write_bytes(to, 2, request->path);
     if (request->has_time_left) {
-        to = write_always(to, 3, request->time_left_us);
+        to = bow__field_write_always(to, 3, request->time_left_us);
     }
-    return write_bytes(to, 5, request->encoding);
+    to = write_metadata(to, 4, &request->metadata);
+    return bow__field_write_bytes(to, 5, request->encoding);
 }
 
 int bow__header_request_decode(struct bow_slice block, struct bow__header_request *ret_request,
                                struct bow__header_error *ret_error)
 {
-    struct reader reader = reader_of(block);
+    struct bow__field_reader reader = bow__field_reader_of(block);
 
-    *ret_request = (struct bow__header_request){0};
-    while (next_field(&reader)) {
+    *ret_request = (struct bow__header_request){.entries = {.block = block, .field = 4}};
+    while (bow__field_next(&reader)) {
         switch (reader.field) {
         case 1:
-            read_u32(&reader, "method", &ret_request->method);
+            bow__field_read_u32(&reader, "method", &ret_request->method);
             break;
         case 2:
-            read_bytes(&reader, "path", &ret_request->path);
+            bow__field_read_bytes(&reader, "path", &ret_request->path);
             break;
         case 3:
-            read_u64(&reader, "time_left_us", &ret_request->time_left_us);
+            bow__field_read_u64(&reader, "time_left_us", &ret_request->time_left_us);
             ret_request->has_time_left = true;
             break;
         case 4:
-            read_metadata(&reader, &ret_request->n_metadata);
+            count_entry(&reader, &ret_request->entries);
             break;
         case 5:
-            read_bytes(&reader, "encoding", &ret_request->encoding);
+            bow__field_read_bytes(&reader, "encoding", &ret_request->encoding);
             break;
         default:
-            skip_field(&reader);
+            bow__field_skip(&reader);
             break;
         }
     }
-    return end_reading(&reader, ret_error);
+    return bow__field_end(&reader, ret_error);
 }
 
 /* The response header. */
 
 size_t bow__header_response_size(const struct bow__header_response *response)
 {
-    return bytes_size(response->encoding);
+    return metadata_size(&response->metadata) + bow__field_bytes_size(response->encoding);
 }
 
 uint8_t *bow__header_response_encode(uint8_t *to, const struct bow__header_response *response)
 {
-    return write_bytes(to, 2, response->encoding);
+    to = write_metadata(to, 1, &response->metadata);
+    return bow__field_write_bytes(to, 2, response->encoding);
 }
 
 int bow__header_response_decode(struct bow_slice block, struct bow__header_response *ret_response,
                                 struct bow__header_error *ret_error)
 {
-    struct reader reader = reader_of(block);
+    struct bow__field_reader reader = bow__field_reader_of(block);
 
-    *ret_response = (struct bow__header_response){0};
-    while (next_field(&reader)) {
+    *ret_response = (struct bow__header_response){.entries = {.block = block, .field = 1}};
+    while (bow__field_next(&reader)) {
         switch (reader.field) {
         case 1:
-            read_metadata(&reader, &ret_response->n_metadata);
+            count_entry(&reader, &ret_response->entries);
             break;
         case 2:
-            read_bytes(&reader, "encoding", &ret_response->encoding);
+            bow__field_read_bytes(&reader, "encoding", &ret_response->encoding);
             break;
         default:
-            skip_field(&reader);
+            bow__field_skip(&reader);
             break;
         }
     }
-    return end_reading(&reader, ret_error);
+    return bow__field_end(&reader, ret_error);
 }
 
 /* The status header. */
 
 size_t bow__header_status_size(const struct bow__header_status *status)
 {
-    return number_size(status->code) + bytes_size(status->message) + bytes_size(status->details) +
-           number_size(status->not_processed) + number_size(status->retry_after_us) +
-           bytes_size(status->encoding);
+    return bow__field_number_size(status->code) + bow__field_bytes_size(status->message) +
+           bow__field_bytes_size(status->details) + bow__field_number_size(status->not_processed) +
+           bow__field_number_size(status->retry_after_us) + metadata_size(&status->metadata) +
+           bow__field_bytes_size(status->encoding);
 }
 
 uint8_t *bow__header_status_encode(uint8_t *to, const struct bow__header_status *status)
 {
-    to = write_number(to, 1, status->code);
-    to = write_bytes(to, 2, status->message);
-    to = write_bytes(to, 3, status->details);
-    to = write_number(to, 4, status->not_processed);
-    to = write_number(to, 5, status->retry_after_us);
-    return write_bytes(to, 7, status->encoding);
+    to = bow__field_write_number(to, 1, status->code);
+    to = bow__field_write_bytes(to, 2, status->message);
+    to = bow__field_write_bytes(to, 3, status->details);
+    to = bow__field_write_number(to, 4, status->not_processed);
+    to = bow__field_write_number(to, 5, status->retry_after_us);
+    to = write_metadata(to, 6, &status->metadata);
+    return bow__field_write_bytes(to, 7, status->encoding);
 }
 
-static void read_status_field(struct reader *reader, struct bow__header_status *status)
+static void read_status_field(struct bow__field_reader *reader, struct bow__header_status *status)
 {
     switch (reader->field) {
     case 1:
-        read_u32(reader, "code", &status->code);
+        bow__field_read_u32(reader, "code", &status->code);
         return;
     case 2:
-        read_bytes(reader, "message", &status->message);
+        bow__field_read_bytes(reader, "message", &status->message);
         return;
     case 3:
-        read_bytes(reader, "details", &status->details);
+        bow__field_read_bytes(reader, "details", &status->details);
         return;
     case 4:
-        read_bool(reader, "not_processed", &status->not_processed);
+        bow__field_read_bool(reader, "not_processed", &status->not_processed);
         return;
     case 5:
-        read_u64(reader, "retry_after_us", &status->retry_after_us);
+        bow__field_read_u64(reader, "retry_after_us", &status->retry_after_us);
         return;
     case 6:
-        read_metadata(reader, &status->n_metadata);
+        count_entry(reader, &status->entries);
         return;
     case 7:
-        read_bytes(reader, "encoding", &status->encoding);
+        bow__field_read_bytes(reader, "encoding", &status->encoding);
         return;
     default:
-        skip_field(reader);
+        bow__field_skip(reader);
         return;
     }
 }
@@ -462,11 +409,11 @@ static void read_status_field(struct reader *reader, struct bow__header_status *
 int bow__header_status_decode(struct bow_slice block, struct bow__header_status *ret_status,
                               struct bow__header_error *ret_error)
 {
-    struct reader reader = reader_of(block);
+    struct bow__field_reader reader = bow__field_reader_of(block);
 
-    *ret_status = (struct bow__header_status){0};
-    while (next_field(&reader)) {
+    *ret_status = (struct bow__header_status){.entries = {.block = block, .field = 6}};
+    while (bow__field_next(&reader)) {
         read_status_field(&reader, ret_status);
     }
-    return end_reading(&reader, ret_error);
+    return bow__field_end(&reader, ret_error);
 }

@@ -8,8 +8,8 @@
  * frames and streams.
  */
 
-#include <bowline/slice.h>
-#include <stdbool.h>
+#include "rpc/core/session.h"
+#include <bowline/metadata.h>
 
 struct bow__header_settings {
     uint32_t max_frame_bytes;
@@ -19,7 +19,7 @@ struct bow__header_settings {
     uint32_t max_message_bytes;
     uint32_t max_bound_methods;
     uint64_t min_ping_interval_us;
-    uint32_t n_encodings; /* read only */
+    uint32_t encodings; /* a set; identity is in it or not */
     bool unattended;
 };
 
@@ -31,17 +31,32 @@ struct bow__header_settings {
         .max_bound_methods = 64,                                                                   \
     }
 
+/** Metadata that was read: how much it is, and where to walk it. */
+struct bow__header_entries {
+    struct bow_slice block; /* what is left to walk */
+    uint32_t field;
+    uint32_t n;
+    size_t n_bytes; /* as bow__metadata_bytes() counts; at most BOW_LIMIT_HEADER_BYTES */
+};
+
+struct bow__header_entry {
+    struct bow_slice key;
+    struct bow_slice value;
+};
+
 struct bow__header_request {
     uint32_t method;
     struct bow_slice path;
     bool has_time_left;
     uint64_t time_left_us;
-    uint32_t n_metadata; /* read only */
+    struct bow_metadata metadata;       /* written */
+    struct bow__header_entries entries; /* read */
     struct bow_slice encoding;
 };
 
 struct bow__header_response {
-    uint32_t n_metadata; /* read only */
+    struct bow_metadata metadata;       /* written */
+    struct bow__header_entries entries; /* read */
     struct bow_slice encoding;
 };
 
@@ -51,7 +66,8 @@ struct bow__header_status {
     struct bow_slice details;
     bool not_processed;
     uint64_t retry_after_us;
-    uint32_t n_metadata; /* read only */
+    struct bow_metadata metadata;       /* written */
+    struct bow__header_entries entries; /* read */
     struct bow_slice encoding;
 };
 
@@ -86,5 +102,14 @@ size_t bow__header_status_size(const struct bow__header_status *status);
 uint8_t *bow__header_status_encode(uint8_t *to, const struct bow__header_status *status);
 int bow__header_status_decode(struct bow_slice block, struct bow__header_status *ret_status,
                               struct bow__header_error *ret_error);
+
+/** The next entry, as it lies in the block, which was read without an error; false behind the last.
+ */
+bool bow__header_entry_next(struct bow__header_entries *entries,
+                            struct bow__header_entry *ret_entry);
+
+/** Empty for identity. */
+struct bow_slice bow__header_encoding_name(enum bow__encoding encoding);
+enum bow__encoding bow__header_encoding_of(struct bow_slice name);
 
 #endif

@@ -170,6 +170,7 @@ void bow__native_message_end(struct bow__native *session, struct bow__native_str
         .bytes = {stream->block != NULL ? stream->block->data : NULL, stream->n_arrived},
         .block = stream->block,
         .compressed = stream->compressed,
+        .encoding = (enum bow__encoding)stream->in_encoding,
     };
 
     session->n_promised -= promised(stream);
@@ -182,7 +183,11 @@ void bow__native_message_end(struct bow__native *session, struct bow__native_str
 void bow__native_message_borrowed(struct bow__native *session, struct bow__native_stream *stream,
                                   struct bow_slice bytes, bool compressed, bool end)
 {
-    struct bow__message message = {.bytes = bytes, .compressed = compressed};
+    struct bow__message message = {
+        .bytes = bytes,
+        .compressed = compressed,
+        .encoding = (enum bow__encoding)stream->in_encoding,
+    };
 
     session->n_held += bytes.len;
     emit(session, stream, &message, end);

@@ -11,10 +11,12 @@
  *     requests.c  REQUEST, CANCEL, method numbers
  *     replies.c   RESPONSE, STATUS
  *     message.c   messages being assembled
+ *     metadata.c  metadata that came
  *     control.c   SETTINGS, WINDOW, PING, GOAWAY: the connection's own frames
  *     heartbeat.c time
  *     flow.c      credit in both directions
  *     send.c      frames out, messages in place
+ *     respond.c   what precedes an answer's messages
  *     calls.c     calls of the client
  *     queue.c     messages that wait on their streams
  *     cut.c       frames out of messages that wait, and the drain
@@ -54,10 +56,13 @@ struct bow__native_stream {
     struct bow__link writable_link;
     uint64_t id;
     void *user;
-    bool open;       /* not ended: in `by_id` and `streams` */
-    bool out_ended;  /* we sent END */
-    bool peer_ended; /* the peer sent END */
-    bool responded;  /* client: RESPONSE has come, or what must come after it */
+    bool open;            /* not ended: in `by_id` and `streams` */
+    bool out_ended;       /* we sent END */
+    bool peer_ended;      /* the peer sent END */
+    bool responded;       /* client: RESPONSE has come, or what must come after it */
+    uint8_t out_encoding; /* enum bow__encoding; of our messages that are compressed */
+    uint8_t in_encoding;  /* of the peer's */
+    bool response_due;    /* server: the peer does not know out_encoding yet */
 
     /* Out. */
     uint32_t send_credit;
@@ -149,6 +154,7 @@ struct bow__native {
     uint32_t n_unreturned; /* connection credit spent and not given back */
     size_t n_held;         /* message bytes that arrived and were not consumed, all streams */
     size_t n_promised;     /* bytes announced and still to come, all streams */
+    uint64_t late_credit;  /* of streams that we ended: what may come late without being counted */
 
     /* Out. */
     uint32_t send_credit;

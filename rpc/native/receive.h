@@ -93,6 +93,19 @@ void bow__native_message_borrowed(struct bow__native *session, struct bow__nativ
 /** Drop what has arrived of it. */
 void bow__native_message_drop(struct bow__native *session, struct bow__native_stream *stream);
 
+/* metadata.c */
+
+struct bow__native_metadata {
+    struct bow__block *chunk; /* NULL: there is none */
+    struct bow_metadata list;
+};
+
+/** The entries that keep the rules. Returns 0 or -ENOMEM. */
+int bow__native_metadata_take(struct bow__native *session, struct bow__header_entries entries,
+                              struct bow__native_metadata *ret_metadata);
+/** Nobody looks at it any more. */
+void bow__native_metadata_give(struct bow__native *session, struct bow__native_metadata *metadata);
+
 /* control.c */
 
 ssize_t bow__native_take_settings(struct bow__native *session, const struct bow__frame *frame,

@@ -12,6 +12,24 @@
 #include <errno.h>
 #include <string.h>
 
+static int say_headers(struct bow__native *session, struct bow__native_stream *stream,
+                       struct bow__header_entries entries)
+{
+    struct bow__native_metadata metadata;
+
+    if (bow__native_metadata_take(session, entries, &metadata) < 0) {
+        struct bow_status why = {.code = BOW_RESOURCE_EXHAUSTED,
+                                 .message = "out of memory for the reply's metadata"};
+        return bow__native_refuse(session, stream, &why);
+    }
+    if (metadata.list.n > 0) {
+        session->base.events->on_headers(session->base.owner, stream->id, stream->user,
+                                         &metadata.list);
+    }
+    bow__native_metadata_give(session, &metadata);
+    return 0;
+}
+
 ssize_t bow__native_take_response(struct bow__native *session, const struct bow__frame *frame,
                                   const uint8_t *body, size_t n)
 {
@@ -29,7 +47,9 @@ ssize_t bow__native_take_response(struct bow__native *session, const struct bow_
         return bow__native_break_block(session, frame, &error);
     }
     stream->responded = true;
-    return frame->length;
+    stream->in_encoding = (uint8_t)bow__header_encoding_of(header.encoding);
+    int rc = say_headers(session, stream, header.entries);
+    return rc < 0 ? rc : (ssize_t)frame->length;
 }
 
 /* A peer's text as a string: what is not UTF-8, and NUL, becomes '?'; too much is cut. */
@@ -72,11 +92,17 @@ static void end_call(struct bow__native *session, struct bow__native_stream *str
     char text[BOW__NATIVE_STATUS_TEXT_BYTES];
     struct bow_status status = bow__native_status_of(wire, text);
     struct bow__block *block = stream->status_block;
+    struct bow__native_metadata metadata;
 
+    /* A status without its metadata is better than none. */
+    (void)bow__native_metadata_take(session, wire->entries, &metadata);
+    status.metadata = metadata.list;
     /* What the status points to lives in the block. */
     stream->status_block = NULL;
+    stream->peer_ended = true;
     bow__native_stream_end(session, stream);
     session->base.events->on_status(session->base.owner, stream->id, stream->user, &status);
+    bow__native_metadata_give(session, &metadata);
     bow__block_unref(block);
 }
 
@@ -113,6 +139,9 @@ static ssize_t end_with_message(struct bow__native *session, struct bow__native_
 {
     const uint8_t *bytes = block.data + block.len;
 
+    if (wire->encoding.len > 0) {
+        stream->in_encoding = (uint8_t)bow__header_encoding_of(wire->encoding);
+    }
     if (len > n && keep_status(session, stream, block) < 0) {
         struct bow_status why = {.code = BOW_RESOURCE_EXHAUSTED,
                                  .message = "out of memory for the reply's status"};

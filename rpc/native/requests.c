@@ -141,25 +141,35 @@ static uint64_t ns_of(const struct bow__header_request *header)
     return header->time_left_us * 1000;
 }
 
-/* The call and what came with it, `n` of `len` message bytes. Returns how many of them it took. */
+/* What came of a REQUEST: its header, and `n` of its `len` message bytes. */
+struct request {
+    struct bow__header_request header;
+    const uint8_t *bytes;
+    size_t n;
+    size_t len;
+};
+
+/* Tell the host. Returns how many message bytes were taken. */
 static ssize_t open_call(struct bow__native *session, struct bow__native_stream *stream,
                          const struct bow__frame *frame, const struct bow__request_head *head,
-                         const uint8_t *bytes, size_t n, size_t len)
+                         const struct request *request)
 {
     bool has_message = (frame->flags & BOW__FRAME_HAS_MESSAGE) != 0;
 
     session->target = NULL;
-    session->n_body_left = len;
-    int rc = bow__native_receive_credit_spend(session, frame, stream, len);
+    session->n_body_left = request->len;
+    int rc = bow__native_receive_credit_spend(session, frame, stream, request->len);
     if (rc < 0) {
         return rc;
     }
+    stream->in_encoding = (uint8_t)head->encoding;
     stream->user = session->base.events->on_open(session->base.owner, stream->id, head);
     if (!stream->open) {
         return 0;
     }
     if (has_message) {
-        return bow__native_take_whole_message(session, stream, frame, bytes, n, len);
+        return bow__native_take_whole_message(session, stream, frame, request->bytes, request->n,
+                                              request->len);
     }
     if ((frame->flags & BOW__FRAME_END) != 0) {
         bow__native_take_half_close(session, stream);
@@ -167,12 +177,63 @@ static ssize_t open_call(struct bow__native *session, struct bow__native_stream 
     return 0;
 }
 
+/* The message of a call that was refused. */
+static ssize_t skip_message(struct bow__native *session, const struct bow__frame *frame, size_t len)
+{
+    if ((frame->flags & BOW__FRAME_END) == 0) {
+        session->late_credit += session->own.stream_window_bytes;
+    }
+    session->target = NULL;
+    session->n_body_left = len;
+    return bow__native_receive_credit_spend(session, frame, NULL, len);
+}
+
+static ssize_t begin_call(struct bow__native *session, const struct bow__frame *frame,
+                          struct bow__request_head *head, const struct request *request)
+{
+    struct bow__native_metadata metadata;
+    int rc = 0;
+
+    struct bow__native_stream *stream = accept_call(session, frame, &rc);
+    if (stream == NULL) {
+        return rc < 0 ? rc : skip_message(session, frame, request->len);
+    }
+    if (bow__native_metadata_take(session, request->header.entries, &metadata) < 0) {
+        bow__native_stream_end(session, stream);
+        rc = refuse_new(session, frame, BOW_RESOURCE_EXHAUSTED,
+                        "out of memory for the call's metadata; calls in flight",
+                        session->base.n_streams);
+        return rc < 0 ? rc : skip_message(session, frame, request->len);
+    }
+    head->metadata = metadata.list;
+    ssize_t used = open_call(session, stream, frame, head, request);
+    bow__native_metadata_give(session, &metadata);
+    return used;
+}
+
+static int read_head(struct bow__native *session, const struct bow__frame *frame,
+                     struct bow_slice block, struct bow__header_request *header,
+                     struct bow__request_head *ret_head)
+{
+    struct bow__header_error error;
+
+    if (bow__header_request_decode(block, header, &error) < 0) {
+        return bow__native_break_block(session, frame, &error);
+    }
+    int rc = find_method(session, frame, header, ret_head);
+    if (rc < 0) {
+        return rc;
+    }
+    ret_head->time_left_ns = ns_of(header);
+    ret_head->encoding = bow__header_encoding_of(header->encoding);
+    return 0;
+}
+
 ssize_t bow__native_take_request(struct bow__native *session, const struct bow__frame *frame,
                                  const uint8_t *body, size_t n)
 {
     struct bow_slice block;
-    struct bow__header_request header;
-    struct bow__header_error error;
+    struct request request;
     struct bow__request_head head = {0};
 
     if (frame->stream <= session->highest_id) {
@@ -183,29 +244,18 @@ ssize_t bow__native_take_request(struct bow__native *session, const struct bow__
     if (used < 0) {
         return used;
     }
-    size_t len = frame->length - (size_t)used;
-    int rc = bow__native_check_flags(session, frame, len);
+    request.bytes = body + used;
+    request.n = n - (size_t)used;
+    request.len = frame->length - (size_t)used;
+    int rc = bow__native_check_flags(session, frame, request.len);
+    if (rc == 0) {
+        rc = read_head(session, frame, block, &request.header, &head);
+    }
     if (rc < 0) {
         return rc;
     }
-    if (bow__header_request_decode(block, &header, &error) < 0) {
-        return bow__native_break_block(session, frame, &error);
-    }
-    rc = find_method(session, frame, &header, &head);
-    if (rc < 0) {
-        return rc;
-    }
-    head.time_left_ns = ns_of(&header);
-    struct bow__native_stream *stream = accept_call(session, frame, &rc);
-    ssize_t used_message = 0;
-    if (stream != NULL) {
-        used_message = open_call(session, stream, frame, &head, body + used, n - (size_t)used, len);
-    } else if (rc == 0) {
-        used_message = bow__native_receive_credit_spend(session, frame, NULL, len);
-        session->target = NULL;
-        session->n_body_left = len;
-    }
-    return rc < 0 ? rc : used_message < 0 ? used_message : used + used_message;
+    ssize_t used_message = begin_call(session, frame, &head, &request);
+    return used_message < 0 ? used_message : used + used_message;
 }
 
 /* CANCEL. */
@@ -230,6 +280,7 @@ ssize_t bow__native_take_cancel(struct bow__native *session, const struct bow__f
     /* OK would say that the call went well. */
     struct bow_status why = {.code = known == BOW_OK ? BOW_CANCELLED : known, .message = text};
     snprintf(text, sizeof(text), "the client gave the call up (%s)", bow_code_name(why.code));
+    stream->peer_ended = true;
     bow__native_end_with_reset(session, stream, &why);
     return frame->length;
 }

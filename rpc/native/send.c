@@ -9,6 +9,7 @@
  */
 
 #include "rpc/native/send.h"
+#include "rpc/core/metadata.h"
 #include "rpc/core/wire.h"
 
 #include <assert.h>
@@ -68,11 +69,18 @@ struct bow__header_status bow__native_wire_of(const struct bow_status *status)
         .details = status->details,
         .not_processed = status->not_processed,
         .retry_after_us = status->retry_after_ns / 1000 + (status->retry_after_ns % 1000 > 0),
+        .metadata = status->metadata,
     };
 
+    if (bow__metadata_bytes(&wire.metadata) > BOW_LIMIT_HEADER_BYTES) {
+        wire.metadata.n = 0;
+    }
     if (wire.details.len > BOW_LIMIT_HEADER_BYTES ||
         bow__header_status_size(&wire) > BOW_LIMIT_HEADER_BYTES) {
         wire.details.len = 0;
+    }
+    if (bow__header_status_size(&wire) > BOW_LIMIT_HEADER_BYTES) {
+        wire.metadata.n = 0;
     }
     return wire;
 }
@@ -170,6 +178,27 @@ static uint8_t flags_of(uint32_t flags)
                      ((flags & BOW__SEND_COMPRESSED) != 0 ? BOW__FRAME_COMPRESSED : 0));
 }
 
+static bool make_message_room(struct bow__native *session, struct bow__native_stream *stream,
+                              uint32_t flags)
+{
+    uint8_t block[BOW__NATIVE_REPLY_BLOCK_BYTES] = {0};
+    bool is_reply = session->base.server && (flags & BOW__SEND_END) != 0;
+
+    session->room.key = 0;
+    if (!is_reply) {
+        return bow__native_put_due_response(session, stream) == 0 &&
+               bow__native_make_room(session, stream, BOW__FRAME_MESSAGE, BOW__FRAME_HEADER_BYTES);
+    }
+    size_t n_block = bow__native_reply_block(stream, block);
+    if (!bow__native_make_room(session, stream, BOW__FRAME_STATUS,
+                               BOW__FRAME_HEADER_BYTES + n_block)) {
+        return false;
+    }
+    /* All of it, for a size that is known is one store; the message comes over the rest. */
+    memcpy(session->room.at + BOW__FRAME_HEADER_BYTES, block, sizeof(block));
+    return true;
+}
+
 uint8_t *bow__native_reserve(struct bow__session *base, uint64_t key, uint32_t flags,
                              size_t *ret_cap)
 {
@@ -180,16 +209,9 @@ uint8_t *bow__native_reserve(struct bow__session *base, uint64_t key, uint32_t f
     if (stream == NULL || stream->out_ended || stream->queue != NULL) {
         return NULL;
     }
-    if (room->key != key || room->type != BOW__FRAME_REQUEST) {
-        /* A STATUS that is OK has an empty header block: one byte, its length. */
-        bool is_reply = base->server && (flags & BOW__SEND_END) != 0;
-        room->key = 0;
-        if (!bow__native_make_room(session, stream,
-                                   is_reply ? BOW__FRAME_STATUS : BOW__FRAME_MESSAGE,
-                                   BOW__FRAME_HEADER_BYTES + (is_reply ? 1 : 0))) {
-            return NULL;
-        }
-        room->at[BOW__FRAME_HEADER_BYTES] = 0;
+    bool is_request = room->key == key && room->type == BOW__FRAME_REQUEST;
+    if (!is_request && !make_message_room(session, stream, flags)) {
+        return NULL;
     }
     if (room->cap == 0) {
         return NULL;

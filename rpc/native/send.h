@@ -57,6 +57,17 @@ int bow__native_finish(struct bow__session *base, uint64_t key, const struct bow
 size_t bow__native_queued(const struct bow__session *base, uint64_t key);
 void *bow__native_take_writable(struct bow__session *base, uint64_t *ret_key);
 
+/* respond.c */
+
+int bow__native_respond(struct bow__session *base, uint64_t key,
+                        const struct bow_metadata *metadata, enum bow__encoding encoding);
+/** Before a MESSAGE: what the peer has to know first. Returns 0 or -ENOMEM. */
+int bow__native_put_due_response(struct bow__native *session, struct bow__native_stream *stream);
+
+#define BOW__NATIVE_REPLY_BLOCK_BYTES ((size_t)8)
+/** Length and header block of a STATUS that is OK with the one reply inside. Returns its size. */
+size_t bow__native_reply_block(const struct bow__native_stream *stream, uint8_t *to);
+
 /* cut.c */
 
 int bow__native_drain(struct bow__session *base, struct iovec *pieces, int max);

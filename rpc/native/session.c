@@ -166,9 +166,8 @@ static void fail(struct bow__session *base, const struct bow_status *status)
 
 static uint32_t encodings(const struct bow__session *base, uint64_t key)
 {
-    (void)base;
     (void)key;
-    return 1u << BOW__ENCODING_IDENTITY;
+    return bow__native_of_const(base)->peer.encodings | 1u << BOW__ENCODING_IDENTITY;
 }
 
 static void free_bound(struct bow__native *session)
@@ -210,6 +209,7 @@ static const struct bow__session_ops ops = {
     .abandon = bow__native_abandon,
     .begin = bow__native_begin,
     .half_close = bow__native_half_close,
+    .respond = bow__native_respond,
     .encodings = encodings,
     .queued = bow__native_queued,
     .take_writable = bow__native_take_writable,
@@ -247,6 +247,7 @@ static void set_limits(struct bow__native *session, const struct bow__session_op
     }
     own->min_ping_interval_us = MIN_PING_INTERVAL_US;
     own->unattended = options->unattended;
+    own->encodings = options->encodings;
     session->receive_credit = own->connection_window_bytes;
     session->send_credit = session->peer.connection_window_bytes;
 }

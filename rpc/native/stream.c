@@ -86,6 +86,9 @@ void bow__native_stream_end(struct bow__native *session, struct bow__native_stre
     if (!session->base.server && session->base.n_streams == session->peer.max_calls) {
         session->ready_due = true;
     }
+    if (!stream->peer_ended) {
+        session->late_credit += stream->receive_credit;
+    }
     stream->open = false;
     bow__map_remove(&session->by_id, stream->id);
     bow__list_remove(&stream->link);

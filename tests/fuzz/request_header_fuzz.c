@@ -24,6 +24,19 @@ static bool is_same(struct bow_slice a, struct bow_slice b)
     return a.len == b.len && (a.len == 0 || memcmp(a.data, b.data, a.len) == 0);
 }
 
+/* As many as were counted, and as much. */
+static void walk(struct bow__header_entries entries)
+{
+    struct bow__header_entry entry;
+
+    while (bow__header_entry_next(&entries, &entry)) {
+        require(entries.n > 0);
+        entries.n--;
+        entries.n_bytes -= entry.key.len + entry.value.len + 32;
+    }
+    require(entries.n == 0 && entries.n_bytes == 0);
+}
+
 static void try_settings(struct bow_slice block)
 {
     struct bow__header_error error;
@@ -44,6 +57,7 @@ static void try_settings(struct bow_slice block)
     require(again.max_message_bytes == first.max_message_bytes);
     require(again.max_bound_methods == first.max_bound_methods);
     require(again.min_ping_interval_us == first.min_ping_interval_us);
+    require((again.encodings | 1) == (first.encodings | 1));
     require(again.unattended == first.unattended);
 }
 
@@ -56,6 +70,7 @@ static void try_request(struct bow_slice block)
     if (bow__header_request_decode(block, &first, &error) < 0) {
         return;
     }
+    walk(first.entries);
     size_t len = (size_t)(bow__header_request_encode(written, &first) - written);
     require(len == bow__header_request_size(&first));
     struct bow_slice slice = {written, len};
@@ -74,6 +89,7 @@ static void try_response(struct bow_slice block)
     if (bow__header_response_decode(block, &first, &error) < 0) {
         return;
     }
+    walk(first.entries);
     size_t len = (size_t)(bow__header_response_encode(written, &first) - written);
     require(len == bow__header_response_size(&first));
     struct bow_slice slice = {written, len};
@@ -90,6 +106,7 @@ static void try_status(struct bow_slice block)
     if (bow__header_status_decode(block, &first, &error) < 0) {
         return;
     }
+    walk(first.entries);
     size_t len = (size_t)(bow__header_status_encode(written, &first) - written);
     require(len == bow__header_status_size(&first));
     struct bow_slice slice = {written, len};

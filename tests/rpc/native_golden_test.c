@@ -112,7 +112,11 @@ static uint64_t begin(struct pair *pair, uint32_t flags, const char *message, si
     uint64_t key = 0;
 
     assert_int_equal(client->session->ops->open(client->session, &head, NULL, &key), 0);
-    assert_int_equal(side_say(client, key, flags, message, len), 0);
+    if (message == NULL) {
+        assert_int_equal(client->session->ops->begin(client->session, key), 0);
+    } else {
+        assert_int_equal(side_say(client, key, flags, message, len), 0);
+    }
     return key;
 }
 
@@ -162,15 +166,21 @@ static void test_native_golden_connection_is_as_pictured(void **state)
     assert_int_equal(pair.server.n_resets, 1);
     assert_int_equal(pair.server.code, BOW_DEADLINE_EXCEEDED);
 
-    for (uint64_t key = 7; key <= 11; key += 2) {
-        assert_true(begin(&pair, 0, "", 0) == key);
-    }
+    assert_true(begin(&pair, 0, "", 0) == 7);
+    pair_run(&pair);
+    assert_true(begin(&pair, 0, NULL, 0) == 9);
+    assert_says(&pair.client, "request-without-message");
+    hear(&pair.server, "request-without-message");
+    assert_int_equal(pair.server.n_messages, 4);
+    assert_true(begin(&pair, 0, "", 0) == 11);
     pair_run(&pair);
     hear(&pair.server, "split-message");
     assert_int_equal(pair.server.key, 7);
     assert_int_equal(pair.server.message_len, 9);
     assert_memory_equal(pair.server.message, "split msg", 9);
     assert_true(pair.server.message_end);
+    assert_int_equal(pair.client.session->ops->half_close(pair.client.session, 9), 0);
+    assert_says(&pair.client, "half-close");
     hear(&pair.server, "half-close");
     assert_int_equal(pair.server.n_half_closes, 1);
     assert_int_equal(pair.server.key, 9);
@@ -187,6 +197,47 @@ static void test_native_golden_connection_is_as_pictured(void **state)
     hear(&pair.client, "drain-end");
     assert_int_equal(pair.client.rc, 0);
     assert_int_equal(pair.client.session->n_streams, 3);
+    pair_fini(&pair);
+}
+
+static void test_native_golden_metadata_is_as_pictured(void **state)
+{
+    static const struct bow_metadata_entry entry = {"trace-bin", {(const uint8_t *)"\x01\xff", 2}};
+    static const struct bow_metadata_entry region = {"region", {(const uint8_t *)"eu", 2}};
+    static const struct bow_metadata_entry cost = {"cost", {(const uint8_t *)"7", 1}};
+    struct bow_metadata metadata = {&region, 1};
+    struct bow_status ok = {.code = BOW_OK, .message = "", .metadata = {&cost, 1}};
+    struct bow__request_head head = {
+        .path = {(const uint8_t *)"/s/m", 4},
+        .time_left_ns = BOW_NEVER,
+        .metadata = {&entry, 1},
+        .encoding = BOW__ENCODING_ZSTD,
+    };
+    struct pair pair;
+    uint64_t key = 0;
+
+    (void)state;
+    pair_init(&pair);
+    assert_int_equal(pair_open(&pair), 0);
+    pair_run(&pair);
+    struct bow__session *client = pair.client.session;
+    struct bow__session *server = pair.server.session;
+    assert_int_equal(client->ops->open(client, &head, NULL, &key), 0);
+    assert_int_equal(client->ops->begin(client, key), 0);
+    assert_says(&pair.client, "request-with-metadata");
+    hear(&pair.server, "request-with-metadata");
+    assert_string_equal(pair.server.metadata, "trace-bin=\x01\xff ");
+    assert_int_equal(pair.server.encoding, BOW__ENCODING_ZSTD);
+
+    assert_int_equal(server->ops->respond(server, key, &metadata, BOW__ENCODING_GZIP), 0);
+    assert_says(&pair.server, "response");
+    hear(&pair.client, "response");
+    assert_string_equal(pair.client.metadata, "region=eu ");
+    assert_int_equal(server->ops->finish(server, key, &ok), 0);
+    assert_says(&pair.server, "status-with-metadata");
+    hear(&pair.client, "status-with-metadata");
+    assert_string_equal(pair.client.metadata, "cost=7 ");
+    assert_int_equal(pair.client.code, BOW_OK);
     pair_fini(&pair);
 }
 
@@ -248,6 +299,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_native_golden_connection_is_as_pictured),
+        cmocka_unit_test(test_native_golden_metadata_is_as_pictured),
         cmocka_unit_test(test_native_golden_window_is_as_pictured),
         cmocka_unit_test(test_native_golden_error_is_as_pictured),
         cmocka_unit_test(test_native_golden_no_picture_is_left_out),

@@ -77,7 +77,46 @@ static uint8_t *exact_copy(const uint8_t *bytes, size_t len)
     return copy;
 }
 
+/* Any entries, whether they keep the rules of metadata or not. */
+static struct bow_metadata any_metadata(struct bow_metadata_entry *entries, size_t max)
+{
+    static const char *const keys[] = {"", "k", "user-agent", "trace-bin"};
+    struct bow_metadata metadata = {entries, (size_t)roll(max + 1)};
+
+    for (size_t i = 0; i < metadata.n; i++) {
+        entries[i] = (struct bow_metadata_entry){keys[roll(4)], any_bytes()};
+    }
+    return metadata;
+}
+
 /* Ours against theirs, for a block that both read. */
+
+static void assert_entries(struct bow__header_entries ours, size_t n,
+                           Bowline__Wire__V1__Metadata *const *theirs)
+{
+    struct bow__header_entry entry;
+    size_t n_bytes = 0;
+
+    assert_int_equal(ours.n, n);
+    for (size_t i = 0; i < n; i++) {
+        assert_true(bow__header_entry_next(&ours, &entry));
+        assert_bytes(entry.key, theirs[i]->key);
+        assert_binary(entry.value, theirs[i]->value);
+        n_bytes += entry.key.len + entry.value.len + 32;
+    }
+    assert_false(bow__header_entry_next(&ours, &entry));
+    assert_int_equal(ours.n_bytes, n_bytes);
+}
+
+static void assert_metadata(const struct bow_metadata *ours, size_t n,
+                            Bowline__Wire__V1__Metadata *const *theirs)
+{
+    assert_int_equal(ours->n, n);
+    for (size_t i = 0; i < n; i++) {
+        assert_string_equal(ours->entries[i].key, theirs[i]->key);
+        assert_binary(ours->entries[i].value, theirs[i]->value);
+    }
+}
 
 static void assert_request(const struct bow__header_request *ours,
                            const Bowline__Wire__V1__RequestHeader *theirs)
@@ -88,14 +127,12 @@ static void assert_request(const struct bow__header_request *ours,
         theirs->_time_left_us_case == BOWLINE__WIRE__V1__REQUEST_HEADER___TIME_LEFT_US_TIME_LEFT_US;
     assert_int_equal(ours->has_time_left, has_time_left);
     assert_true(!has_time_left || ours->time_left_us == theirs->time_left_us);
-    assert_int_equal(ours->n_metadata, theirs->n_metadata);
     assert_bytes(ours->encoding, theirs->encoding);
 }
 
 static void assert_response(const struct bow__header_response *ours,
                             const Bowline__Wire__V1__ResponseHeader *theirs)
 {
-    assert_int_equal(ours->n_metadata, theirs->n_metadata);
     assert_bytes(ours->encoding, theirs->encoding);
 }
 
@@ -107,7 +144,6 @@ static void assert_status(const struct bow__header_status *ours,
     assert_binary(ours->details, theirs->details);
     assert_int_equal(ours->not_processed, theirs->not_processed != 0);
     assert_true(ours->retry_after_us == theirs->retry_after_us);
-    assert_int_equal(ours->n_metadata, theirs->n_metadata);
     assert_bytes(ours->encoding, theirs->encoding);
 }
 
@@ -127,7 +163,13 @@ static void assert_settings(const struct bow__header_settings *ours,
     assert_true(ours->max_message_bytes == or_default(theirs->max_message_bytes, 4194304));
     assert_true(ours->max_bound_methods == or_default(theirs->max_bound_methods, 64));
     assert_true(ours->min_ping_interval_us == theirs->min_ping_interval_us);
-    assert_int_equal(ours->n_encodings, theirs->n_encodings);
+    uint32_t encodings = 0;
+    for (size_t i = 0; i < theirs->n_encodings; i++) {
+        encodings |= strcmp(theirs->encodings[i], "zstd") == 0 ? 1u << BOW__ENCODING_ZSTD : 0;
+        encodings |= strcmp(theirs->encodings[i], "gzip") == 0 ? 1u << BOW__ENCODING_GZIP : 0;
+    }
+    /* Identity is understood, whether it is said or not. */
+    assert_int_equal(ours->encodings | 1u, encodings | 1u);
     assert_int_equal(ours->unattended, theirs->unattended != 0);
 }
 
@@ -146,6 +188,7 @@ static bool read_request(struct bow_slice block)
     if (rc == 0) {
         assert_non_null(theirs);
         assert_request(&ours, theirs);
+        assert_entries(ours.entries, theirs->n_metadata, theirs->metadata);
     } else {
         assert_int_equal(rc, -EBADMSG);
         assert_non_null(error.field);
@@ -166,6 +209,7 @@ static bool read_response(struct bow_slice block)
     if (rc == 0) {
         assert_non_null(theirs);
         assert_response(&ours, theirs);
+        assert_entries(ours.entries, theirs->n_metadata, theirs->metadata);
     }
     bowline__wire__v1__response_header__free_unpacked(theirs, NULL);
     return rc == 0;
@@ -182,6 +226,7 @@ static bool read_status(struct bow_slice block)
     if (rc == 0) {
         assert_non_null(theirs);
         assert_status(&ours, theirs);
+        assert_entries(ours.entries, theirs->n_metadata, theirs->metadata);
     }
     bowline__wire__v1__status_header__free_unpacked(theirs, NULL);
     return rc == 0;
@@ -228,7 +273,8 @@ static void read_damaged(read_both_fn read_both, const uint8_t *bytes, size_t le
 
 static void test_native_header_request_agrees_with_protobuf_c(void **state)
 {
-    uint8_t bytes[1024];
+    uint8_t bytes[4096];
+    struct bow_metadata_entry entries[3];
 
     (void)state;
     for (int i = 0; i < N_ROUNDS; i++) {
@@ -236,6 +282,7 @@ static void test_native_header_request_agrees_with_protobuf_c(void **state)
             .method = any_u32(),
             .path = any_bytes(),
             .has_time_left = roll(2) == 0,
+            .metadata = any_metadata(entries, 3),
             .encoding = any_bytes(),
         };
         header.time_left_us = header.has_time_left ? any_u64() : 0;
@@ -245,6 +292,7 @@ static void test_native_header_request_agrees_with_protobuf_c(void **state)
             bowline__wire__v1__request_header__unpack(NULL, len, bytes);
         assert_non_null(theirs);
         assert_request(&header, theirs);
+        assert_metadata(&header.metadata, theirs->n_metadata, theirs->metadata);
         bowline__wire__v1__request_header__free_unpacked(theirs, NULL);
         read_damaged(read_request, bytes, len);
     }
@@ -252,20 +300,29 @@ static void test_native_header_request_agrees_with_protobuf_c(void **state)
 
 static void test_native_header_response_agrees_with_protobuf_c(void **state)
 {
-    uint8_t bytes[1024];
+    uint8_t bytes[4096];
+    struct bow_metadata_entry entries[3];
 
     (void)state;
     for (int i = 0; i < N_ROUNDS; i++) {
-        struct bow__header_response header = {.encoding = any_bytes()};
+        struct bow__header_response header = {.metadata = any_metadata(entries, 3),
+                                              .encoding = any_bytes()};
         size_t len = bow__header_response_size(&header);
         assert_ptr_equal(bow__header_response_encode(bytes, &header), bytes + len);
+        Bowline__Wire__V1__ResponseHeader *theirs =
+            bowline__wire__v1__response_header__unpack(NULL, len, bytes);
+        assert_non_null(theirs);
+        assert_response(&header, theirs);
+        assert_metadata(&header.metadata, theirs->n_metadata, theirs->metadata);
+        bowline__wire__v1__response_header__free_unpacked(theirs, NULL);
         read_damaged(read_response, bytes, len);
     }
 }
 
 static void test_native_header_status_agrees_with_protobuf_c(void **state)
 {
-    uint8_t bytes[2048];
+    uint8_t bytes[4096];
+    struct bow_metadata_entry entries[3];
 
     (void)state;
     for (int i = 0; i < N_ROUNDS; i++) {
@@ -275,6 +332,7 @@ static void test_native_header_status_agrees_with_protobuf_c(void **state)
             .details = any_bytes(),
             .not_processed = roll(2) == 0,
             .retry_after_us = any_u64(),
+            .metadata = any_metadata(entries, 3),
             .encoding = any_bytes(),
         };
         size_t len = bow__header_status_size(&header);
@@ -283,6 +341,7 @@ static void test_native_header_status_agrees_with_protobuf_c(void **state)
             bowline__wire__v1__status_header__unpack(NULL, len, bytes);
         assert_non_null(theirs);
         assert_status(&header, theirs);
+        assert_metadata(&header.metadata, theirs->n_metadata, theirs->metadata);
         bowline__wire__v1__status_header__free_unpacked(theirs, NULL);
         read_damaged(read_status, bytes, len);
     }
@@ -309,6 +368,7 @@ static void test_native_header_settings_agree_with_protobuf_c(void **state)
             .max_message_bytes = at_least(4194304),
             .max_bound_methods = at_least(64),
             .min_ping_interval_us = any_u64(),
+            .encodings = 2 * (uint32_t)roll(4),
             .unattended = roll(2) == 0,
         };
         size_t len = bow__header_settings_size(&header);
@@ -323,50 +383,61 @@ static void test_native_header_settings_agree_with_protobuf_c(void **state)
     }
 }
 
-/* Theirs written with what we only read. */
+/* Theirs written with what we do not write. */
 
-static Bowline__Wire__V1__Metadata entry = BOWLINE__WIRE__V1__METADATA__INIT;
-
-static void test_native_header_metadata_is_read_past(void **state)
+static void test_native_header_encodings_not_known_are_passed_over(void **state)
 {
-    static char key[] = "key-bin";
-    static uint8_t value[] = {0, 255, 7};
-    Bowline__Wire__V1__Metadata *entries[3] = {&entry, &entry, &entry};
-    Bowline__Wire__V1__StatusHeader header = BOWLINE__WIRE__V1__STATUS_HEADER__INIT;
-    Bowline__Wire__V1__RequestHeader request = BOWLINE__WIRE__V1__REQUEST_HEADER__INIT;
-    Bowline__Wire__V1__ResponseHeader response = BOWLINE__WIRE__V1__RESPONSE_HEADER__INIT;
-    uint8_t bytes[256];
-
-    (void)state;
-    entry.key = key;
-    entry.value = (ProtobufCBinaryData){3, value};
-    header.code = 5;
-    header.n_metadata = 3;
-    header.metadata = entries;
-    size_t len = bowline__wire__v1__status_header__pack(&header, bytes);
-    read_damaged(read_status, bytes, len);
-    request.n_metadata = 2;
-    request.metadata = entries;
-    len = bowline__wire__v1__request_header__pack(&request, bytes);
-    read_damaged(read_request, bytes, len);
-    response.n_metadata = 1;
-    response.metadata = entries;
-    len = bowline__wire__v1__response_header__pack(&response, bytes);
-    read_damaged(read_response, bytes, len);
-}
-
-static void test_native_header_encodings_are_counted(void **state)
-{
-    static char name[] = "zstd";
-    char *names[2] = {name, name};
+    static char zstd[] = "zstd";
+    static char brotli[] = "br";
+    static char identity[] = "identity";
+    char *names[4] = {brotli, zstd, identity, zstd};
     Bowline__Wire__V1__Settings settings = BOWLINE__WIRE__V1__SETTINGS__INIT;
+    struct bow__header_settings ours;
+    struct bow__header_error error;
     uint8_t bytes[64];
 
     (void)state;
-    settings.n_encodings = 2;
+    settings.n_encodings = 4;
     settings.encodings = names;
     size_t len = bowline__wire__v1__settings__pack(&settings, bytes);
     read_damaged(read_settings, bytes, len);
+    assert_int_equal(bow__header_settings_decode((struct bow_slice){bytes, len}, &ours, &error), 0);
+    assert_int_equal(ours.encodings, 1u << BOW__ENCODING_ZSTD | 1u << BOW__ENCODING_IDENTITY);
+}
+
+static void test_native_header_encodings_have_names(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < BOW__N_ENCODINGS; i++) {
+        enum bow__encoding encoding = (enum bow__encoding)i;
+        assert_int_equal(bow__header_encoding_of(bow__header_encoding_name(encoding)), encoding);
+    }
+    struct bow_slice unknown = {(const uint8_t *)"zst", 3};
+    assert_int_equal(bow__header_encoding_of(unknown), BOW__ENCODING_UNKNOWN);
+}
+
+/* Many small entries are more to keep than their bytes. */
+static void test_native_header_metadata_counts_more_than_its_bytes(void **state)
+{
+    static struct bow_metadata_entry entries[512];
+    static uint8_t bytes[8192];
+    struct bow__header_request header = {.metadata = {entries, 496}};
+    struct bow__header_error error;
+
+    (void)state;
+    for (size_t i = 0; i < 512; i++) {
+        entries[i] = (struct bow_metadata_entry){"k", {NULL, 0}};
+    }
+    size_t len = (size_t)(bow__header_request_encode(bytes, &header) - bytes);
+    assert_int_equal(bow__header_request_decode((struct bow_slice){bytes, len}, &header, &error),
+                     0);
+    assert_int_equal(header.entries.n_bytes, 496 * 33);
+    header.metadata = (struct bow_metadata){entries, 497};
+    len = (size_t)(bow__header_request_encode(bytes, &header) - bytes);
+    assert_int_equal(bow__header_request_decode((struct bow_slice){bytes, len}, &header, &error),
+                     -EBADMSG);
+    assert_string_equal(error.field, "metadata");
+    assert_string_equal(error.what, "exceeds 16384 bytes, with 32 counted for each entry");
 }
 
 /* Fields of the future, of each wire type. */
@@ -439,8 +510,9 @@ int main(void)
         cmocka_unit_test(test_native_header_response_agrees_with_protobuf_c),
         cmocka_unit_test(test_native_header_status_agrees_with_protobuf_c),
         cmocka_unit_test(test_native_header_settings_agree_with_protobuf_c),
-        cmocka_unit_test(test_native_header_metadata_is_read_past),
-        cmocka_unit_test(test_native_header_encodings_are_counted),
+        cmocka_unit_test(test_native_header_encodings_not_known_are_passed_over),
+        cmocka_unit_test(test_native_header_encodings_have_names),
+        cmocka_unit_test(test_native_header_metadata_counts_more_than_its_bytes),
         cmocka_unit_test(test_native_header_unknown_fields_are_skipped),
         cmocka_unit_test(test_native_header_errors_are_named),
     };

@@ -18,6 +18,19 @@
 
 /* Events. */
 
+static void keep_metadata(struct side *side, const struct bow_metadata *metadata)
+{
+    size_t n = 0;
+
+    side->metadata[0] = '\0';
+    for (size_t i = 0; i < metadata->n && n < sizeof(side->metadata); i++) {
+        const struct bow_metadata_entry *entry = &metadata->entries[i];
+        assert_int_equal(entry->value.data[entry->value.len], 0);
+        n += (size_t)snprintf(side->metadata + n, sizeof(side->metadata) - n, "%s=%s ", entry->key,
+                              (const char *)entry->value.data);
+    }
+}
+
 static void keep_status(struct side *side, const struct bow_status *status)
 {
     side->code = status->code;
@@ -26,6 +39,7 @@ static void keep_status(struct side *side, const struct bow_status *status)
              status->details.len > 0 ? (const char *)status->details.data : "");
     side->not_processed = status->not_processed;
     side->retry_after_ns = status->retry_after_ns;
+    keep_metadata(side, &status->metadata);
 }
 
 static void *on_open(void *owner, uint64_t key, const struct bow__request_head *head)
@@ -38,6 +52,8 @@ static void *on_open(void *owner, uint64_t key, const struct bow__request_head *
              (const char *)head->path.data);
     side->time_left_ns = head->time_left_ns;
     side->path_cache = head->path_cache;
+    side->encoding = head->encoding;
+    keep_metadata(side, &head->metadata);
     if (side->on_open != NULL) {
         side->on_open(side, key);
     }
@@ -61,6 +77,7 @@ static void on_message(void *owner, uint64_t key, void *stream, struct bow__mess
     side->message_len = message->bytes.len;
     side->message_end = end;
     side->message_compressed = message->compressed;
+    side->message_encoding = message->encoding;
     side->message_had_block = message->block != NULL;
     if (side->on_message != NULL) {
         side->on_message(side, key, message);
@@ -74,6 +91,18 @@ static void on_half_close(void *owner, uint64_t key, void *stream)
     side->n_half_closes++;
     side->key = key;
     side->stream = stream;
+}
+
+static void on_headers(void *owner, uint64_t key, void *stream, const struct bow_metadata *metadata)
+{
+    struct side *side = owner;
+
+    side->n_headers++;
+    side->stream = stream;
+    keep_metadata(side, metadata);
+    if (side->on_headers != NULL) {
+        side->on_headers(side, key);
+    }
 }
 
 static void on_status(void *owner, uint64_t key, void *stream, const struct bow_status *status)
@@ -126,6 +155,7 @@ static const struct bow__session_events events = {
     .on_open = on_open,
     .on_message = on_message,
     .on_half_close = on_half_close,
+    .on_headers = on_headers,
     .on_status = on_status,
     .on_reset = on_reset,
     .on_ready = on_ready,

@@ -28,6 +28,7 @@ struct side {
     size_t n_opens;
     size_t n_messages;
     size_t n_half_closes;
+    size_t n_headers;
     size_t n_statuses;
     size_t n_resets;
     size_t n_readies;
@@ -37,10 +38,13 @@ struct side {
     char path[64];
     uint64_t time_left_ns;
     void **path_cache;
+    enum bow__encoding encoding; /* of the call */
+    char metadata[512];          /* "key=value " each: the call's, or the last that came */
     uint8_t *message;
     size_t message_len;
     bool message_end;
     bool message_compressed;
+    enum bow__encoding message_encoding;
     bool message_had_block;
     enum bow_code code;
     char text[BOW__TEXT_BYTES];
@@ -55,6 +59,7 @@ struct side {
     /* Hooks, each may be NULL. */
     void *user;
     void (*on_open)(struct side *side, uint64_t key);
+    void (*on_headers)(struct side *side, uint64_t key);
     void (*on_message)(struct side *side, uint64_t key, struct bow__message *message);
     void (*on_end)(struct side *side, uint64_t key); /* on_status or on_reset */
     void (*on_ready)(struct side *side);

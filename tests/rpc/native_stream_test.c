@@ -471,6 +471,51 @@ static void test_native_stream_deadline_does_not_wait_behind_messages(void **sta
     }
 }
 
+/* What is late. */
+
+#define OPENING "b04f5701 00000000 00 00 000000000000 "
+#define N_LATE 20000u
+
+/* Messages of a byte that were on their way when the call ended. */
+static int feed_late(struct pair *pair, size_t n)
+{
+    static uint8_t frames[13 * N_LATE];
+    size_t len = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        len += hex_decode("00000001 03 08 000000000001 aa", frames + len, sizeof(frames) - len);
+    }
+    side_feed(&pair->server, frames, len);
+    return pair->server.rc;
+}
+
+static void test_native_stream_ended_early_forgives_what_was_on_its_way(void **state)
+{
+    struct bow_status status = {.code = BOW_ABORTED, .message = "enough"};
+    struct pair pair;
+
+    (void)state;
+    for (int refused = 0; refused < 2; refused++) {
+        pair_init(&pair);
+        struct bow__session_options options = pair_options(&pair, true);
+        options.max_calls = refused ? 0 : 1;
+        assert_int_equal(side_open(&pair.server, &options), 0);
+        side_feed_hex(&pair.server, OPENING "00000007 01 00 000000000001 06 12042f732f6d ");
+        struct bow__session *server = pair.server.session;
+        assert_int_equal(pair.server.n_opens, refused ? 0 : 1);
+        if (!refused) {
+            assert_int_equal(server->ops->finish(server, 1, &status), 0);
+        }
+        /* As many as the call had credit for. */
+        for (size_t n = 0; n < 60000; n += N_LATE) {
+            assert_int_equal(feed_late(&pair, N_LATE), 0);
+        }
+        assert_true(feed_late(&pair, N_LATE) < 0);
+        assert_int_equal(server->failure_code, BOW_RESOURCE_EXHAUSTED);
+        pair_fini(&pair);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -485,6 +530,7 @@ int main(void)
         cmocka_unit_test(test_native_stream_filled_again_is_not_writable),
         cmocka_unit_test(test_native_stream_ended_is_never_writable),
         cmocka_unit_test(test_native_stream_status_comes_after_what_waits),
+        cmocka_unit_test(test_native_stream_ended_early_forgives_what_was_on_its_way),
         cmocka_unit_test(test_native_stream_deadline_does_not_wait_behind_messages),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
