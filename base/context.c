@@ -49,7 +49,7 @@ static bool allocator_is_whole(const struct bow_allocator *allocator)
 int bow_context_new(const struct bow_context_options *given, struct bow_context **ret_context)
 {
     struct bow_context_options options = BOW_CONTEXT_OPTIONS_INIT;
-    int rc = bow__options_read(&options, sizeof(options), given);
+    int rc = given != NULL ? bow__options_read(&options, sizeof(options), given) : 0;
     if (rc < 0) {
         return rc;
     }

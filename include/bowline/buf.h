@@ -19,13 +19,16 @@ extern "C" {
 
 struct bow__block;
 
+/** Bytes, and the reference that keeps them if there is one. A copy of the struct holds none of
+ * its own: pass it on, or bow_buf_share() it. */
 struct bow_buf {
     const uint8_t *data;      /* public, read-only */
     size_t len;               /* public, read-only */
     struct bow__block *block; /* private */
 };
 
-/** A borrowed buf over bytes of the caller's. */
+/** A borrowed buf over bytes of the caller's, which must stay as long as the buf is used. Thread:
+ * any. */
 static inline struct bow_buf bow_buf_borrow(const void *data, size_t len)
 {
     struct bow_buf buf = {(const uint8_t *)data, len, (struct bow__block *)0};

@@ -51,7 +51,8 @@ BOW_EXPORT int bow_call_reply(struct bow_call *call, const ProtobufCMessage *rep
 BOW_EXPORT int bow_call_fail(struct bow_call *call, enum bow_code code, const char *format, ...)
     BOW_PRINTF(3, 4);
 
-/** The same with a whole status (details, retry_after). Borrows `status`. */
+/** Answer with a whole status (details, retry_after). Borrows `status`. Otherwise as
+ * bow_call_fail(). */
 BOW_EXPORT int bow_call_fail_status(struct bow_call *call, const struct bow_status *status);
 
 /**
@@ -64,7 +65,7 @@ BOW_EXPORT int bow_call_fail_status(struct bow_call *call, const struct bow_stat
  */
 BOW_EXPORT void *bow_call_alloc(struct bow_call *call, size_t size);
 
-/** printf into the call's memory. Returns NULL as bow_call_alloc(). */
+/** Print into the call's memory as printf() does. Returns NULL as bow_call_alloc(). */
 BOW_EXPORT char *bow_call_printf(struct bow_call *call, const char *format, ...) BOW_PRINTF(2, 3);
 
 /** Copy a text into the call's memory. Returns NULL as bow_call_alloc(). */
@@ -87,6 +88,7 @@ BOW_EXPORT bool bow_call_is_cancelled(const struct bow_call *call);
 /** The loop of the call's connection. Thread: any. */
 BOW_EXPORT struct bow_loop *bow_call_loop(const struct bow_call *call);
 
+/** Told that nobody waits for the answer any more. Thread: loop. */
 typedef void (*bow_call_cancel_fn)(struct bow_call *call, enum bow_code why, void *user);
 
 /**

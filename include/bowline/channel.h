@@ -10,6 +10,22 @@
  * The channel is freed by its loop after its last callback; nobody else frees it. Pointers
  * to it are valid until on_inactive returns; a reference (bow_channel_ref) keeps
  * the memory longer, for writers on other threads: their writes then fail.
+ *
+ *     static int on_channel(struct bow_channel *channel, void *user)
+ *     {
+ *         struct bow_handler *handler = bow_channel_data(channel);
+ *         handler->ops = &my_ops;
+ *         bow_channel_add_last(channel, handler);
+ *         return 0;
+ *     }
+ *
+ *     struct bow_acceptor_options options = BOW_ACCEPTOR_OPTIONS_INIT;
+ *     options.address = "127.0.0.1:7007";
+ *     options.loop = loop;
+ *     options.channel.data_bytes = sizeof(struct bow_handler);
+ *     options.channel.on_channel = on_channel;
+ *     int rc = bow_acceptor_new(context, &options, &acceptor, &error);
+ *     rc = bow_acceptor_start(acceptor);
  */
 
 #include <bowline/handler.h>
@@ -29,13 +45,15 @@ struct bow_group;
 BOW_EXPORT struct bow_channel *bow_channel_ref(struct bow_channel *channel);
 /** Drop a reference; NULL is allowed. Thread: any. Returns: NULL. */
 BOW_EXPORT struct bow_channel *bow_channel_unref(struct bow_channel *channel);
+/** The loop that it lives on, borrowed. Thread: any. */
 BOW_EXPORT struct bow_loop *bow_channel_loop(const struct bow_channel *channel);
 
-/** The memory that came with the channel (options.data_bytes), zeroed at birth, aligned to 16. */
+/** The memory that came with the channel (options.data_bytes), zeroed at birth, aligned to 16. It
+ * lives as long as the channel, so handlers in it need no care. Thread: any. */
 BOW_EXPORT void *bow_channel_data(struct bow_channel *channel);
 
-/** "127.0.0.1:40312", "[::1]:40312", "unix:/run/x", "unix:". Lives as long as the channel. Thread:
- * any. */
+/** The peer's address: "127.0.0.1:40312", "[::1]:40312", "unix:/run/x", "unix:". Lives as long as
+ * the channel. Thread: any. */
 BOW_EXPORT const char *bow_channel_peer(const struct bow_channel *channel);
 
 /** Who was at the other end of a Unix socket when it was connected, as the kernel says. */
@@ -45,17 +63,28 @@ struct bow_peer_credentials {
     gid_t gid;
 };
 
-/** Taken when the channel was made, so it holds for its life, and after the peer has gone.
- * Thread: any. Returns: 0, or -ENOTSUP when the peer is no Unix socket's. */
+/** Tell who the peer is, by its process. Taken when the channel was made, so it holds for its life,
+ * and after the peer has gone. Thread: any. Returns: 0, or -ENOTSUP when the peer is no Unix
+ * socket's. */
 BOW_EXPORT BOW_MUST_USE int
 bow_channel_peer_credentials(const struct bow_channel *channel,
                              struct bow_peer_credentials *ret_credentials);
+/** Whether it is open: from on_channel on, until it closes. Thread: any. */
 BOW_EXPORT bool bow_channel_is_active(const struct bow_channel *channel);
 
-/** Add a handler nearest to the tail, or before or after another. Thread: loop. Owns: keeps
- * `handler` until on_removed. */
+/**
+ * Add a handler nearest to the tail: behind those that are there. Its `ops` are set, and it is
+ * in no pipeline. on_added runs inside; on_active does not run for it any more when it has for
+ * the others. Allowed in every callback up to on_inactive.
+ *
+ * Thread:  loop
+ * Owns:    keeps `handler` until on_removed
+ */
 BOW_EXPORT void bow_channel_add_last(struct bow_channel *channel, struct bow_handler *handler);
+/** Add a handler nearest to the head: it hears first, and writes last. Otherwise as
+ * bow_channel_add_last(). */
 BOW_EXPORT void bow_channel_add_first(struct bow_channel *channel, struct bow_handler *handler);
+/** Add a handler between `handler` and the one behind it. Otherwise as bow_channel_add_last(). */
 BOW_EXPORT void bow_channel_add_after(struct bow_handler *handler, struct bow_handler *added);
 /**
  * Add a handler nearest to the tail whose callbacks, all of them, run on `executor`: one after
@@ -83,16 +112,18 @@ BOW_EXPORT BOW_MUST_USE int bow_channel_add_last_on(struct bow_channel *channel,
                                                     struct bow_handler *handler,
                                                     struct bow_executor *executor);
 /** Remove a handler; its unread bytes go to its successor. on_removed runs after the running
- * callback. Thread: loop. */
+ * callback. Nothing when it was removed before. Thread: loop. */
 BOW_EXPORT void bow_channel_remove(struct bow_handler *handler);
 
 /**
- * Queue bytes from the tail of the pipeline. A borrowed buf is copied. `done` (may be NULL) runs
- * once, on the loop, never inside this call: with 0 when the kernel took them, else with a negative
- * errno.
+ * Queue bytes from the tail of the pipeline: the handlers see them (on_write) from there to
+ * the head. Nothing leaves before a flush. `done` (may be NULL) runs once, on the loop, never
+ * inside this call: with 0 when the kernel took them, else with a negative errno.
  *
  * Thread:  any; on the loop at once, elsewhere through a task, in order
- * Returns: 0; -ENOMEM; -EPIPE when the channel is closed
+ * Owns:    borrows `buf`: a borrowed one is copied, a counted one gets a further reference
+ * Returns: 0; -ENOMEM; -EPIPE when the channel is closed or our side shut down; what a handler's
+ *          on_write returned
  */
 BOW_EXPORT BOW_MUST_USE int bow_channel_write(struct bow_channel *channel,
                                               const struct bow_buf *buf, bow_write_fn done,
@@ -100,18 +131,21 @@ BOW_EXPORT BOW_MUST_USE int bow_channel_write(struct bow_channel *channel,
 
 /** Send what is queued; in a read batch, once at its end. Thread: any. */
 BOW_EXPORT void bow_channel_flush(struct bow_channel *channel);
+/** Do bow_channel_write() and bow_channel_flush() in one step. Thread: any. Returns as
+ * bow_channel_write(). */
 BOW_EXPORT BOW_MUST_USE int bow_channel_write_and_flush(struct bow_channel *channel,
                                                         const struct bow_buf *buf,
                                                         bow_write_fn done, void *user);
 
 /** Whether less than the high water mark is queued. Thread: loop. */
 BOW_EXPORT bool bow_channel_is_writable(const struct bow_channel *channel);
-/** Over `high` queued bytes the channel is not writable, under `low` it is again. Defaults 64 KiB,
- * 32 KiB. Thread: loop. */
+/** Set how many queued bytes are too many: over `high` the channel is not writable, under `low` it
+ * is again; handlers hear of both (on_writable). Nothing is refused. Defaults 32 KiB, 64 KiB.
+ * Thread: loop. */
 BOW_EXPORT void bow_channel_set_water_marks(struct bow_channel *channel, size_t low, size_t high);
 
-/** Stop delivery at once, also in the middle of a batch; unread bytes are kept. Idempotent. Thread:
- * loop. */
+/** Stop delivery of bytes and of the peer's end, at once, also in the middle of a batch; unread
+ * bytes are kept, and the peer is slowed down by TCP. Idempotent. Thread: loop. */
 BOW_EXPORT void bow_channel_pause_read(struct bow_channel *channel);
 /** Go on in a later turn, first with the bytes that were kept. Idempotent. Thread: loop. */
 BOW_EXPORT void bow_channel_resume_read(struct bow_channel *channel);
@@ -135,16 +169,18 @@ BOW_EXPORT void bow_channel_close(struct bow_channel *channel, int error);
  */
 BOW_EXPORT void bow_channel_close_after_flush(struct bow_channel *channel, uint64_t timeout_ns);
 
-/** Sets the pipeline of a new channel up, on its loop; a negative errno closes it. */
+/** Sets the pipeline of a new channel up; a negative errno closes it. Thread: the channel's loop.
+ */
 typedef int (*bow_channel_init_fn)(struct bow_channel *channel, void *user);
 
+/** What channels are made with, accepted or connected; begin with BOW_CHANNEL_OPTIONS_INIT. */
 struct bow_channel_options {
-    size_t size;       /* sizeof this struct, set by the INIT */
-    size_t data_bytes; /* memory that comes with each channel */
-    bow_channel_init_fn on_channel;
-    void *user;
-    uint32_t max_reads_per_turn; /* 0: 16 */
-    size_t max_bytes_per_turn;   /* 0: 256 KiB */
+    size_t size;                    /* sizeof this struct, set by the INIT */
+    size_t data_bytes;              /* memory that comes with each channel: bow_channel_data() */
+    bow_channel_init_fn on_channel; /* NULL: an empty pipeline */
+    void *user;                     /* on_channel's */
+    uint32_t max_reads_per_turn;    /* 0: 16 */
+    size_t max_bytes_per_turn;      /* 0: 256 KiB */
 };
 
 #define BOW_CHANNEL_OPTIONS_INIT                                                                   \
@@ -156,6 +192,8 @@ struct bow_channel_options {
 
 struct bow_acceptor;
 
+/** What an acceptor is made with; begin with BOW_ACCEPTOR_OPTIONS_INIT, set an address and a loop.
+ */
 struct bow_acceptor_options {
     size_t size;         /* sizeof this struct, set by the INIT */
     const char *address; /* HOST:PORT (a number or a name that resolves at once), *:PORT, [v6]:PORT,
@@ -178,12 +216,22 @@ struct bow_acceptor_options {
             false                                                                                  \
     }
 
-/** Bind and listen at once. Returns: 0, or a negative errno with `*ret_error` (may be NULL) filled.
- * Thread: any. Accepting begins with bow_acceptor_start(). */
+/**
+ * Make an acceptor: bind and listen at once. Accepting begins with bow_acceptor_start();
+ * connections until then wait in the backlog.
+ *
+ * Thread:  any
+ * Owns:    keeps the loops (whose shutdown closes the sockets), copies the rest; gives
+ *          `*ret_acceptor`, end it with bow_acceptor_close()
+ * Returns: 0, or a negative errno with `*ret_error` (may be NULL) filled: -EINVAL, -ENOMEM, what
+ *          resolving the address, binding or listening failed with
+ */
 BOW_EXPORT BOW_MUST_USE int bow_acceptor_new(struct bow_context *context,
                                              const struct bow_acceptor_options *options,
                                              struct bow_acceptor **ret_acceptor,
                                              struct bow_transport_error *ret_error);
+/** Begin to accept; starts the threads of its loops. Thread: any. Returns: 0; -ESHUTDOWN; what
+ * starting a thread failed with. */
 BOW_EXPORT BOW_MUST_USE int bow_acceptor_start(struct bow_acceptor *acceptor);
 /** The bound port; 0 for Unix sockets. Thread: any. */
 BOW_EXPORT uint16_t bow_acceptor_port(const struct bow_acceptor *acceptor);

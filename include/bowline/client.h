@@ -51,6 +51,7 @@ struct bow_context;
 struct bow_group;
 struct bow_loop;
 
+/** What a client is made with; begin with BOW_CLIENT_OPTIONS_INIT. */
 struct bow_client_options {
     size_t size;                 /* sizeof this struct, set by the INIT */
     struct bow_context *context; /* NULL: a default one of the client's own; shared */

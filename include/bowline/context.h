@@ -33,8 +33,9 @@ struct bow_system;
 
 /**
  * Where memory comes from. `alloc` returns NULL on failure and memory aligned
- * for any type otherwise; `resize` behaves as realloc() does; `free` is given
- * the size that was asked for. All three may be called from any thread.
+ * for any type otherwise; `resize` behaves as realloc() does, and is never asked for 0
+ * bytes; `free` is given the size that was asked for, and never NULL. All three may be
+ * called from any thread.
  */
 struct bow_allocator {
     void *(*alloc)(void *user, size_t size);
@@ -43,6 +44,7 @@ struct bow_allocator {
     void *user;
 };
 
+/** How grave a line of the log is; a sink gets those up to its context's log_level. */
 enum bow_log_level {
     BOW_LOG_ERROR = 0,
     BOW_LOG_WARNING = 1,
@@ -53,7 +55,7 @@ enum bow_log_level {
 /** Receives one line without a line feed; may be called from any thread. */
 typedef void (*bow_log_fn)(enum bow_log_level level, const char *line, void *user);
 
-/** Set by BOW_CONTEXT_OPTIONS_INIT; zero and NULL mean the default. */
+/** What a context is made with; begin with BOW_CONTEXT_OPTIONS_INIT. */
 struct bow_context_options {
     size_t size;                           /* sizeof this struct, set by the INIT */
     const struct bow_allocator *allocator; /* NULL: malloc; copied */
@@ -70,20 +72,21 @@ struct bow_context_options {
     }
 
 /**
- * Make a context with one reference, the caller's.
+ * Make a context with one reference, the caller's. `options` NULL: the defaults.
  *
  * Thread:  any
  * Owns:    gives `*ret_context`; drop it with bow_context_unref()
- * Returns: 0, or -ENOMEM, or -EINVAL when `options` is NULL, its size or its system's is not
- *          a known one, or its allocator lacks a function
+ * Returns: 0; -ENOMEM; -EINVAL when the size of `options` or of its system is not a known
+ *          one, or its allocator lacks a function
  */
 BOW_EXPORT BOW_MUST_USE int bow_context_new(const struct bow_context_options *options,
                                             struct bow_context **ret_context);
 
-/** Take one more reference. Thread: any. Returns: `context`. */
+/** Take one more reference to a context. Thread: any. Returns: `context`. */
 BOW_EXPORT struct bow_context *bow_context_ref(struct bow_context *context);
 
-/** Drop a reference; the last one frees. NULL is allowed. Thread: any. Returns: NULL. */
+/** Drop a reference to a context; the last one frees it. NULL is allowed. Thread: any. Returns:
+ * NULL. */
 BOW_EXPORT struct bow_context *bow_context_unref(struct bow_context *context);
 
 /**

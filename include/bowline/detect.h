@@ -43,8 +43,9 @@ struct bow_detect;
  */
 typedef int (*bow_detect_fn)(struct bow_detect *detect, struct bow_slice bytes, void *user);
 
+/** Who decides, and until when; what is not set is zero. */
 struct bow_detect_options {
-    bow_detect_fn decide;
+    bow_detect_fn decide; /* needed */
     /** Closing without a decision (may be NULL): -ETIMEDOUT, -EMSGSIZE (undecided by max_bytes),
      * -EBADMSG (the peer ended within them), or what decide returned. A peer that ends without
      * a byte is closed without a word. */
@@ -54,6 +55,7 @@ struct bow_detect_options {
     uint64_t timeout_ns; /* for all of it, from being added; 0: BOW_LIMIT_FIRST_FRAME_NS */
 };
 
+/** The handler, embedded in what a connection has. */
 struct bow_detect {
     struct bow_handler handler;        /* public: add this */
     struct bow_detect_options options; /* read-only */
@@ -63,8 +65,9 @@ struct bow_detect {
     bool is_over;
 };
 
-/** Set up. Memory is the caller's until on_removed: in the channel's own (bow_channel_data) it
- * needs no care. Thread: any. Returns: 0, or -EINVAL without `decide`. */
+/** Set up a detector. Memory is the caller's until on_removed: in the channel's own
+ * (bow_channel_data) it needs no care. Copies `options`. Thread: any. Returns: 0, or -EINVAL
+ * without `decide`. */
 BOW_EXPORT BOW_MUST_USE int bow_detect_init(struct bow_detect *detect,
                                             const struct bow_detect_options *options);
 

@@ -35,6 +35,7 @@ extern "C" {
 
 struct bow_embedded;
 
+/** What it is made with; begin with BOW_EMBEDDED_OPTIONS_INIT. */
 struct bow_embedded_options {
     size_t size; /* sizeof this struct, set by the INIT */
     struct bow_channel_options channel;
@@ -64,11 +65,12 @@ BOW_EXPORT BOW_MUST_USE int bow_embedded_new(struct bow_context *context,
                                              struct bow_embedded **ret_embedded);
 
 /** Shut the loop down: an open channel closes with -ESHUTDOWN, its last callbacks run. NULL is
- * allowed. Not inside a callback. */
+ * allowed. Not inside a callback. Thread: the one that made it, as all below. */
 BOW_EXPORT void bow_embedded_free(struct bow_embedded *embedded);
 
-/** The memory of the channel lives as long as `embedded`. */
+/** The channel under test; its memory lives as long as `embedded`, also when it is closed. */
 BOW_EXPORT struct bow_channel *bow_embedded_channel(const struct bow_embedded *embedded);
+/** The channel's loop: for timers and tasks, never to be run by hand. */
 BOW_EXPORT struct bow_loop *bow_embedded_loop(const struct bow_embedded *embedded);
 
 /* Being the peer */
@@ -94,8 +96,9 @@ BOW_EXPORT struct bow_slice bow_embedded_output(const struct bow_embedded *embed
  * finds. */
 BOW_EXPORT void bow_embedded_consume(struct bow_embedded *embedded, size_t len);
 
-/** The channel has shut its side down (or closed): no more output will come. */
+/** Whether the channel has shut its side down (or closed): no more output will come. */
 BOW_EXPORT bool bow_embedded_is_ended(const struct bow_embedded *embedded);
+/** Whether the channel is closed: on_inactive has run. */
 BOW_EXPORT bool bow_embedded_is_closed(const struct bow_embedded *embedded);
 /** Why it closed, as on_inactive is told; 0 while it is open too. */
 BOW_EXPORT int bow_embedded_close_error(const struct bow_embedded *embedded);
@@ -108,6 +111,7 @@ BOW_EXPORT int bow_embedded_run(struct bow_embedded *embedded);
 /** Move the clock by `by_ns`, from timer to timer: each runs at its own time. Returns as
  * bow_embedded_run(); the clock stands where it failed. */
 BOW_EXPORT int bow_embedded_advance(struct bow_embedded *embedded, uint64_t by_ns);
+/** The time, as bow_loop_now() of its loop says it. */
 BOW_EXPORT uint64_t bow_embedded_now(const struct bow_embedded *embedded);
 /** Nanoseconds until the next timer; 0 when there is work; BOW_NEVER. */
 BOW_EXPORT uint64_t bow_embedded_next_timeout(const struct bow_embedded *embedded);

@@ -44,6 +44,7 @@ struct bow_executor;
 typedef void (*bow_executor_rejected_fn)(struct bow_executor *executor, const char *name,
                                          bow_task_fn fn, void *task_user, void *user);
 
+/** What an executor is made with; begin with BOW_EXECUTOR_OPTIONS_INIT. */
 struct bow_executor_options {
     size_t size;                /* sizeof this struct, set by the INIT */
     uint32_t n_threads;         /* BOW_EXECUTOR_CPUS; 0: the owner drives it; at most 4096 */
@@ -62,7 +63,8 @@ struct bow_executor_options {
     }
 
 /**
- * Make an executor in state NOT_STARTED, with one reference. No thread starts yet.
+ * Make an executor in state NOT_STARTED, with one reference. No thread starts yet. `options`
+ * NULL: the defaults.
  *
  * Thread:  any
  * Owns:    shares `context`; gives `*ret_executor`, drop it with bow_executor_unref()
@@ -72,10 +74,11 @@ BOW_EXPORT BOW_MUST_USE int bow_executor_new(struct bow_context *context,
                                              const struct bow_executor_options *options,
                                              struct bow_executor **ret_executor);
 
+/** Take a reference to an executor. Thread: any. Returns: `executor`. */
 BOW_EXPORT struct bow_executor *bow_executor_ref(struct bow_executor *executor);
 
 /**
- * Drop a reference. The last one shuts the executor down at once, waits until what was
+ * Drop a reference to an executor. The last one shuts it down at once, waits until what was
  * accepted has run (an owner's executor is run to its end), and frees it; called by one
  * of its tasks that happens later. NULL is allowed. Thread: any. Returns: NULL.
  */
@@ -83,7 +86,9 @@ BOW_EXPORT struct bow_executor *bow_executor_unref(struct bow_executor *executor
 
 /** Whether the calling thread is one of the executor's. Thread: any. */
 BOW_EXPORT bool bow_executor_in_executor(const struct bow_executor *executor);
+/** Where it is in its life; may be behind by the time it is read. Thread: any. */
 BOW_EXPORT enum bow_loop_state bow_executor_get_state(const struct bow_executor *executor);
+/** The context that it was made with, borrowed. Thread: any. */
 BOW_EXPORT struct bow_context *bow_executor_context(const struct bow_executor *executor);
 
 /**
@@ -119,13 +124,15 @@ struct bow_strand;
  */
 BOW_EXPORT BOW_MUST_USE int bow_strand_new(struct bow_executor *executor,
                                            struct bow_strand **ret_strand);
+/** Take a reference to a strand. Thread: any. Returns: `strand`. */
 BOW_EXPORT struct bow_strand *bow_strand_ref(struct bow_strand *strand);
-/** Drop a reference; tasks that wait in it run all the same. NULL is allowed. Thread: any.
- * Returns: NULL. */
+/** Drop a reference to a strand; tasks that wait in it run all the same. NULL is allowed. Thread:
+ * any. Returns: NULL. */
 BOW_EXPORT struct bow_strand *bow_strand_unref(struct bow_strand *strand);
 
-/** As bow_executor_post() and bow_executor_execute(), behind the strand's earlier tasks. */
+/** Post an intrusive task behind the strand's earlier ones. Otherwise as bow_executor_post(). */
 BOW_EXPORT BOW_MUST_USE int bow_strand_post(struct bow_strand *strand, struct bow_task *task);
+/** Run `fn(user)` behind the strand's earlier tasks. Otherwise as bow_executor_execute(). */
 BOW_EXPORT BOW_MUST_USE int bow_strand_execute(struct bow_strand *strand, const char *name,
                                                bow_task_fn fn, void *user);
 
@@ -158,6 +165,7 @@ BOW_EXPORT int bow_executor_shutdown(struct bow_executor *executor, uint64_t qui
  * executor. Thread: any but the executor's. */
 BOW_EXPORT BOW_MUST_USE int bow_executor_join(struct bow_executor *executor, uint64_t timeout_ns);
 
+/** Counters since the executor was made, and gauges. Begin with `size` set, the rest zero. */
 struct bow_executor_stats {
     size_t size; /* sizeof this struct */
     uint64_t tasks_run;
@@ -167,7 +175,8 @@ struct bow_executor_stats {
     uint64_t threads;       /* gauge: started so far */
 };
 
-/** Thread: any. Returns: 0 or -EINVAL. */
+/** Fill in as much of `stats` as its size allows. Thread: any. Returns: 0, or -EINVAL when the size
+ * is not a known one. */
 BOW_EXPORT int bow_executor_get_stats(const struct bow_executor *executor,
                                       struct bow_executor_stats *stats);
 

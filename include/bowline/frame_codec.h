@@ -18,24 +18,32 @@
 extern "C" {
 #endif
 
+/** How frames look; what is not set is zero. Only max_frame_bytes and length_bytes are needed. */
 struct bow_frame_codec_options {
     size_t max_frame_bytes; /* of the whole frame; over it: on_error(-EMSGSIZE), and the channel
                                closes */
-    size_t length_offset;
-    uint32_t length_bytes; /* 1, 2, 3, 4 or 8 */
-    int64_t adjustment;    /* added to the length field's value */
-    size_t strip_bytes;    /* left out at the front of what is delivered */
-    bool little_endian;
+    size_t length_offset;   /* bytes in front of the length field */
+    uint32_t length_bytes;  /* 1, 2, 3, 4 or 8 */
+    int64_t adjustment;     /* added to the length field's value */
+    size_t strip_bytes;     /* left out at the front of what is delivered */
+    bool little_endian;     /* the length field; false: big-endian */
 };
 
+/** The handler, embedded in what a connection has. Inbound only: the sender writes the length. */
 struct bow_frame_codec {
     struct bow_handler handler;             /* public: add this */
     struct bow_frame_codec_options options; /* read-only */
     size_t n_unread;                        /* private: bytes of a frame that is not all there */
 };
 
-/** Set up; 0 or -EINVAL (length_bytes, an offset beyond the maximum). Memory is the caller's until
- * on_removed. */
+/**
+ * Set up a codec, before it is added. Memory is the caller's until on_removed: in the channel's
+ * own (bow_channel_data) it needs no care.
+ *
+ * Thread:  any
+ * Owns:    copies `options`
+ * Returns: 0; -EINVAL (length_bytes, a field or strip_bytes beyond max_frame_bytes)
+ */
 BOW_EXPORT BOW_MUST_USE int bow_frame_codec_init(struct bow_frame_codec *codec,
                                                  const struct bow_frame_codec_options *options);
 

@@ -41,6 +41,7 @@ struct bow_executor;
 struct bow_future;
 struct bow_promise;
 
+/** How far a future is. */
 enum bow_future_state {
     BOW_FUTURE_PENDING = 0,
     BOW_FUTURE_UNCANCELLABLE = 1, /* pending, and can't be cancelled any more */
@@ -65,7 +66,7 @@ struct bow_promise_options {
     }
 
 /**
- * Make a promise with its future, pending.
+ * Make a promise with its future, pending. `options` NULL: no listeners, a borrowed value.
  *
  * Thread:  any
  * Owns:    shares `context`; gives `*ret_promise`, drop it with bow_promise_unref()
@@ -74,6 +75,7 @@ struct bow_promise_options {
 BOW_EXPORT BOW_MUST_USE int bow_promise_new(struct bow_context *context,
                                             const struct bow_promise_options *options,
                                             struct bow_promise **ret_promise);
+/** Take a reference to the writing end. Thread: any. Returns: `promise`. */
 BOW_EXPORT struct bow_promise *bow_promise_ref(struct bow_promise *promise);
 /** Drop a reference to the writing end; the last one fails a pending future with -EPIPE, so that
  * nobody waits for ever. NULL is allowed. Thread: any. Returns: NULL. */
@@ -99,10 +101,12 @@ BOW_EXPORT BOW_MUST_USE int bow_promise_set_uncancellable(struct bow_promise *pr
  */
 BOW_EXPORT int bow_promise_report(struct bow_promise *promise, uint64_t progress, uint64_t total);
 
+/** Take a reference to the reading end. Thread: any. Returns: `future`. */
 BOW_EXPORT struct bow_future *bow_future_ref(struct bow_future *future);
-/** NULL is allowed. Thread: any. Returns: NULL. */
+/** Drop a reference to the reading end. NULL is allowed. Thread: any. Returns: NULL. */
 BOW_EXPORT struct bow_future *bow_future_unref(struct bow_future *future);
 
+/** How far it is; may be behind by the time it is read. Thread: any. */
 BOW_EXPORT enum bow_future_state bow_future_get_state(const struct bow_future *future);
 /** Whether it was completed, in whatever way. Thread: any. */
 BOW_EXPORT bool bow_future_is_done(const struct bow_future *future);
@@ -125,11 +129,14 @@ BOW_EXPORT int bow_future_cancel(struct bow_future *future);
  */
 BOW_EXPORT BOW_MUST_USE int bow_future_wait(struct bow_future *future, uint64_t timeout_ns);
 
+/** Runs once, when the future is done. Thread: the future's home. */
 typedef void (*bow_future_fn)(struct bow_future *future, void *user);
+/** Runs after a bow_promise_report(), before the end. Thread: the future's home. */
 typedef void (*bow_progress_fn)(struct bow_future *future, uint64_t progress, uint64_t total,
                                 void *user);
 
-/** Embedded by its owner, who sets the public fields and the rest to zero. */
+/** One who waits for a future without blocking. Embedded by its owner, who sets the public fields
+ * and the rest to zero. */
 struct bow_future_listener {
     bow_future_fn fn;                 /* public: once, when it is done */
     bow_progress_fn on_progress;      /* public; may be NULL */

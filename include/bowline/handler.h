@@ -18,6 +18,15 @@
  * Output leaves in two ways: pushed (bow_handler_write: buffers queued in the channel) or,
  * without a copy, pulled: when the queue is empty, a flush asks the handler
  * nearest to the head that has on_drain for pieces, and tells on_sent what has left.
+ *
+ *     static size_t on_read(struct bow_handler *handler, const struct bow_buf *bytes)
+ *     {
+ *         struct conn *conn = (struct conn *)handler;        the handler is its first member
+ *         ... use bytes->data, bytes->len: valid until this returns ...
+ *         return n;                                          0: all of it again, with more
+ *     }
+ *
+ *     static const struct bow_handler_ops ops = {.name = "mine", .on_read = on_read};
  */
 
 #include <bowline/buf.h>
@@ -35,21 +44,26 @@ struct bow__kept;
 /** Completion of one write: 0 when the bytes were handed to the kernel, else a negative errno. */
 typedef void (*bow_write_fn)(struct bow_channel *channel, int error, void *user);
 
+/** What a handler does: constant, shared by all handlers of its kind. Members may be NULL. */
 struct bow_handler_ops {
     const char *name; /* for logs */
 
+    /** It is in the pipeline, and `handler->channel` is set. */
     void (*on_added)(struct bow_handler *handler);
     /** The last callback; the handler's memory is its owner's again. */
     void (*on_removed)(struct bow_handler *handler);
 
+    /** The channel is connected and set up; bytes may come and go from now on. */
     void (*on_active)(struct bow_handler *handler);
-    /** Returns how many of the bytes were consumed, from the front. */
+    /** Returns how many of the bytes were consumed, from the front. What is left comes again when
+     * more has come behind it. */
     size_t (*on_read)(struct bow_handler *handler, const struct bow_buf *bytes);
     /** The read batch of this turn is over: flush what it produced. */
     void (*on_read_complete)(struct bow_handler *handler);
     /** The peer shut its side down; all its bytes were delivered before. NULL at every handler: the
      * channel closes. */
     void (*on_eof)(struct bow_handler *handler);
+    /** More than the high water mark is queued (false), or less than the low one again. */
     void (*on_writable)(struct bow_handler *handler, bool writable);
     /** Something failed (negative errno); an error nobody handles is logged, a socket error then
      * closes. */
@@ -60,16 +74,21 @@ struct bow_handler_ops {
     /** Queue `buf` towards the head. Takes `buf` (a counted or borrowed one) on success. */
     int (*on_write)(struct bow_handler *handler, struct bow_buf *buf, bow_write_fn done,
                     void *user);
+    /** Send what is queued: pass it on with bow_handler_flush(). */
     void (*on_flush)(struct bow_handler *handler);
+    /** Close: pass it on with bow_handler_close(), when it is time. */
     void (*on_close)(struct bow_handler *handler, int error);
 
     /** Pieces that want to leave now, in order; they stay in place until on_sent passed them.
      * Returns how many, 0 for none, -EAGAIN for none yet: the handler flushes when it has some, and
      * the end of our side waits for that. */
     int (*on_drain)(struct bow_handler *handler, struct iovec *pieces, int max);
+    /** The first `n` bytes of those pieces have left. */
     void (*on_sent)(struct bow_handler *handler, size_t n);
 };
 
+/** A handler, embedded in the structure of whoever wrote it. Set `ops`, then add it to a channel.
+ */
 struct bow_handler {
     const struct bow_handler_ops *ops; /* public: set before it is added */
     struct bow_channel *channel;       /* read-only */
@@ -80,7 +99,7 @@ struct bow_handler {
     uint32_t flags;                    /* private */
 };
 
-/** Pass an inbound event to the next handler. Thread: loop. */
+/** Pass on_active to the next handler. Thread: loop, as all below. */
 BOW_EXPORT void bow_handler_fire_active(struct bow_handler *handler);
 /**
  * Deliver `bytes` to the next handler that has on_read. What it does not consume
@@ -92,21 +111,41 @@ BOW_EXPORT void bow_handler_fire_active(struct bow_handler *handler);
  * no handler follows that reads): nothing was taken, the bytes are still the caller's to keep
  */
 BOW_EXPORT size_t bow_handler_fire_read(struct bow_handler *handler, const struct bow_buf *bytes);
+/** Pass on_read_complete to the next handler. */
 BOW_EXPORT void bow_handler_fire_read_complete(struct bow_handler *handler);
+/** Pass on_eof to the next handler; at the tail the channel closes once what is queued was sent. */
 BOW_EXPORT void bow_handler_fire_eof(struct bow_handler *handler);
+/** Pass on_writable to the next handler. */
 BOW_EXPORT void bow_handler_fire_writable(struct bow_handler *handler, bool writable);
+/** Tell the next handler of an error, a negative errno; at the tail it is logged. Nothing closes by
+ * it. */
 BOW_EXPORT void bow_handler_fire_error(struct bow_handler *handler, int error);
 
-/** Pass an outbound operation to the previous handler. Thread: loop. */
+/**
+ * Queue bytes from this handler's place: the handlers in front of it see them (on_write).
+ * Otherwise as bow_channel_write(). To answer with bytes that on_read was given:
+ *
+ *     struct bow_buf answer = bow_buf_borrow(bytes->data, bytes->len);
+ *     int rc = bow_handler_write(handler, &answer, NULL, NULL);
+ *
+ * Thread:  loop
+ * Owns:    takes `buf` on success: the reference of a counted one; a borrowed one is copied
+ * Returns: 0; -ENOMEM; -EPIPE when the channel is closed or our side shut down; what a handler's
+ *          on_write returned
+ */
 BOW_EXPORT BOW_MUST_USE int bow_handler_write(struct bow_handler *handler, struct bow_buf *buf,
                                               bow_write_fn done, void *user);
+/** Send what is queued, from this handler's place. */
 BOW_EXPORT void bow_handler_flush(struct bow_handler *handler);
+/** Close, from this handler's place: those in front may put it off. Otherwise as
+ * bow_channel_close(). */
 BOW_EXPORT void bow_handler_close(struct bow_handler *handler, int error);
 
-/** For a handler that changes what it pulls: ask the next handler that has on_drain, and tell it
- * how much was taken, before anything else is called. Thread: loop. */
+/** Ask the next handler that has on_drain, for one that changes what it pulls. bow_handler_sent()
+ * follows before anything else is called. Returns as on_drain; 0 when nobody has it. */
 BOW_EXPORT BOW_MUST_USE int bow_handler_drain(struct bow_handler *handler, struct iovec *pieces,
                                               int max);
+/** Tell that handler how much of it was taken. */
 BOW_EXPORT void bow_handler_sent(struct bow_handler *handler, size_t n);
 
 #ifdef __cplusplus

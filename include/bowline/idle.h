@@ -5,8 +5,9 @@
 /*
  * Tells when nothing was received, nothing was sent, or neither, for some time.
  *
- *     received ──┬───────────────┬──── reader_ns ────► on_idle(READER, 0) ── reader_ns ─► (READER,
- * 1) bytes      ▼               ▼
+ *     bytes   bytes
+ *       ▼       ▼
+ *     ──┴───────┴── reader_ns ──► on_idle(READER, 0) ── reader_ns ──► on_idle(READER, 1)
  *
  * Received are bytes that pass this handler, so its place matters: in front it hears
  * any byte, behind a frame codec only whole frames. Sent is what the kernel
@@ -30,6 +31,7 @@
 extern "C" {
 #endif
 
+/** What did not happen: nothing received, nothing sent, neither. */
 enum bow_idle_kind {
     BOW_IDLE_READER = 0,
     BOW_IDLE_WRITER = 1,
@@ -43,6 +45,7 @@ struct bow_idle;
 /** Idle for the `n`-th time in a row, from 0. May remove the handler and close. Thread: loop. */
 typedef void (*bow_idle_fn)(struct bow_idle *idle, enum bow_idle_kind kind, uint32_t n, void *user);
 
+/** How long is too long; what is not set is zero. */
 struct bow_idle_options {
     uint64_t reader_ns; /* 0: not asked for, as the two below */
     uint64_t writer_ns;
@@ -51,6 +54,7 @@ struct bow_idle_options {
     void *user;
 };
 
+/** The handler, embedded in what a connection has. */
 struct bow_idle {
     struct bow_handler handler;         /* public: add this */
     struct bow_idle_options options;    /* read-only */
@@ -60,8 +64,9 @@ struct bow_idle {
     uint32_t n_told[BOW_IDLE_N_KINDS];  /* in a row */
 };
 
-/** Set up; the time begins when it is added. Memory is the caller's until on_removed: in the
- * channel's own (bow_channel_data) it needs no care. Thread: any. */
+/** Set up an idle handler; the time begins when it is added. Memory is the caller's until
+ * on_removed: in the channel's own (bow_channel_data) it needs no care. Copies `options`. Thread:
+ * any. */
 BOW_EXPORT void bow_idle_init(struct bow_idle *idle, const struct bow_idle_options *options);
 
 #ifdef __cplusplus

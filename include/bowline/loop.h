@@ -20,6 +20,11 @@
  * new one with the same registrations. An error that repeats at once is not met by
  * spinning: I/O rests for a second while tasks and timers go on, and the loop says
  * that it is not healthy (<bowline/loop_stats.h>).
+ *
+ *     struct bow_loop *loop;
+ *     int rc = bow_loop_new(context, NULL, &loop);
+ *     rc = bow_loop_execute(loop, "greet", greet, NULL);     its thread starts with this
+ *     bow_loop_unref(loop);                                  shuts it down, and waits
  */
 
 #include <bowline/context.h>
@@ -32,6 +37,7 @@ extern "C" {
 
 struct bow_loop;
 
+/** Where a loop (or an executor) is in its life; it never goes back. */
 enum bow_loop_state {
     BOW_LOOP_NOT_STARTED = 0,
     BOW_LOOP_STARTED = 1,
@@ -55,6 +61,7 @@ struct bow_task {
     uintptr_t flags;       /* private */
 };
 
+/** Set up a task for posting. `name` must live as long as it is posted. Thread: any. */
 static inline void bow_task_init(struct bow_task *task, const char *name, bow_task_fn fn,
                                  void *user)
 {
@@ -70,12 +77,13 @@ static inline void bow_task_init(struct bow_task *task, const char *name, bow_ta
 typedef void (*bow_loop_rejected_fn)(struct bow_loop *loop, const char *name, bow_task_fn fn,
                                      void *task_user, void *user);
 
+/** Which thread a loop runs on. */
 enum bow_loop_thread {
     BOW_LOOP_OWN_THREAD = 0, /* a thread of its own, started lazily */
     BOW_LOOP_OWNER = 1,      /* the thread that calls bow_loop_run() or bow_loop_run_once() */
 };
 
-/** What one turn does first (L11). */
+/** How one turn waits for I/O. */
 enum bow_loop_select {
     BOW_LOOP_SELECT = 0,    /* block in the poller until I/O, a wake-up or the next timer */
     BOW_LOOP_CONTINUE = 1,  /* go round without polling */
@@ -91,6 +99,7 @@ typedef enum bow_loop_select (*bow_loop_select_fn)(struct bow_loop *loop, bool t
 typedef void (*bow_loop_held_fn)(struct bow_loop *loop, const struct bow_loop_held *held,
                                  void *user);
 
+/** What a loop is made with; begin with BOW_LOOP_OPTIONS_INIT. */
 struct bow_loop_options {
     size_t size; /* sizeof this struct, set by the INIT */
     enum bow_loop_thread thread;
@@ -123,7 +132,7 @@ struct bow_loop_options {
     }
 
 /**
- * Make a loop in state NOT_STARTED, with one reference.
+ * Make a loop in state NOT_STARTED, with one reference. `options` NULL: the defaults.
  *
  * Thread:  any
  * Owns:    shares `context`; gives `*ret_loop`, drop it with bow_loop_unref()
@@ -133,23 +142,26 @@ BOW_EXPORT BOW_MUST_USE int bow_loop_new(struct bow_context *context,
                                          const struct bow_loop_options *options,
                                          struct bow_loop **ret_loop);
 
+/** Take a reference to a loop. Thread: any. Returns: `loop`. */
 BOW_EXPORT struct bow_loop *bow_loop_ref(struct bow_loop *loop);
 
 /**
- * Drop a reference. The last one shuts the loop down and frees it once it has
+ * Drop a reference to a loop. The last one shuts the loop down and frees it once it has
  * terminated: it waits for that, and runs an owner's loop to its end; called inside the
  * loop that happens later. Whoever calls a function of the loop holds a reference
- * meanwhile. NULL is allowed. Returns: NULL.
+ * meanwhile. NULL is allowed. Thread: any. Returns: NULL.
  */
 BOW_EXPORT struct bow_loop *bow_loop_unref(struct bow_loop *loop);
 
 /** Whether the calling thread is the loop's. Thread: any, signal-safe. */
 BOW_EXPORT bool bow_loop_in_loop(const struct bow_loop *loop);
+/** Where it is in its life; may be behind by the time it is read. Thread: any. */
 BOW_EXPORT enum bow_loop_state bow_loop_get_state(const struct bow_loop *loop);
+/** The context that it was made with, borrowed. Thread: any. */
 BOW_EXPORT struct bow_context *bow_loop_context(const struct bow_loop *loop);
 
-/** Monotonic nanoseconds, read once a turn and after every 64 tasks; on other threads and between
- * two turns the clock itself. Thread: any. */
+/** The loop's clock: monotonic nanoseconds, read once a turn and after every 64 tasks; on other
+ * threads and between two turns the clock itself. Thread: any. */
 BOW_EXPORT uint64_t bow_loop_now(const struct bow_loop *loop);
 
 /**
@@ -163,7 +175,8 @@ BOW_EXPORT uint64_t bow_loop_now(const struct bow_loop *loop);
  */
 BOW_EXPORT BOW_MUST_USE int bow_loop_post(struct bow_loop *loop, struct bow_task *task);
 
-/** The same without waking a sleeping loop: it runs when the loop next wakes. */
+/** Post without waking a sleeping loop: the task runs when the loop next wakes. Otherwise as
+ * bow_loop_post(). */
 BOW_EXPORT BOW_MUST_USE int bow_loop_post_lazy(struct bow_loop *loop, struct bow_task *task);
 
 /** Have a loop that runs go round once more, and bow_loop_fd() be readable until it has: after a
@@ -187,15 +200,11 @@ BOW_EXPORT BOW_MUST_USE int bow_loop_execute(struct bow_loop *loop, const char *
 /** A scheduled task made from any thread; counted: the caller's reference and the loop's. */
 struct bow_scheduled;
 
+/** Once, or again and again. */
 enum bow_schedule_kind {
     BOW_SCHEDULE_ONCE = 0,
     BOW_SCHEDULE_FIXED_RATE = 1,  /* next = previous deadline + period */
     BOW_SCHEDULE_FIXED_DELAY = 2, /* next = end of the run + period */
-};
-
-enum bow_schedule_end {
-    BOW_SCHEDULE_DONE = 0,      /* ran (ONCE) */
-    BOW_SCHEDULE_CANCELLED = 1, /* cancelled, or the loop shut down */
 };
 
 /**
@@ -213,13 +222,16 @@ BOW_EXPORT BOW_MUST_USE int bow_loop_schedule(struct bow_loop *loop, enum bow_sc
                                               struct bow_scheduled **ret_scheduled);
 
 /**
- * Cancel: it will not start any more. Idempotent.
+ * Cancel a scheduled task: it will not start any more. Idempotent.
  *
  * Thread:  any
  * Returns: 0; -EBUSY when it is running now on another thread; -EALREADY when it has ended
  */
 BOW_EXPORT int bow_scheduled_cancel(struct bow_scheduled *scheduled);
+/** Whether it was cancelled, or its loop shut down before it ran. Thread: any. */
 BOW_EXPORT bool bow_scheduled_is_cancelled(const struct bow_scheduled *scheduled);
+/** Drop the reference to a scheduled task, which cancels nothing. NULL is allowed. Thread: any.
+ * Returns: NULL. */
 BOW_EXPORT struct bow_scheduled *bow_scheduled_unref(struct bow_scheduled *scheduled);
 
 /**
@@ -229,9 +241,10 @@ BOW_EXPORT struct bow_scheduled *bow_scheduled_unref(struct bow_scheduled *sched
  */
 BOW_EXPORT BOW_MUST_USE int bow_loop_run(struct bow_loop *loop);
 
-/** One turn, waiting at most `timeout_ns` for work. Returns as bow_loop_run(); -EBUSY also inside a
- * callback of the loop, 0 at once when it has terminated. The thread that calls it is the loop's
- * from then on; before the first call, timers and hooks may be set up by one thread. */
+/** Run one turn, waiting at most `timeout_ns` for work (0: not at all; BOW_NEVER). Returns as
+ * bow_loop_run(); -EBUSY also inside a callback of the loop, 0 at once when it has terminated. The
+ * thread that calls it is the loop's from then on; before the first call, timers and hooks may be
+ * set up by one thread. */
 BOW_EXPORT BOW_MUST_USE int bow_loop_run_once(struct bow_loop *loop, uint64_t timeout_ns);
 
 /** One descriptor that is readable when bow_loop_run_once() has I/O, a wake-up or a due timer to
@@ -273,6 +286,7 @@ struct bow_loop_hook {
 /** Add a shutdown hook; remove it before its memory goes. Thread: loop. Returns: 0 or -ESHUTDOWN.
  */
 BOW_EXPORT BOW_MUST_USE int bow_loop_add_hook(struct bow_loop *loop, struct bow_loop_hook *hook);
+/** Take a hook out; nothing when it is not in, or has run. Thread: loop. */
 BOW_EXPORT void bow_loop_remove_hook(struct bow_loop *loop, struct bow_loop_hook *hook);
 
 #ifdef __cplusplus

@@ -30,6 +30,8 @@ extern "C" {
 
 struct bow_loop; /* <bowline/loop.h>, which comes with this header */
 
+/** Counters since the loop was made, and gauges (marked so). Begin with `size` set, the rest zero.
+ */
 struct bow_loop_stats {
     size_t size; /* sizeof this struct */
     uint64_t turns;
@@ -56,7 +58,8 @@ struct bow_loop_stats {
     uint64_t holds;    /* longer than max_hold_ns */
 };
 
-/** Thread: any; numbers of other threads' loops may be a turn old. Returns: 0 or -EINVAL. */
+/** Fill in as much of `stats` as its size allows. Thread: any; numbers of other threads' loops may
+ * be a turn old. Returns: 0, or -EINVAL when the size is not a known one. */
 BOW_EXPORT int bow_loop_get_stats(const struct bow_loop *loop, struct bow_loop_stats *stats);
 
 /** False from an error that repeated at once until a poll keeps its word again. Thread: any. */

@@ -23,11 +23,13 @@
 extern "C" {
 #endif
 
+/** One key with its value. */
 struct bow_metadata_entry {
     const char *key;
     struct bow_slice value;
 };
 
+/** All keys and values of one direction, in order. */
 struct bow_metadata {
     const struct bow_metadata_entry *entries;
     size_t n;

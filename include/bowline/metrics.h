@@ -31,6 +31,7 @@ struct bow_method_metrics {
     uint64_t total_ns; /* sum of times from start to end */
 };
 
+/** Counters since server or client was made, and gauges; begin with BOW_METRICS_INIT. */
 struct bow_metrics {
     size_t size; /* sizeof this struct, set by the INIT */
     uint64_t connections_opened;
@@ -58,11 +59,13 @@ struct bow_metrics {
         sizeof(struct bow_metrics), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0           \
     }
 
-/** Add up what the loops published. `metrics->size` must be set. Returns: 0, or -EINVAL. Thread:
- * any. */
+/** Add up what the loops of a server published. `metrics->size` must be set. Returns: 0, or
+ * -EINVAL. Thread: any. */
 BOW_EXPORT int bow_server_metrics(const struct bow_server *server, struct bow_metrics *metrics);
+/** Add up what the loops of a client published. Otherwise as bow_server_metrics(). */
 BOW_EXPORT int bow_client_metrics(const struct bow_client *client, struct bow_metrics *metrics);
 
+/** Visits one method; `metrics` is borrowed. Thread: the caller's. */
 typedef void (*bow_method_metrics_fn)(const struct bow_method_metrics *metrics, void *user);
 
 /** Visit every method of `server` (also those without calls). Thread: any. */

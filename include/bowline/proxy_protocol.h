@@ -35,6 +35,7 @@ extern "C" {
 /** From where headers are believed, the limits, and the counts. Shared by channels of any loop. */
 struct bow_proxy_policy;
 
+/** What a policy is made with; begin with BOW_PROXY_OPTIONS_INIT, set the networks. */
 struct bow_proxy_options {
     size_t size;          /* sizeof this struct, set by the INIT */
     const char *networks; /* "10.0.0.0/8, 192.0.2.7, fd00::/8, unix": separated by commas; "unix"
@@ -60,10 +61,12 @@ BOW_EXPORT BOW_MUST_USE int bow_proxy_policy_new(struct bow_context *context,
                                                  const struct bow_proxy_options *options,
                                                  struct bow_proxy_policy **ret_policy,
                                                  struct bow_transport_error *ret_error);
+/** Take a reference to a policy. Thread: any. Returns: `policy`. */
 BOW_EXPORT struct bow_proxy_policy *bow_proxy_policy_ref(struct bow_proxy_policy *policy);
-/** Drop a reference; NULL is allowed. Thread: any. Returns: NULL. */
+/** Drop a reference to a policy; NULL is allowed. Thread: any. Returns: NULL. */
 BOW_EXPORT struct bow_proxy_policy *bow_proxy_policy_unref(struct bow_proxy_policy *policy);
 
+/** How connections of a policy fared. Begin with `size` set, the rest zero. */
 struct bow_proxy_stats {
     size_t size;        /* sizeof this struct */
     uint64_t accepted;  /* headers that were read */
@@ -72,10 +75,11 @@ struct bow_proxy_stats {
     uint64_t refused; /* for where they came from */
 };
 
-/** Thread: any. Returns: 0 or -EINVAL (size). */
+/** Fill in as much of `stats` as its size allows. Thread: any. Returns: 0 or -EINVAL (size). */
 BOW_EXPORT int bow_proxy_policy_get_stats(const struct bow_proxy_policy *policy,
                                           struct bow_proxy_stats *stats);
 
+/** The handler, embedded in what a connection has. */
 struct bow_proxy_protocol {
     struct bow_handler handler;      /* public: add this */
     const char *proxy;               /* read-only: the peer of the socket, once the header has named
@@ -87,8 +91,9 @@ struct bow_proxy_protocol {
     bool is_over;
 };
 
-/** Set up; takes a reference to `policy` while it is in a pipeline. Memory is the caller's until
- * on_removed: in the channel's own (bow_channel_data) it needs no care. Thread: any. */
+/** Set up a handler; takes a reference to `policy` while it is in a pipeline. Memory is the
+ * caller's until on_removed: in the channel's own (bow_channel_data) it needs no care. Thread: any.
+ */
 BOW_EXPORT void bow_proxy_protocol_init(struct bow_proxy_protocol *proxy,
                                         struct bow_proxy_policy *policy);
 

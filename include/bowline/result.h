@@ -23,6 +23,7 @@ extern "C" {
 
 struct bow_result_memory; /* private */
 
+/** How a call ended. Begin with BOW_RESULT_INIT. */
 struct bow_result {
     struct bow_status status;         /* public, read-only */
     const ProtobufCMessage *reply;    /* public, read-only */

@@ -22,6 +22,7 @@ struct bow_group;
 struct bow_loop;
 struct bow_server;
 
+/** What a server is made with; begin with BOW_SERVER_OPTIONS_INIT. */
 struct bow_server_options {
     size_t size;                 /* sizeof this struct, set by the INIT */
     struct bow_context *context; /* NULL: a default one of the server's own; shared */

@@ -63,6 +63,7 @@ struct bow_stream_thunks {
                       void *user);
 };
 
+/** What a method's declaration says of it. */
 enum bow_method_flags {
     BOW_METHOD_CLIENT_STREAMING = 1,
     BOW_METHOD_SERVER_STREAMING = 2,
@@ -71,6 +72,7 @@ enum bow_method_flags {
     BOW_METHOD_DEPRECATED = 16,
 };
 
+/** One method of a service. */
 struct bow_method {
     const char *path; /* "/package.Service/Method", as on the wire */
     const char *name; /* points at "Method" in `path` */
@@ -90,11 +92,13 @@ struct bow_field_info {
     int32_t oneof_index; /* -1: in none (a proto3 optional is in none) */
 };
 
+/** What a field's declaration says of it. */
 enum bow_field_flags {
     BOW_FIELD_MAP = 1,
     BOW_FIELD_PROTO3_OPTIONAL = 2,
 };
 
+/** One message type, with what its protobuf-c descriptor does not say. */
 struct bow_message_info {
     const char *full_name;
     const ProtobufCMessageDescriptor *descriptor;
@@ -113,6 +117,7 @@ struct bow_file {
     size_t n_messages;
 };
 
+/** One service with its methods. */
 struct bow_service {
     uint32_t abi;     /* BOW_SERVICE_ABI */
     const char *name; /* "package.Service" */

@@ -2,6 +2,8 @@
 #ifndef BOWLINE_SLICE_H
 #define BOWLINE_SLICE_H
 
+/* Bytes by address and length, where who owns them is clear from elsewhere. */
+
 #include <stddef.h>
 #include <stdint.h>
 

@@ -17,6 +17,7 @@
 extern "C" {
 #endif
 
+/** gRPC's status codes. */
 enum bow_code {
     BOW_OK = 0,
     BOW_CANCELLED = 1,
@@ -37,6 +38,7 @@ enum bow_code {
     BOW_UNAUTHENTICATED = 16,
 };
 
+/** A status: what it points at is borrowed from whatever it came with. */
 struct bow_status {
     enum bow_code code;
     const char *message;      /* UTF-8, never NULL; "" when there is none */

@@ -31,7 +31,7 @@ extern "C" {
 typedef int (*bow_work_fn)(void *user, void **ret_value);
 
 /**
- * Run `fn(user)` on the executor, or the loop. The queue is bounded as for the execute functions;
+ * Run `fn(user)` on the executor. The queue is bounded as for the execute functions;
  * the rejection handler is not asked. `options` say where listeners run (NULL or neither: there)
  * and who frees the value; `name` must live for ever.
  *
@@ -44,6 +44,7 @@ BOW_EXPORT BOW_MUST_USE int bow_executor_submit(struct bow_executor *executor, c
                                                 bow_work_fn fn, void *user,
                                                 const struct bow_promise_options *options,
                                                 struct bow_future **ret_future);
+/** Run `fn(user)` on the loop. Otherwise as bow_executor_submit(). */
 BOW_EXPORT BOW_MUST_USE int bow_loop_submit(struct bow_loop *loop, const char *name, bow_work_fn fn,
                                             void *user, const struct bow_promise_options *options,
                                             struct bow_future **ret_future);
@@ -61,7 +62,7 @@ struct bow_invocation {
  * Submit all and wait until each is done, at most `timeout_ns` (BOW_NEVER: for ever). What has
  * not begun by then is cancelled; what runs goes on, so wait for its future before its `user` goes.
  *
- * Thread:  any but those of the executor, or the loop
+ * Thread:  any but those of the executor
  * Owns:    gives the `n` futures when it returns 0 or -ETIMEDOUT
  * Returns: 0: all are done, in whatever way; -ETIMEDOUT; -EDEADLK; or what submitting one of them
  *          failed with: then those before it were cancelled, or awaited when they ran already
@@ -69,6 +70,7 @@ struct bow_invocation {
 BOW_EXPORT BOW_MUST_USE int bow_executor_invoke_all(struct bow_executor *executor,
                                                     struct bow_invocation *invocations, size_t n,
                                                     uint64_t timeout_ns);
+/** The same on a loop. Thread: any but the loop's. */
 BOW_EXPORT BOW_MUST_USE int bow_loop_invoke_all(struct bow_loop *loop,
                                                 struct bow_invocation *invocations, size_t n,
                                                 uint64_t timeout_ns);
@@ -77,7 +79,7 @@ BOW_EXPORT BOW_MUST_USE int bow_loop_invoke_all(struct bow_loop *loop,
  * Submit all and wait until one has succeeded: `*ret_winner` is its index. The others are cancelled
  * as by bow_executor_invoke_all().
  *
- * Thread:  any but those of the executor, or the loop
+ * Thread:  any but those of the executor
  * Owns:    gives the `n` futures unless submitting or the arguments failed
  * Returns: 0; -ETIMEDOUT (the futures are given); what the last of them failed with when all did
  *          (the futures are given, `invocations[0].future` is not NULL); -EDEADLK; -EINVAL (no
@@ -86,6 +88,7 @@ BOW_EXPORT BOW_MUST_USE int bow_loop_invoke_all(struct bow_loop *loop,
 BOW_EXPORT BOW_MUST_USE int bow_executor_invoke_any(struct bow_executor *executor,
                                                     struct bow_invocation *invocations, size_t n,
                                                     uint64_t timeout_ns, size_t *ret_winner);
+/** The same on a loop. Thread: any but the loop's. */
 BOW_EXPORT BOW_MUST_USE int bow_loop_invoke_any(struct bow_loop *loop,
                                                 struct bow_invocation *invocations, size_t n,
                                                 uint64_t timeout_ns, size_t *ret_winner);

@@ -36,6 +36,7 @@ enum bow_poll_events {
     BOW_POLL_ERR = 16,
 };
 
+/** That something is ready. */
 struct bow_poll_event {
     void *data;      /* what add() or modify() gave */
     uint32_t events; /* BOW_POLL_ bits */
@@ -67,8 +68,10 @@ struct bow_sockaddr {
     socklen_t len;
 };
 
+/** Bytes of a thread's name, its NUL included: what Linux shows. */
 #define BOW_THREAD_NAME_BYTES 16
 
+/** What a thread is started with. */
 struct bow_thread_options {
     char name[BOW_THREAD_NAME_BYTES]; /* cut to fit; "" for none */
     size_t stack_bytes;               /* 0: the system's default */
@@ -77,6 +80,7 @@ struct bow_thread_options {
 
 struct bow_thread; /* of the implementation */
 
+/** The table: each function is called with `user` first. None may be NULL. */
 struct bow_system {
     size_t size; /* sizeof this struct */
     void *user;

@@ -7,6 +7,12 @@
  *
  *     init ──► start ──► fn        disarmed when fn runs: start it again or free its memory there
  *                └────► stop       at once, also from inside fn
+ *
+ *     bow_timer_init(&conn->timer, bow_channel_loop(channel), on_late, conn);
+ *     bow_timer_start(&conn->timer, 5 * 1000000000ull);
+ *
+ * A timer must be disarmed when its memory goes. When the loop shuts down, those that are
+ * armed then are disarmed, and do not fire. From other threads: bow_loop_schedule().
  */
 
 #include <bowline/heap_node.h>
@@ -17,8 +23,11 @@ extern "C" {
 #endif
 
 struct bow_timer;
+
+/** Runs when a timer fires; it is disarmed then. Thread: loop. */
 typedef void (*bow_timer_fn)(struct bow_timer *timer, void *user);
 
+/** A timer, embedded in what it guards. Set up with bow_timer_init(), once. */
 struct bow_timer {
     bow_timer_fn fn;            /* public */
     void *user;                 /* public */
@@ -48,6 +57,7 @@ BOW_EXPORT void bow_timer_start_at(struct bow_timer *timer, uint64_t deadline_ns
 
 /** Disarm; idempotent. Thread: loop. */
 BOW_EXPORT void bow_timer_stop(struct bow_timer *timer);
+/** Whether it will fire. Thread: loop. */
 BOW_EXPORT bool bow_timer_is_armed(const struct bow_timer *timer);
 
 #ifdef __cplusplus

@@ -49,6 +49,7 @@ struct bow_tls_context;
 struct ssl_ctx_st; /* OpenSSL's SSL_CTX */
 struct ssl_st;     /* OpenSSL's SSL */
 
+/** Which end of a connection we are. */
 enum bow_tls_side {
     BOW_TLS_SERVER = 0,
     BOW_TLS_CLIENT = 1,
@@ -61,6 +62,7 @@ enum bow_tls_peer {
     BOW_TLS_PEER_REQUIRE = 2, /* mutual TLS: a client without one is refused */
 };
 
+/** Versions of the protocol. */
 enum bow_tls_version {
     BOW_TLS_VERSION_DEFAULT = 0, /* 1.2 at least, 1.3 at most */
     BOW_TLS_VERSION_1_2 = 12,
@@ -73,6 +75,7 @@ struct bow_tls_certificate {
     const char *key_file;         /* its private key, not encrypted; NULL: in certificate_file */
 };
 
+/** What a TLS context is made with; begin with BOW_TLS_CONTEXT_OPTIONS_INIT. */
 struct bow_tls_context_options {
     size_t size; /* sizeof this struct, set by the INIT */
     enum bow_tls_side side;
@@ -118,8 +121,10 @@ BOW_EXPORT BOW_MUST_USE int bow_tls_context_new(struct bow_context *context,
                                                 struct bow_tls_context **ret_tls_context,
                                                 struct bow_tls_error *ret_error);
 
+/** Take a reference to a TLS context. Thread: any. Returns: `tls_context`. */
 BOW_EXPORT struct bow_tls_context *bow_tls_context_ref(struct bow_tls_context *tls_context);
-/** Drop a reference; connections hold their own. NULL is allowed. Thread: any. Returns: NULL. */
+/** Drop a reference to a TLS context; connections hold their own. NULL is allowed. Thread: any.
+ * Returns: NULL. */
 BOW_EXPORT struct bow_tls_context *bow_tls_context_unref(struct bow_tls_context *tls_context);
 
 /**
@@ -130,11 +135,12 @@ BOW_EXPORT struct bow_tls_context *bow_tls_context_unref(struct bow_tls_context 
  */
 BOW_EXPORT BOW_MUST_USE int bow_tls_context_reload(struct bow_tls_context *tls_context,
                                                    struct bow_tls_error *ret_error);
-/** The same with other options; `side` can't change (-EINVAL). */
+/** Do as bow_tls_context_reload(), with other options; `side` can't change (-EINVAL). */
 BOW_EXPORT BOW_MUST_USE int bow_tls_context_swap(struct bow_tls_context *tls_context,
                                                  const struct bow_tls_context_options *options,
                                                  struct bow_tls_error *ret_error);
 
+/** What one connection is made with; begin with BOW_TLS_OPTIONS_INIT. */
 struct bow_tls_options {
     size_t size; /* sizeof this struct, set by the INIT */
     /** Of a client: what the server's certificate must be for, a host's name or an address; a name
@@ -177,8 +183,9 @@ BOW_EXPORT bool bow_tls_is_open(const struct bow_tls *tls);
 BOW_EXPORT const char *bow_tls_failure(const struct bow_tls *tls);
 /** The protocol that ALPN chose; empty for none. Lives as long as `tls`. */
 BOW_EXPORT struct bow_slice bow_tls_alpn(const struct bow_tls *tls);
+/** Whether ALPN chose `protocol`. */
 BOW_EXPORT bool bow_tls_alpn_is(const struct bow_tls *tls, const char *protocol);
-/** "TLSv1.3". */
+/** The version that is spoken, as OpenSSL writes it: "TLSv1.3". */
 BOW_EXPORT const char *bow_tls_version_name(const struct bow_tls *tls);
 /** Whether an earlier session was taken up, without certificates going over the wire. */
 BOW_EXPORT bool bow_tls_is_resumed(const struct bow_tls *tls);

@@ -26,16 +26,18 @@ extern "C" {
 /** One line without a line feed; printable ASCII only. Thread: loop. */
 typedef void (*bow_trace_fn)(const char *line, void *user);
 
+/** Where to write, and how much; what is not set is zero. */
 struct bow_trace_options {
     const char *label;        /* in front of each line; borrowed; NULL: the peer */
     size_t max_bytes;         /* shown of one piece; 0: 256 */
-    enum bow_log_level level; /* for the context's log */
-    bow_trace_fn line;        /* in place of the log */
-    void *user;
+    enum bow_log_level level; /* for the context's log; zero is BOW_LOG_ERROR, always shown */
+    bow_trace_fn line;        /* in place of the log; NULL: the log */
+    void *user;               /* line's */
 };
 
 #define BOW_TRACE_MAX_PIECES 8
 
+/** The handler, embedded in what a connection has. */
 struct bow_trace {
     struct bow_handler handler;       /* public: add this */
     struct bow_trace_options options; /* read-only */
@@ -46,8 +48,8 @@ struct bow_trace {
     struct iovec pieces[BOW_TRACE_MAX_PIECES];
 };
 
-/** Set up. Memory is the caller's until on_removed: in the channel's own (bow_channel_data) it
- * needs no care. Thread: any. */
+/** Set up a tracer. Memory is the caller's until on_removed: in the channel's own
+ * (bow_channel_data) it needs no care. Copies `options`. Thread: any. */
 BOW_EXPORT void bow_trace_init(struct bow_trace *trace, const struct bow_trace_options *options);
 
 #ifdef __cplusplus

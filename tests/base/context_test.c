@@ -83,7 +83,17 @@ static void test_context_options_of_unknown_size_are_refused(void **state)
     assert_refused(&options);
     options.size = 0;
     assert_refused(&options);
-    assert_refused(NULL);
+}
+
+static void test_context_without_options_has_the_defaults(void **state)
+{
+    struct bow_context *context = NULL;
+
+    (void)state;
+    assert_int_equal(bow_context_new(NULL, &context), 0);
+    assert_int_equal(bow_context_max_bytes(context), 0);
+    assert_int_equal(bow_context_bytes(context), 0);
+    assert_null(bow_context_unref(context));
 }
 
 static void test_context_options_with_a_partial_allocator_are_refused(void **state)
@@ -241,6 +251,7 @@ int main(void)
         cmocka_unit_test(test_context_of_a_custom_system_returns_it),
         cmocka_unit_test(test_context_options_of_an_older_header_keep_defaults),
         cmocka_unit_test(test_context_options_of_unknown_size_are_refused),
+        cmocka_unit_test(test_context_without_options_has_the_defaults),
         cmocka_unit_test(test_context_options_with_a_partial_allocator_are_refused),
         cmocka_unit_test(test_context_options_with_another_systems_size_are_refused),
         cmocka_unit_test(test_context_new_without_memory_says_so),

@@ -294,5 +294,68 @@ class SymbolsTest(TreeTest):
                 self.assert_finds("symbols", "x.o:1: bow__x in ", "can change", arguments=arguments)
 
 
+class ApiIndexTest(TreeTest):
+    """The tree of the other tests has one concept a header, and no declarations; here are some."""
+
+    DECLARED = """
+/** A loop that goes round. Not listed: what follows the first sentence. */
+struct bow_loop;
+
+/** What one is made with, e.g. a name. More. */
+struct bow_loop_options {
+    int n; /* of them */
+};
+
+/**
+ * Make `n` loops; | is
+ * kept whole. Thread: any.
+ */
+BOW_EXPORT BOW_MUST_USE int bow_loop_new(const struct bow_loop_options *options,
+                                         struct bow_loop **ret_loop);
+"""
+    LINES = [
+        "| `struct bow_loop` | A loop that goes round. |",
+        "| `struct bow_loop_options` | What one is made with, e.g. a name. |",
+        "| `bow_loop_new()` | Make `n` loops; \\| is kept whole. |",
+    ]
+
+    def run_check(self, name, *arguments):
+        run = subprocess.run(
+            [sys.executable, str(CHECKS.parent / "api-index"), *arguments, str(self.root)],
+            capture_output=True, text=True, check=False)
+        self.assertEqual(run.stderr, "")
+        return run.returncode, run.stdout
+
+    def declare(self, text):
+        self.write("include/bowline/loop.h", header("BOWLINE_LOOP_H").replace("#endif\n", text + "#endif\n"))
+
+    def setUp(self):
+        super().setUp()
+        self.write("docs/api.md", "")
+        self.declare(self.DECLARED)
+        self.run_check("api_index")
+
+    def test_api_index_lists_what_is_declared_with_its_first_sentence(self):
+        self.assert_clean("api_index", "--check")
+        page = (self.root / "docs/api.md").read_text(encoding="utf-8")
+        self.assertEqual([line for line in page.splitlines() if line.startswith("| `")], self.LINES)
+
+    def test_api_index_finds_a_page_that_is_out_of_date(self):
+        self.declare(self.DECLARED.replace("goes round", "stands still"))
+        self.assert_finds("api_index", "docs/api.md:1: ", "run tools/api-index", arguments=["--check"])
+
+    def test_api_index_finds_what_has_no_sentence(self):
+        for comment in ("", "/** Thread: any. */\n", "/* Not for users. */\n"):
+            with self.subTest(comment=comment):
+                self.declare(self.DECLARED + comment + "BOW_EXPORT int bow_loop_run(void);\n")
+                self.run_check("api_index")
+                self.assert_finds("api_index", "include/bowline/loop.h:", "bow_loop_run() has no comment",
+                                  arguments=["--check"])
+
+    def test_api_index_finds_a_header_without_a_place(self):
+        self.write("include/bowline/new.h", header("BOWLINE_NEW_H"))
+        self.assert_finds("api_index", "include/bowline/new.h:1: ", "give it a place", arguments=["--check"])
+
+
 if __name__ == "__main__":
     unittest.main()
