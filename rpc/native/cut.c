@@ -135,7 +135,8 @@ static int cut_frame(struct bow__native *session, struct bow__native_stream *str
     struct bow__native_outgoing *message = stream->queue;
     struct cut cut = plan_cut(session, stream);
 
-    int rc = cut.ends_call ? 0 : bow__native_put_due_response(session, stream);
+    bool due = stream->response_due && !cut.ends_call;
+    int rc = due ? bow__native_put_due_response(session, stream) : 0;
     if (rc < 0) {
         return rc;
     }

@@ -46,16 +46,12 @@ static bool put_entry(char **at, const struct bow__header_entry *from,
     return false;
 }
 
-int bow__native_metadata_take(struct bow__native *session, struct bow__header_entries entries,
+int bow__native_metadata_copy(struct bow__native *session, struct bow__header_entries entries,
                               struct bow__native_metadata *ret_metadata)
 {
     struct bow__header_entry entry;
-
-    *ret_metadata = (struct bow__native_metadata){NULL, BOW_METADATA_INIT};
-    if (entries.n == 0) {
-        return 0;
-    }
     struct bow__block *chunk = bow__pool_get(session->out.pool);
+
     if (chunk == NULL) {
         return -ENOMEM;
     }
@@ -68,12 +64,4 @@ int bow__native_metadata_take(struct bow__native *session, struct bow__header_en
     }
     *ret_metadata = (struct bow__native_metadata){chunk, {list, n}};
     return 0;
-}
-
-void bow__native_metadata_give(struct bow__native *session, struct bow__native_metadata *metadata)
-{
-    if (metadata->chunk != NULL) {
-        bow__pool_put(session->out.pool, metadata->chunk);
-        metadata->chunk = NULL;
-    }
 }

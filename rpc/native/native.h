@@ -53,7 +53,7 @@
 struct bow__native_stream {
     struct bow__link link;      /* in `streams` by rising id, then in `dead` or `idle` */
     struct bow__link send_link; /* in `senders` while a frame could be cut */
-    struct bow__link writable_link;
+    struct bow__link writable_link; /* while was_high: in `writables`, or alone */
     uint64_t id;
     void *user;
     bool open;            /* not ended: in `by_id` and `streams` */

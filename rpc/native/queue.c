@@ -14,10 +14,14 @@
 /* `writables` has the streams that were high and are low now. */
 static void settle_writable(struct bow__native *session, struct bow__native_stream *stream)
 {
-    if (stream->n_queued >= BOW__STREAM_HIGH_BYTES) {
+    if (stream->n_queued >= BOW__STREAM_HIGH_BYTES && !stream->was_high) {
         stream->was_high = true;
+        bow__list_init(&stream->writable_link);
     }
-    if (!stream->was_high || stream->out_ended || stream->n_queued > BOW__STREAM_LOW_BYTES) {
+    if (!stream->was_high) {
+        return;
+    }
+    if (stream->out_ended || stream->n_queued > BOW__STREAM_LOW_BYTES) {
         bow__list_remove(&stream->writable_link);
     } else if (bow__list_is_empty(&stream->writable_link)) {
         bow__list_push_back(&session->writables, &stream->writable_link);

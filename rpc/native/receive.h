@@ -100,11 +100,26 @@ struct bow__native_metadata {
     struct bow_metadata list;
 };
 
-/** The entries that keep the rules. Returns 0 or -ENOMEM. */
-int bow__native_metadata_take(struct bow__native *session, struct bow__header_entries entries,
+int bow__native_metadata_copy(struct bow__native *session, struct bow__header_entries entries,
                               struct bow__native_metadata *ret_metadata);
+
+/** The entries that keep the rules. Returns 0, or -ENOMEM and none. */
+static inline int bow__native_metadata_take(struct bow__native *session,
+                                            const struct bow__header_entries *entries,
+                                            struct bow__native_metadata *ret_metadata)
+{
+    *ret_metadata = (struct bow__native_metadata){NULL, BOW_METADATA_INIT};
+    return entries->n == 0 ? 0 : bow__native_metadata_copy(session, *entries, ret_metadata);
+}
+
 /** Nobody looks at it any more. */
-void bow__native_metadata_give(struct bow__native *session, struct bow__native_metadata *metadata);
+static inline void bow__native_metadata_give(struct bow__native *session,
+                                             struct bow__native_metadata *metadata)
+{
+    if (metadata->chunk != NULL) {
+        bow__pool_put(session->out.pool, metadata->chunk);
+    }
+}
 
 /* control.c */
 

@@ -17,7 +17,7 @@ static int say_headers(struct bow__native *session, struct bow__native_stream *s
 {
     struct bow__native_metadata metadata;
 
-    if (bow__native_metadata_take(session, entries, &metadata) < 0) {
+    if (bow__native_metadata_take(session, &entries, &metadata) < 0) {
         struct bow_status why = {.code = BOW_RESOURCE_EXHAUSTED,
                                  .message = "out of memory for the reply's metadata"};
         return bow__native_refuse(session, stream, &why);
@@ -95,7 +95,7 @@ static void end_call(struct bow__native *session, struct bow__native_stream *str
     struct bow__native_metadata metadata;
 
     /* A status without its metadata is better than none. */
-    (void)bow__native_metadata_take(session, wire->entries, &metadata);
+    (void)bow__native_metadata_take(session, &wire->entries, &metadata);
     status.metadata = metadata.list;
     /* What the status points to lives in the block. */
     stream->status_block = NULL;

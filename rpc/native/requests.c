@@ -198,7 +198,7 @@ static ssize_t begin_call(struct bow__native *session, const struct bow__frame *
     if (stream == NULL) {
         return rc < 0 ? rc : skip_message(session, frame, request->len);
     }
-    if (bow__native_metadata_take(session, request->header.entries, &metadata) < 0) {
+    if (bow__native_metadata_take(session, &request->header.entries, &metadata) < 0) {
         bow__native_stream_end(session, stream);
         rc = refuse_new(session, frame, BOW_RESOURCE_EXHAUSTED,
                         "out of memory for the call's metadata; calls in flight",
@@ -225,7 +225,9 @@ static int read_head(struct bow__native *session, const struct bow__frame *frame
         return rc;
     }
     ret_head->time_left_ns = ns_of(header);
-    ret_head->encoding = bow__header_encoding_of(header->encoding);
+    if (header->encoding.len > 0) {
+        ret_head->encoding = bow__header_encoding_of(header->encoding);
+    }
     return 0;
 }
 

@@ -71,18 +71,13 @@ int bow__native_put_due_response(struct bow__native *session, struct bow__native
 {
     struct bow__header_response header = {.encoding = encoding_name(stream)};
 
-    return stream->response_due ? put_response(session, stream, &header) : 0;
+    return put_response(session, stream, &header);
 }
 
-size_t bow__native_reply_block(const struct bow__native_stream *stream, uint8_t *to)
+size_t bow__native_due_block(const struct bow__native_stream *stream, uint8_t *to)
 {
     struct bow__header_status status = {.encoding = encoding_name(stream)};
 
-    if (!stream->response_due) {
-        /* OK is an empty block: its length alone. */
-        *to = 0;
-        return 1;
-    }
     size_t n = bow__header_status_size(&status);
     *to = (uint8_t)n;
     bow__header_status_encode(to + 1, &status);

@@ -61,12 +61,23 @@ void *bow__native_take_writable(struct bow__session *base, uint64_t *ret_key);
 
 int bow__native_respond(struct bow__session *base, uint64_t key,
                         const struct bow_metadata *metadata, enum bow__encoding encoding);
-/** Before a MESSAGE: what the peer has to know first. Returns 0 or -ENOMEM. */
+/** Before a MESSAGE, when a response is due: what the peer has to know first. Returns 0 or -ENOMEM.
+ */
 int bow__native_put_due_response(struct bow__native *session, struct bow__native_stream *stream);
 
 #define BOW__NATIVE_REPLY_BLOCK_BYTES ((size_t)8)
-/** Length and header block of a STATUS that is OK with the one reply inside. Returns its size. */
-size_t bow__native_reply_block(const struct bow__native_stream *stream, uint8_t *to);
+/** Length and header block of a STATUS with the one reply inside, while a response is due. */
+size_t bow__native_due_block(const struct bow__native_stream *stream, uint8_t *to);
+/** The same of any STATUS with the one reply inside. Returns the size. */
+static inline size_t bow__native_reply_block(const struct bow__native_stream *stream, uint8_t *to)
+{
+    if (stream->response_due) {
+        return bow__native_due_block(stream, to);
+    }
+    /* OK is an empty block: its length alone. */
+    *to = 0;
+    return 1;
+}
 
 /* cut.c */
 

@@ -53,7 +53,6 @@ struct bow__native_stream *bow__native_stream_new(struct bow__native *session, u
     };
     bow__list_init(&stream->link);
     bow__list_init(&stream->send_link);
-    bow__list_init(&stream->writable_link);
     if (bow__map_put(&session->by_id, id, stream) < 0) {
         give_struct(session, stream);
         return NULL;
@@ -93,7 +92,9 @@ void bow__native_stream_end(struct bow__native *session, struct bow__native_stre
     bow__map_remove(&session->by_id, stream->id);
     bow__list_remove(&stream->link);
     bow__list_remove(&stream->send_link);
-    bow__list_remove(&stream->writable_link);
+    if (stream->was_high) {
+        bow__list_remove(&stream->writable_link);
+    }
     session->base.n_streams--;
     if (session->last == stream) {
         session->last = NULL;
