@@ -3,8 +3,9 @@
 #define BOWLINE_BASE_HEAP_H
 
 /*
- * An intrusive pairing heap ordered by (key, seq): inserting never allocates and
- * is O(1), removing any node is O(log n) amortised. Nodes belong to their owner.
+ * An intrusive heap ordered by (key, seq). Inserting never allocates; it is O(1)
+ * amortised, and removing any node O(log n). There is no order of use in which work
+ * piles up for a single call to do. Nodes belong to their owner.
  */
 
 #include <bowline/heap_node.h>
@@ -15,6 +16,7 @@ struct bow__heap {
     struct bow__heap_node *root;
     uint64_t next_seq;
     size_t n_nodes;
+    size_t n_loose; /* children of the root, or more than it has */
 };
 
 void bow__heap_init(struct bow__heap *heap);

@@ -19,7 +19,8 @@ struct bow__heap_node {
     struct bow__heap_node *prev; /* older sibling, or the parent of a first child; self at the
                                     root; NULL in no heap */
     uint64_t key;
-    uint64_t seq; /* equal keys leave in the order of insertion */
+    uint64_t seq;  /* equal keys leave in the order of insertion */
+    uint64_t rank; /* about the logarithm of how many are in this tree */
 };
 
 #ifdef __cplusplus

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * The pairing heap against a model: an array searched for its least element.
+ * The heap against a model: an array searched for its least element.
  */
 
 #include "base/heap.h"
@@ -222,6 +222,107 @@ static void test_heap_of_many_nodes_in_any_order_sorts(void **state)
     free(nodes);
 }
 
+/* The next removal of the root looks at all its children. */
+static size_t n_to_look_at(const struct bow__heap *heap)
+{
+    size_t n = 0;
+
+    if (heap->root == NULL) {
+        return 0;
+    }
+    for (const struct bow__heap_node *c = heap->root->child; c != NULL; c = c->next) {
+        n++;
+    }
+    return n;
+}
+
+static void test_heap_filled_in_any_order_leaves_little_to_the_first_removal(void **state)
+{
+    struct bow__heap heap;
+    struct bow__heap_node *nodes = calloc(N_MANY, sizeof(*nodes));
+    uint64_t seed = 7;
+
+    (void)state;
+    assert_non_null(nodes);
+    for (int order = 0; order < 3; order++) {
+        bow__heap_init(&heap);
+        for (size_t i = 0; i < N_MANY; i++) {
+            const uint64_t keys[3] = {i, N_MANY - i, next_random(&seed)};
+            bow__heap_insert(&heap, &nodes[i], keys[order]);
+            assert_in_range(n_to_look_at(&heap), 0, 17); /* of 2^17 nodes */
+        }
+        memset(nodes, 0, N_MANY * sizeof(*nodes));
+    }
+    free(nodes);
+}
+
+/* Whoever is next in line is taken out and put in again; `next` chooses. */
+static void check_never_much_to_do(struct bow__heap_node *(*next)(struct bow__heap *heap,
+                                                                  struct bow__heap_node *nodes,
+                                                                  size_t i, uint64_t *key))
+{
+    struct bow__heap heap;
+    struct bow__heap_node *nodes = calloc(N_MANY, sizeof(*nodes));
+    size_t worst = 0;
+
+    assert_non_null(nodes);
+    bow__heap_init(&heap);
+    for (size_t i = 0; i < 10 * (size_t)N_MANY; i++) {
+        uint64_t key = 0;
+        struct bow__heap_node *node = next(&heap, nodes, i, &key);
+        if (bow__heap_node_is_in(node)) {
+            bow__heap_remove(&heap, node);
+        }
+        bow__heap_insert(&heap, node, key);
+        size_t n = n_to_look_at(&heap);
+        worst = n > worst ? n : worst;
+    }
+    assert_in_range(worst, 1, 200);
+    assert_pops_in_order(&heap, heap.n_nodes);
+    free(nodes);
+}
+
+/* All have the same time to live: a pairing heap gives one node a child at each step. */
+static struct bow__heap_node *next_oldest(struct bow__heap *heap, struct bow__heap_node *nodes,
+                                          size_t i, uint64_t *key)
+{
+    (void)heap;
+    *key = i;
+    return &nodes[i % N_MANY];
+}
+
+static struct bow__heap_node *next_any(struct bow__heap *heap, struct bow__heap_node *nodes,
+                                       size_t i, uint64_t *key)
+{
+    uint64_t seed = i * UINT64_C(0x9e3779b97f4a7c15) + 1;
+    (void)heap;
+
+    size_t which = (size_t)next_random(&seed) % N_MANY;
+    *key = i + next_random(&seed) % (3 * (uint64_t)N_MANY);
+    return &nodes[which];
+}
+
+/* Now and then the first one, which is due; its new place is far behind or at the front. */
+static struct bow__heap_node *next_due(struct bow__heap *heap, struct bow__heap_node *nodes,
+                                       size_t i, uint64_t *key)
+{
+    struct bow__heap_node *node = next_any(heap, nodes, i, key);
+
+    if (i % 3 == 0 && bow__heap_min(heap) != NULL) {
+        node = bow__heap_min(heap);
+        *key = i % 2 == 0 ? node->key + 1 : *key;
+    }
+    return node;
+}
+
+static void test_heap_never_leaves_much_to_a_removal_while_nodes_come_and_go(void **state)
+{
+    (void)state;
+    check_never_much_to_do(next_oldest);
+    check_never_much_to_do(next_any);
+    check_never_much_to_do(next_due);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -232,6 +333,8 @@ int main(void)
         cmocka_unit_test(test_heap_keys_span_all_of_u64),
         cmocka_unit_test(test_heap_random_operations_match_the_model),
         cmocka_unit_test(test_heap_of_many_nodes_in_any_order_sorts),
+        cmocka_unit_test(test_heap_filled_in_any_order_leaves_little_to_the_first_removal),
+        cmocka_unit_test(test_heap_never_leaves_much_to_a_removal_while_nodes_come_and_go),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -539,26 +539,6 @@ static void test_loop_survives_each_failing_allocation(void **state)
     assert_in_range(test_alloc_fail_each(NULL, start_and_stop, NULL), 4, 16);
 }
 
-static void test_loop_started_and_stopped_at_random_points_never_hangs(void **state)
-{
-    struct loops t;
-    atomic_int n = 0;
-
-    (void)state;
-    loops_begin(&t);
-    for (int i = 0; i < 300; i++) {
-        struct bow_loop *loop = loops_new_threaded(&t);
-        for (int k = 0; k < i % 7; k++) {
-            assert_int_equal(bow_loop_execute(loop, "count", loops_count_run, &n), 0);
-        }
-        if (i % 3 == 0) {
-            bow_loop_shutdown(loop, 0, 0);
-        }
-        bow_loop_unref(loop);
-    }
-    loops_end(&t);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -578,7 +558,6 @@ int main(void)
         cmocka_unit_test(test_loop_unref_of_an_owners_loop_runs_what_was_accepted),
         cmocka_unit_test(test_loop_held_memory_refuses_posts_after_the_last_reference),
         cmocka_unit_test(test_loop_survives_each_failing_allocation),
-        cmocka_unit_test(test_loop_started_and_stopped_at_random_points_never_hangs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
