@@ -7,7 +7,8 @@ usage: blocks.py TOP PLUGIN PROTOC CC [CFLAGS ...]
 Blocks are taken in the order of the page, in one scratch folder a page:
   ```proto   is written to the file the text before names in backquotes
              (`counter.proto`) and generated
-  ```c       is a translation unit of its own: compiled as C11 with warnings as errors
+  ```c       is a translation unit of its own: compiled as C11 with warnings as errors;
+             below "<!-- file: NAME -->" it has that name, and later blocks may include it
   ```python  is compiled, not run
 Headers of the greeter are at hand in each page. Other languages (sh, text, ...)
 are not code of ours; sh blocks marked "run: by-hand" have a test of their own.
@@ -21,6 +22,7 @@ import tempfile
 
 FENCE = re.compile(r"^```(\w*)\s*$")
 NAMED_PROTO = re.compile(r"`([\w/]+\.proto)`")
+NAMED_FILE = re.compile(r"<!-- file: ([\w.]+) -->\s*$")
 
 
 def pages(top):
@@ -73,7 +75,8 @@ class Page:
         return self.generate(self.folder, name)
 
     def c(self, number, text, before):
-        path = os.path.join(self.folder, f"block{number}.c")
+        named = NAMED_FILE.search(before)
+        path = os.path.join(self.folder, named[1] if named else f"block{number}.c")
         with open(path, "w") as out:
             out.write(text)
         return self.run(self.compiler + ["-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror",
