@@ -33,6 +33,7 @@ struct stream_peer {
     int n_disordered;     /* messages whose number is not the one before and one more */
     int n_half_closes;
     int n_resets;
+    int n_hang_ups; /* the client has closed the connection */
 
     size_t n_bytes; /* fed and not used yet */
     uint8_t bytes[256 << 10];
