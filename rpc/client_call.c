@@ -117,6 +117,7 @@ int bow__client_call_send(struct bow__client_call *call)
         .path = {(const uint8_t *)call->method->path, strlen(call->method->path)},
         .path_key = (uint64_t)(uintptr_t)call->method,
         .time_left_ns = bow__time_left(call->deadline_ns, bow_loop_now(link->loop)),
+        .metadata = call->metadata,
     };
 
     int rc = session->ops->open(session, &head, call, &call->key);
@@ -190,6 +191,7 @@ static void run_done(struct bow__client_call *call, const struct bow_status *sta
 
     result.status = *status;
     result.reply = status->code == BOW_OK ? call->reply : NULL;
+    result.initial = call->initial;
     result.memory = call->memory;
     call->memory = NULL;
     call->done(&result, call->fn, call->user);
@@ -291,6 +293,9 @@ static void describe_deadline(const struct bow__client_call *call, struct bow__t
     bow__text_duration(text, call->timeout_ns);
     bow__text_printf(text, "%s passed while %s %s", origins[call->timeout_origin], stage_of(call),
                      call->link->client->target);
+    if (call->state == BOW__CLIENT_CALL_QUEUED && call->link->backoff_ns > 0) {
+        bow__text_printf(text, "; the last attempt: %s", call->link->last_error.bytes);
+    }
     if (is_peer_mute(call)) {
         bow__text_printf(text, "; nothing was ever received from it: is it a %s server?",
                          call->link->client->http2 ? "gRPC" : "Bowline");

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "rpc/client_state.h"
 #include "rpc/core/decode.h"
+#include "rpc/core/metadata.h"
 #include "rpc/stream_state.h"
 #include <bowline/limits.h>
 
@@ -77,6 +78,19 @@ static void on_message(void *owner, uint64_t key, void *stream, struct bow__mess
     }
 }
 
+static void on_headers(void *owner, uint64_t key, void *stream, const struct bow_metadata *metadata)
+{
+    struct bow__client_call *call = stream;
+
+    (void)owner;
+    (void)key;
+    if (bow__metadata_copy(&call->memory->arena, metadata, &call->initial) < 0) {
+        give_up(call, BOW_RESOURCE_EXHAUSTED, "out of memory for the initial metadata");
+    } else if (call->stream != NULL) {
+        bow__stream_take_headers(call->stream, &call->initial);
+    }
+}
+
 static void on_writable(void *owner, uint64_t key, void *stream)
 {
     struct bow__client_call *call = stream;
@@ -99,7 +113,8 @@ static bool is_held(const struct bow__client_call *call)
 /* Whatever else it says, a server that has answered something has run a handler. */
 static bool has_answered(const struct bow__client_call *call)
 {
-    return call->reply != NULL || (call->stream != NULL && call->stream->n_received > 0);
+    return call->reply != NULL || call->initial.n > 0 ||
+           (call->stream != NULL && call->stream->n_received > 0);
 }
 
 /* Nothing of the call reached a handler, and an overloaded peer is not asked again at once. */
@@ -201,6 +216,7 @@ static void on_gone(struct bow__conn *conn)
 int bow__client_conn_init(struct bow_channel *channel, void *user)
 {
     static const struct bow__session_events events = {
+        .on_headers = on_headers,
         .on_message = on_message,
         .on_status = on_status,
         .on_writable = on_writable,

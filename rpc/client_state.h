@@ -12,13 +12,15 @@
  *     client_call.c    a call on its loop: sent, answered, expired, completed
  *     client_conn.c    what a session tells a client
  *     link.c           one loop's connections: connecting, back-off, the queue
+ *     link_state.c     telling how they stand
  *     stream_state.h   what a streaming call has beside, and its files
  *
  * Design. A client has a link per loop, in use from the first call on that loop.
  * A link and its calls belong to its loop; from other threads a call reaches it by
  * its own task, and is cancelled by another of its own. What threads share:
  *
- *     closing, n_queued    relaxed hints; what they decide is decided again on the loop
+ *     closing, n_queued,   relaxed hints; what they decide is decided again on the loop
+ *     shown_state
  *     link->used           acquire/release
  *     link->n_posted       release by the loop's last use of the link for a start task, and
  *                          acquire by who frees the client
@@ -101,6 +103,9 @@ struct bow__client_call {
     struct bow__block *block; /* the request, when it is not inline */
     size_t n_request;
     bool retried;
+    bool waits_for_ready;         /* a failed attempt to connect does not end it */
+    struct bow_metadata metadata; /* sent along; in `memory`, as all that follows */
+    struct bow_metadata initial;  /* received */
     struct bow_result_memory *memory;
     ProtobufCMessage *reply;
     struct bow_status failure;     /* FAILING, LINGERING: what to complete with; in `memory` */
@@ -121,7 +126,8 @@ struct bow__client_link {
     atomic_bool used;
     atomic_uint n_queued;
     atomic_uint n_posted; /* start tasks under way */
-    bool settled;         /* the loop holds nothing of the link; under the client's lock */
+    atomic_int shown_state;
+    bool settled; /* the loop holds nothing of the link; under the client's lock */
 
     /* The rest belongs to the loop. */
     enum bow__link_state state;
@@ -138,6 +144,9 @@ struct bow__client_link {
     bool wanted; /* a call has failed fast since */
     bool was_up; /* for the count of reconnects */
     struct bow_timer retry_timer;
+    enum bow_client_state told_state;
+    bool tells_state; /* by a task that is posted, which holds the link as a call does */
+    struct bow_task state_task;
     struct bow__counters counters;
     struct bow__client_call *idle;
     uint32_t n_idle;
@@ -269,6 +278,12 @@ void bow__link_check_closed(struct bow__client_link *link);
 /** A connection that took calls is up, takes no more, or is gone. */
 void bow__link_conn_up(struct bow__client_link *link, struct bow__client_conn *conn);
 void bow__link_conn_retired(struct bow__client_link *link, struct bow__client_conn *conn);
+
+/* link_state.c */
+
+void bow__link_state_init(struct bow__client_link *link);
+/** The link's state, or `closing`, has changed. */
+void bow__link_show_state(struct bow__client_link *link);
 
 /* client_conn.c */
 

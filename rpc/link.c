@@ -30,6 +30,12 @@ static uint64_t now_of(const struct bow__client_link *link)
     return bow_loop_now(link->loop);
 }
 
+static void set_state(struct bow__client_link *link, enum bow__link_state state)
+{
+    link->state = state;
+    bow__link_show_state(link);
+}
+
 /* Failing what waits */
 
 static struct bow__client_call *first_queued(struct bow__client_link *link)
@@ -39,14 +45,25 @@ static struct bow__client_call *first_queued(struct bow__client_link *link)
     return at != &link->queue ? BOW__CONTAINER(at, struct bow__client_call, at) : NULL;
 }
 
-/* Those that wait now; a callback may start others. */
-static void fail_queue(struct bow__client_link *link, enum bow_code code, const char *message)
+/* Those that wait now and for no other attempt; a callback may start others, or end some. */
+static void fail_impatient(struct bow__client_link *link, enum bow_code code, const char *message)
 {
-    uint32_t n = atomic_load_explicit(&link->n_queued, memory_order_relaxed);
+    struct bow__link patient;
+    struct bow__client_call *call;
 
-    for (struct bow__client_call *call; n > 0 && (call = first_queued(link)) != NULL; n--) {
-        bow__client_call_fail(call, code, message);
+    bow__list_init(&patient);
+    for (uint32_t n = atomic_load_explicit(&link->n_queued, memory_order_relaxed);
+         n > 0 && (call = first_queued(link)) != NULL; n--) {
+        if (call->waits_for_ready) {
+            bow__list_remove(&call->at);
+            bow__list_push_back(&patient, &call->at);
+        } else {
+            bow__client_call_fail(call, code, message);
+        }
     }
+    link->wanted = link->wanted || !bow__list_is_empty(&patient);
+    bow__list_move(&patient, &link->queue); /* those that came meanwhile stand behind */
+    bow__list_move(&link->queue, &patient);
 }
 
 /* Back-off */
@@ -74,7 +91,7 @@ static void back_off(struct bow__client_link *link)
     link->backoff_ns = bow__time_min(link->backoff_ns, max);
     link->failed_at_ns = now_of(link);
     link->next_try_ns = bow__time_add(link->failed_at_ns, jittered(link, link->backoff_ns));
-    link->state = BOW__LINK_BACKING_OFF;
+    set_state(link, BOW__LINK_BACKING_OFF);
     link->wanted = false;
     bow_timer_start_at(&link->retry_timer, link->next_try_ns);
 }
@@ -86,7 +103,7 @@ static void on_failed(struct bow__client_link *link, const char *message)
     bow__text_clear(&link->last_error);
     bow__text_printf(&link->last_error, "%s", message);
     back_off(link);
-    fail_queue(link, BOW_UNAVAILABLE, link->last_error.bytes);
+    fail_impatient(link, BOW_UNAVAILABLE, link->last_error.bytes);
 }
 
 static void on_retry_timer(struct bow_timer *timer, void *user)
@@ -134,7 +151,7 @@ static void connect_now(struct bow__client_link *link)
     options.on_channel = bow__client_conn_init;
     options.user = link;
     bow_timer_stop(&link->retry_timer);
-    link->state = BOW__LINK_CONNECTING;
+    set_state(link, BOW__LINK_CONNECTING);
     int rc =
         bow_connect_start(link->loop, client->target, &options, client->options.connect_timeout_ns,
                           on_connected, link, &link->connect, &error);
@@ -157,7 +174,7 @@ void bow__link_conn_up(struct bow__client_link *link, struct bow__client_conn *c
     link->counters.now.reconnects += link->was_up;
     link->was_up = true;
     link->conn = conn;
-    link->state = BOW__LINK_READY;
+    set_state(link, BOW__LINK_READY);
     link->backoff_ns = 0;
     bow__link_pump(link);
 }
@@ -168,7 +185,7 @@ void bow__link_conn_retired(struct bow__client_link *link, struct bow__client_co
         return;
     }
     link->conn = NULL;
-    link->state = BOW__LINK_IDLE;
+    set_state(link, BOW__LINK_IDLE);
     bow__link_pump(link);
 }
 
@@ -227,6 +244,27 @@ static bool may_connect(const struct bow__client_link *link)
            (link->state == BOW__LINK_IDLE || link->state == BOW__LINK_BACKING_OFF);
 }
 
+/* Right after a failed attempt. */
+static bool is_too_early(const struct bow__client_link *link)
+{
+    return link->state == BOW__LINK_BACKING_OFF &&
+           now_of(link) < bow__time_add(link->failed_at_ns, link->client->options.backoff_min_ns);
+}
+
+static void connect_for_queue(struct bow__client_link *link)
+{
+    const struct bow__client_call *call = first_queued(link);
+
+    if (call == NULL || !may_connect(link)) {
+        return;
+    }
+    if (call->waits_for_ready && is_too_early(link)) {
+        link->wanted = true;
+        return;
+    }
+    connect_now(link);
+}
+
 void bow__link_pump(struct bow__client_link *link)
 {
     struct bow__client_call *call;
@@ -234,9 +272,7 @@ void bow__link_pump(struct bow__client_link *link)
     while (can_open(link) && (call = first_queued(link)) != NULL) {
         send_queued(link, call);
     }
-    if (may_connect(link) && first_queued(link) != NULL) {
-        connect_now(link);
-    }
+    connect_for_queue(link);
 }
 
 void bow__link_requeue(struct bow__client_link *link, struct bow__client_call *call)
@@ -266,8 +302,6 @@ static int refuse_backing_off(struct bow__client_link *link, struct bow__text *r
 int bow__link_submit(struct bow__client_link *link, struct bow__client_call *call,
                      struct bow__text *reason)
 {
-    uint64_t pause_ns = link->client->options.backoff_min_ns;
-
     if (link->closing) {
         return -ESHUTDOWN;
     }
@@ -277,8 +311,7 @@ int bow__link_submit(struct bow__client_link *link, struct bow__client_call *cal
             return rc;
         }
     }
-    if (link->state == BOW__LINK_BACKING_OFF &&
-        now_of(link) < bow__time_add(link->failed_at_ns, pause_ns)) {
+    if (is_too_early(link) && !call->waits_for_ready) {
         return refuse_backing_off(link, reason);
     }
     if (atomic_load_explicit(&link->n_queued, memory_order_relaxed) >=
@@ -288,9 +321,7 @@ int bow__link_submit(struct bow__client_link *link, struct bow__client_call *cal
         return -EAGAIN;
     }
     queue_back(link, call);
-    if (may_connect(link)) {
-        connect_now(link);
-    }
+    connect_for_queue(link);
     return 0;
 }
 
@@ -331,6 +362,7 @@ static void close_link(struct bow__client_link *link, enum bow_code code, const 
 
     link->closing = true;
     link->n_calls++;
+    bow__link_show_state(link);
     bow_timer_stop(&link->retry_timer);
     if (link->connect != NULL) {
         bow_connect_cancel(link->connect);
@@ -383,6 +415,7 @@ void bow__link_init(struct bow__client_link *link, struct bow_client *client, st
     (void)bow__counters_init(&link->counters, client->context, loop, 0, on_published, link);
     link->hook.fn = on_loop_shutdown;
     bow_task_init(&link->close_task, "close client", close_task, link);
+    bow__link_state_init(link);
 }
 
 void bow__link_fini(struct bow__client_link *link)

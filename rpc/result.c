@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/block.h"
 #include "rpc/core/errors.h"
+#include "rpc/core/metadata.h"
 #include <bowline/limits.h>
 
 #include <string.h>
@@ -43,6 +44,7 @@ struct bow_status bow__result_keep_status(struct bow_result_memory *memory,
     /* Empty ones too are the session's, and gone when it returns. */
     kept.message = "";
     kept.details = (struct bow_slice){NULL, 0};
+    kept.metadata = (struct bow_metadata)BOW_METADATA_INIT;
     if (memory == NULL) {
         return kept;
     }
@@ -59,6 +61,7 @@ struct bow_status bow__result_keep_status(struct bow_result_memory *memory,
             kept.details = (struct bow_slice){(const uint8_t *)details, status->details.len};
         }
     }
+    (void)bow__metadata_copy(&memory->arena, &status->metadata, &kept.metadata);
     return kept;
 }
 

@@ -82,6 +82,15 @@ void bow__stream_return_credit(struct bow_stream *stream)
 
 /* Delivery */
 
+void bow__stream_take_headers(struct bow_stream *stream, const struct bow_metadata *initial)
+{
+    const struct bow_stream_thunks *thunks = stream->method->stream_thunks;
+
+    if (!bow__stream_is_blocking(stream) && thunks->on_headers != NULL) {
+        thunks->on_headers(stream, initial, stream->events, stream->user);
+    }
+}
+
 static void emit(struct bow_stream *stream, const ProtobufCMessage *message)
 {
     stream->method->stream_thunks->on_message(stream, message, stream->events, stream->user);

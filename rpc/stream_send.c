@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "rpc/core/encode.h"
+#include "rpc/core/payload.h"
 #include "rpc/stream_state.h"
 
 #include <errno.h>
@@ -327,6 +328,20 @@ int bow_stream_send(struct bow_stream *stream, const ProtobufCMessage *message)
         return rc;
     }
     return here ? send_held_here(stream, held) : post(stream, held);
+}
+
+int bow_stream_send_payload(struct bow_stream *stream, struct bow_payload *payload)
+{
+    int rc = check(stream, NULL);
+    if (rc < 0) {
+        return rc;
+    }
+    struct bow__held *held =
+        bow__held_share(stream->context, payload->block, BOW__PAYLOAD_OFFSET, payload->len);
+    if (held == NULL) {
+        return -ENOMEM;
+    }
+    return bow_loop_in_loop(stream->loop) ? send_held_here(stream, held) : post(stream, held);
 }
 
 /* What was accepted goes first; the end travels with the last of it. */

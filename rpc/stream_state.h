@@ -129,6 +129,8 @@ void bow__stream_rewind(struct bow_stream *stream);
 
 /* stream_receive.c: on the loop */
 
+/** The server's initial metadata has come, before any message. */
+void bow__stream_take_headers(struct bow_stream *stream, const struct bow_metadata *initial);
 /** Deliver `message`, or let it wait. Its credit goes back when it has been taken. */
 void bow__stream_take_message(struct bow_stream *stream, struct bow__message *message);
 /** Deliver what waits, unless paused. */

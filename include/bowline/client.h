@@ -18,10 +18,10 @@
  * When a connection attempt fails, the calls that wait for it fail with UNAVAILABLE
  * and the reason, as does a call begun within backoff_min_ns after that (it says
  * when the next try is due). A later call tries again at once, so that a server that
- * has come back is found; while calls have failed fast, the client also tries by
- * itself, in pauses that grow to backoff_max_ns. When a connection is lost, the calls
- * on it fail with UNAVAILABLE; those that the server says it has not processed are
- * sent once more, unless their request is over 64 KiB.
+ * has come back is found; while calls have failed fast, or wait_for_ready lets them wait
+ * through that, the client also tries by itself, in pauses that grow to backoff_max_ns. When a
+ * connection is lost, the calls on it fail with UNAVAILABLE; those that the server says it has not
+ * processed are sent once more, unless their request is over 64 KiB.
  *
  * A call does not complete before its deadline because of its deadline.
  *
@@ -51,6 +51,20 @@ struct bow_context;
 struct bow_group;
 struct bow_loop;
 
+/** What a client's connection on one loop is about, as gRPC names it. */
+enum bow_client_state {
+    BOW_CLIENT_IDLE = 0,              /* none, and no call wants one */
+    BOW_CLIENT_CONNECTING = 1,        /* the name is looked up, or an attempt is under way */
+    BOW_CLIENT_READY = 2,             /* takes calls */
+    BOW_CLIENT_TRANSIENT_FAILURE = 3, /* the last attempt failed; the next has its time */
+    BOW_CLIENT_SHUTDOWN = 4,          /* the client is being freed, or its loop shuts down */
+};
+
+/** Told of the new state of the client's connection on `loop`; what passes within a turn of it may
+ * be left out. SHUTDOWN is the last. Thread: `loop`, never from inside a function of the client. */
+typedef void (*bow_client_state_fn)(struct bow_client *client, struct bow_loop *loop,
+                                    enum bow_client_state state, void *user);
+
 /** What a client is made with; begin with BOW_CLIENT_OPTIONS_INIT. */
 struct bow_client_options {
     size_t size;                 /* sizeof this struct, set by the INIT */
@@ -70,12 +84,14 @@ struct bow_client_options {
     uint32_t
         max_queued_calls; /* while not connected or out of streams; 0: BOW_LIMIT_QUEUED_CALLS */
     struct bow_transport_error *error; /* NULL, or filled when bow_client_new() fails; borrowed */
+    bow_client_state_fn on_state;      /* NULL: nobody wants to know */
+    void *state_user;
 };
 
 #define BOW_CLIENT_OPTIONS_INIT                                                                    \
     {                                                                                              \
         sizeof(struct bow_client_options), NULL, NULL, NULL, NULL, false, 0, 0, 0, 0, 0, 0, 0, 0,  \
-            NULL                                                                                   \
+            NULL, NULL, NULL                                                                       \
     }
 
 /** Options of one call; NULL where they are passed means the defaults. */
@@ -158,6 +174,10 @@ bow_client_start(struct bow_client *client, const struct bow_method *method,
  * Thread:  any
  */
 BOW_EXPORT void bow_client_cancel(struct bow_client *client, uint64_t id);
+
+/** The best state of the client's connections, as a hint: it may have changed by now. Thread: any.
+ */
+BOW_EXPORT enum bow_client_state bow_client_get_state(const struct bow_client *client);
 
 /** Drive a confined client's loop for at most `timeout_ns`, so that callbacks run. Thread: the
  * creating one. Returns: 0 or -EINVAL. */

@@ -25,6 +25,7 @@
 
 #include <bowline/client.h>
 #include <bowline/metadata.h>
+#include <bowline/payload.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -63,6 +64,11 @@ bow_client_open(struct bow_client *client, const struct bow_method *method,
  */
 BOW_EXPORT BOW_MUST_USE int bow_stream_send(struct bow_stream *stream,
                                             const ProtobufCMessage *message);
+
+/** The same for a message that is encoded already; whose type is not checked. Takes no reference
+ * of the caller's. */
+BOW_EXPORT BOW_MUST_USE int bow_stream_send_payload(struct bow_stream *stream,
+                                                    struct bow_payload *payload);
 
 /** Whether bow_stream_send() would take a message now. Thread: any that holds a reference. */
 BOW_EXPORT bool bow_stream_is_writable(const struct bow_stream *stream);
