@@ -57,10 +57,11 @@ bow_client_open(struct bow_client *client, const struct bow_method *method,
  *
  * Thread:  any that holds a reference; the creating thread when confined
  * Owns:    borrows `message`
- * Returns: 0; -EAGAIN while BOW_STREAM_WRITABLE_BYTES or more wait to be sent: nothing was
- *          done, and on_writable comes when it makes sense to try again; -ECANCELED once
- *          the call has ended; -EPIPE after bow_stream_half_close(); -EINVAL for a message
- *          of another type, one that cannot be encoded, or a method whose client sends one; -ENOMEM
+ * Returns: 0; -EAGAIN while BOW_STREAM_WRITABLE_BYTES or more wait to be sent (a message that
+ *          waits counts for a little more than its bytes): nothing was done, and on_writable
+ *          comes when it makes sense to try again; -ECANCELED once the call has ended; -EPIPE
+ *          after bow_stream_half_close(); -EINVAL for a message of another type, one that cannot
+ *          be encoded, or a method whose client sends one; -ENOMEM
  */
 BOW_EXPORT BOW_MUST_USE int bow_stream_send(struct bow_stream *stream,
                                             const ProtobufCMessage *message);
@@ -80,16 +81,17 @@ BOW_EXPORT int bow_stream_half_close(struct bow_stream *stream);
  * Thread: any that holds a reference. */
 BOW_EXPORT void bow_stream_cancel(struct bow_stream *stream);
 
-/** Stop the delivery of messages, at once; and go on with it, later. Callback style. Thread: loop.
- */
+/** Stop the delivery of messages, at once. Callback style. Thread: loop. */
 BOW_EXPORT void bow_stream_pause(struct bow_stream *stream);
+/** Go on with it, later. Thread: loop. */
 BOW_EXPORT void bow_stream_resume(struct bow_stream *stream);
 
 /** The loop of the call's events. Thread: any. */
 BOW_EXPORT struct bow_loop *bow_stream_loop(const struct bow_stream *stream);
 
-/** One more, or one fewer, who uses the stream. Thread: any that holds a reference. */
+/** One more who uses the stream. Thread: any that holds a reference. */
 BOW_EXPORT struct bow_stream *bow_stream_ref(struct bow_stream *stream);
+/** One fewer; NULL is allowed. Thread: any that holds a reference. */
 BOW_EXPORT void bow_stream_unref(struct bow_stream *stream);
 
 /* The blocking style. One thread at a time sends and one receives; never on the client's loop

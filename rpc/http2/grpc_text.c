@@ -91,9 +91,15 @@ int bow__grpc_timeout_decode(struct bow_slice text, uint64_t *ret_timeout_ns)
     return 0;
 }
 
-static bool is_plain(uint8_t byte)
+/* A value that begins or ends with a blank is malformed (RFC 9113, 8.2.1). */
+static bool is_plain(struct bow_slice text, size_t pos)
 {
-    return byte >= 0x20 && byte <= 0x7E && byte != '%';
+    uint8_t byte = text.data[pos];
+
+    if (byte == ' ') {
+        return pos > 0 && pos + 1 < text.len;
+    }
+    return byte > 0x20 && byte <= 0x7E && byte != '%';
 }
 
 size_t bow__grpc_percent_size(struct bow_slice text)
@@ -101,7 +107,7 @@ size_t bow__grpc_percent_size(struct bow_slice text)
     size_t size = 0;
 
     for (size_t i = 0; i < text.len; i++) {
-        size += is_plain(text.data[i]) ? 1 : 3;
+        size += is_plain(text, i) ? 1 : 3;
     }
     return size;
 }
@@ -113,7 +119,7 @@ size_t bow__grpc_percent_encode(struct bow_slice text, char *out)
 
     for (size_t i = 0; i < text.len; i++) {
         uint8_t byte = text.data[i];
-        if (is_plain(byte)) {
+        if (is_plain(text, i)) {
             *at++ = (char)byte;
             continue;
         }

@@ -39,7 +39,7 @@ static void finish_with_trailing(struct streams *s, enum bow_code code, const ch
     stream_peer_finish_status(&s->peer, &status);
 }
 
-static void expect_value(const struct bow_metadata *metadata, const char *key, const char *value)
+static void expect_entry(const struct bow_metadata *metadata, const char *key, const char *value)
 {
     const struct bow_slice *found = bow_metadata_find(metadata, key);
 
@@ -64,8 +64,8 @@ static void test_metadata_of_a_unary_call_goes_both_ways(void **state)
     calls_wait(s->t, &s->t->n_done, 1);
     assert_int_equal(s->t->result.status.code, BOW_OK);
     assert_int_equal(((const Calls__Reply *)s->t->result.reply)->number, 3);
-    expect_value(&s->t->result.initial, "first", "one");
-    expect_value(&s->t->result.status.metadata, "last", "two");
+    expect_entry(&s->t->result.initial, "first", "one");
+    expect_entry(&s->t->result.status.metadata, "last", "two");
 }
 
 static void test_metadata_comes_with_an_error_too(void **state)
@@ -80,7 +80,7 @@ static void test_metadata_comes_with_an_error_too(void **state)
     calls_wait(s->t, &s->t->n_done, 1);
     assert_int_equal(s->t->result.status.code, BOW_NOT_FOUND);
     assert_int_equal(s->t->result.initial.n, 0);
-    expect_value(&s->t->result.status.metadata, "why", "gone");
+    expect_entry(&s->t->result.status.metadata, "why", "gone");
 }
 
 static void open_with(struct streams *s, const struct bow_method *method, const char *key,
@@ -110,8 +110,8 @@ static void test_metadata_of_a_stream_comes_before_its_messages(void **state)
     streams_expect_closed(s, BOW_ABORTED, NULL);
     assert_int_equal(s->n_headers, 1);
     assert_int_equal(s->n_messages, 1);
-    expect_value(&s->result.initial, "first", "one");
-    expect_value(&s->result.status.metadata, "last", "two");
+    expect_entry(&s->result.initial, "first", "one");
+    expect_entry(&s->result.status.metadata, "last", "two");
 }
 
 static void test_metadata_is_sent_again_with_the_second_try(void **state)

@@ -122,7 +122,9 @@ static void test_percent_encoding_goes_both_ways(void **state)
 {
     (void)state;
     expect_percent("", "");
-    expect_percent(" plain ~ text ", " plain ~ text ");
+    expect_percent("plain ~ text", "plain ~ text");
+    expect_percent(" at the ends: ", "%20at the ends:%20");
+    expect_percent(" ", "%20");
     expect_percent("100%", "100%25");
     expect_percent("tab\t nl\n del\x7F", "tab%09 nl%0A del%7F");
     expect_percent("\xC3\xBC \xE2\x82\xAC \xF0\x9F\xAA\xA2", "%C3%BC %E2%82%AC %F0%9F%AA%A2");
