@@ -62,6 +62,17 @@
  * messages that have begun. Answers many large messages begun at once. */
 #define BOW_LIMIT_BYTES_IN_FLIGHT ((size_t)64 << 20)
 
+/** Credit of one stream that a fast reader over a long path made grow. Answers a promise without
+ * bound. */
+#define BOW_LIMIT_STREAM_WINDOW_BYTES ((size_t)16 << 20)
+
+/** The same of a connection, all its streams together. */
+#define BOW_LIMIT_CONNECTION_WINDOW_BYTES ((size_t)32 << 20)
+
+/** What the windows of a connection's streams may have grown by, all together. Answers a peer that
+ * makes many grow and then fills them while nobody reads. */
+#define BOW_LIMIT_GROWN_WINDOWS_BYTES ((size_t)32 << 20)
+
 /** Connections of one server. Option: max_connections. */
 #define BOW_LIMIT_CONNECTIONS 10000u
 

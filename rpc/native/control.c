@@ -15,7 +15,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* The opaque word of the PING of a drain; those of heartbeats count from 1. */
+/* The opaque word of the PING of a drain; all others count from 1. */
 #define DRAIN_PING UINT64_MAX
 
 /* SETTINGS. */
@@ -248,11 +248,16 @@ ssize_t bow__native_take_ping(struct bow__native *session, const struct bow__fra
         rc = put_ping(session, BOW__FRAME_ACK, opaque);
     } else if (rc == 0 && opaque == DRAIN_PING && session->drain == BOW__NATIVE_ANNOUNCED) {
         rc = end_drain(session);
+    } else if (rc == 0 && opaque == session->n_pings && session->ping_sent_ns != 0) {
+        bow__native_window_learn(session, session->now_ns - session->ping_sent_ns);
+        session->ping_sent_ns = 0;
     }
     return rc < 0 ? rc : (ssize_t)frame->length;
 }
 
-int bow__native_put_heartbeat(struct bow__native *session)
+int bow__native_put_ping(struct bow__native *session)
 {
-    return put_ping(session, 0, session->base.heartbeats_sent);
+    session->last_ping_ns = session->now_ns;
+    session->ping_sent_ns = session->now_ns;
+    return put_ping(session, 0, ++session->n_pings);
 }

@@ -17,45 +17,14 @@
 
 /*
  * How far ahead of a large message its credit runs. What is on the way is what small messages
- * beside it queue behind, so it is no more than the path holds at half a gigabyte a second: by
- * the time that returned credit takes to come back as bytes. A short path gets half the window,
- * a long one as much as a message may have.
+ * beside it queue behind, so it is no more than the path holds at half a gigabyte a second. A short
+ * path gets half the window, a long one as much as a message may have.
  */
 static size_t ahead_bytes(const struct bow__native *session)
 {
-    uint64_t n = session->credit_rtt_ns / 2;
+    uint64_t n = session->path_rtt_ns / 2;
 
     return n < session->max_message_bytes ? (size_t)n : session->max_message_bytes;
-}
-
-/* A quick sample is the path; a slow one may be a sender that had nothing to send. */
-static void learn_round_trip(struct bow__native *session, uint64_t sample_ns)
-{
-    uint64_t known_ns = session->credit_rtt_ns;
-
-    if (known_ns == 0 || sample_ns <= known_ns) {
-        session->credit_rtt_ns = sample_ns;
-        return;
-    }
-    session->credit_rtt_ns += (sample_ns - known_ns) / 8;
-}
-
-static void charge(struct bow__native *session, struct bow__native_stream *stream, size_t n)
-{
-    stream->receive_credit -= (uint32_t)n;
-    stream->n_charged += n;
-    if (stream->probe_ns != 0 && stream->n_charged > stream->probe_limit) {
-        learn_round_trip(session, session->now_ns - stream->probe_ns);
-        stream->probe_ns = 0;
-    }
-}
-
-static void begin_probe(const struct bow__native *session, struct bow__native_stream *stream)
-{
-    if (stream->probe_ns == 0) {
-        stream->probe_limit = stream->n_charged + stream->receive_credit;
-        stream->probe_ns = session->now_ns;
-    }
 }
 
 static int break_credit(struct bow__native *session, const struct bow__frame *frame, size_t n,
@@ -75,7 +44,7 @@ int bow__native_receive_credit_spend(struct bow__native *session, const struct b
         if (n > stream->receive_credit) {
             return break_credit(session, frame, n, "stream", stream->receive_credit);
         }
-        charge(session, stream, n);
+        stream->receive_credit -= (uint32_t)n;
     }
     session->receive_credit -= (uint32_t)n;
     session->n_unreturned += (uint32_t)n;
@@ -94,19 +63,24 @@ static void put_window(struct bow__native *session, uint64_t stream, uint32_t cr
 
 void bow__native_return_connection_credit(struct bow__native *session)
 {
-    if (session->broken || session->n_unreturned < session->own.connection_window_bytes / 2 ||
-        session->n_held >= BOW_LIMIT_BYTES_IN_FLIGHT) {
+    size_t n_grown = session->window.size - session->own.connection_window_bytes;
+
+    if (session->broken || session->n_unreturned < session->window.size / 2 ||
+        session->n_held + n_grown >= BOW_LIMIT_BYTES_IN_FLIGHT) {
         return;
     }
-    put_window(session, 0, session->n_unreturned);
-    session->receive_credit += session->n_unreturned;
+    uint32_t more = session->n_unreturned + bow__native_window_grow_connection(session);
+    put_window(session, 0, more);
+    session->receive_credit += more;
+    session->window.n_granted += more;
     session->n_unreturned = 0;
+    session->probe_due = true;
 }
 
 static size_t wanted_credit(const struct bow__native *session,
                             const struct bow__native_stream *stream)
 {
-    size_t window = session->own.stream_window_bytes;
+    size_t window = stream->window.size;
     /* Bytes that still arrive of the frame under way have been charged already. */
     size_t n_arriving = session->target == stream ? session->n_body_left : 0;
     size_t n_held = stream->n_unread + stream->n_arrived + n_arriving;
@@ -128,16 +102,15 @@ void bow__native_return_stream_credit(struct bow__native *session,
 {
     size_t wanted = wanted_credit(session, stream);
 
-    if (stream->peer_ended || wanted <= stream->receive_credit) {
+    if (stream->peer_ended || wanted < stream->receive_credit + stream->window.size / 4) {
         return;
     }
     uint32_t more = (uint32_t)wanted - stream->receive_credit;
-    if (more < session->own.stream_window_bytes / 4) {
-        return;
-    }
-    begin_probe(session, stream);
+    more += bow__native_window_grow_stream(session, stream);
     put_window(session, stream->id, more);
     stream->receive_credit += more;
+    stream->window.n_granted += more;
+    session->probe_due = true;
 }
 
 void bow__native_unhold(struct bow__native *session, size_t n)

@@ -21,16 +21,25 @@ static bool is_asleep(const struct bow__native *session)
            (unattended && session->base.n_streams == 0);
 }
 
+/* When the peer lets us send the next one. */
+static uint64_t allowed_time(const struct bow__native *session)
+{
+    uint64_t us = session->peer.min_ping_interval_us;
+    uint64_t interval = us > BOW_NEVER / 1000 ? BOW_NEVER : us * 1000;
+
+    return session->last_ping_ns == 0 ? 0 : bow__time_add(session->last_ping_ns, interval);
+}
+
+bool bow__native_may_ping(const struct bow__native *session)
+{
+    return session->now_ns >= allowed_time(session);
+}
+
 static uint64_t ping_time(const struct bow__native *session)
 {
     uint64_t silent = bow__time_add(session->last_byte_ns, session->heartbeat_ns);
-    uint64_t us = session->peer.min_ping_interval_us;
+    uint64_t allowed = allowed_time(session);
 
-    if (session->last_ping_ns == 0) {
-        return silent;
-    }
-    uint64_t interval = us > BOW_NEVER / 1000 ? BOW_NEVER : us * 1000;
-    uint64_t allowed = bow__time_add(session->last_ping_ns, interval);
     return allowed > silent ? allowed : silent;
 }
 
@@ -84,11 +93,10 @@ static int beat(struct bow__native *session)
     session->asked_ns = session->now_ns;
     session->n_before_ping = session->out.n_bytes;
     session->ping_moved = false;
-    session->last_ping_ns = session->now_ns;
     session->base.heartbeats_sent++;
     /* It has been quiet for long enough to give back what a burst needed. */
     bow__native_streams_trim(session);
-    (void)bow__native_put_heartbeat(session);
+    (void)bow__native_put_ping(session);
     return 0;
 }
 

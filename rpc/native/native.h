@@ -15,6 +15,7 @@
  *     control.c   SETTINGS, WINDOW, PING, GOAWAY: the connection's own frames
  *     heartbeat.c time
  *     flow.c      credit in both directions
+ *     window.c    how large windows are
  *     send.c      frames out, messages in place
  *     respond.c   what precedes an answer's messages
  *     calls.c     calls of the client
@@ -50,9 +51,17 @@
  * little more. */
 #define BOW__NATIVE_IN_PLACE_AHEAD_BYTES ((size_t)1 << 20)
 
+/** Credit that the peer has at most, and how fast it was spent lately. */
+struct bow__native_window {
+    uint32_t size;
+    uint64_t n_granted;     /* altogether */
+    uint64_t since_ns;      /* of the stretch that is looked at */
+    uint64_t n_spent_since; /* what was spent when it began */
+};
+
 struct bow__native_stream {
-    struct bow__link link;      /* in `streams` by rising id, then in `dead` or `idle` */
-    struct bow__link send_link; /* in `senders` while a frame could be cut */
+    struct bow__link link;          /* in `streams` by rising id, then in `dead` or `idle` */
+    struct bow__link send_link;     /* in `senders` while a frame could be cut */
     struct bow__link writable_link; /* while was_high: in `writables`, or alone */
     uint64_t id;
     void *user;
@@ -73,11 +82,9 @@ struct bow__native_stream {
 
     /* In. */
     uint32_t receive_credit; /* what the peer may still send */
-    uint64_t n_charged;      /* message bytes that spent credit so far */
-    uint64_t probe_limit;    /* more than this was charged: it was sent with the probed credit */
-    uint64_t probe_ns;       /* when that credit was returned; 0: none is being timed */
-    size_t n_unread;         /* bytes of whole messages that the host has not consumed */
-    bool assembling;         /* a message has begun and is not whole */
+    struct bow__native_window window;
+    size_t n_unread; /* bytes of whole messages that the host has not consumed */
+    bool assembling; /* a message has begun and is not whole */
     bool compressed;
     size_t n_announced;
     size_t n_arrived;
@@ -151,7 +158,9 @@ struct bow__native {
     size_t n_body_left;                /* of it */
     struct bow__native_stream *target; /* whose they are; NULL: they are skipped */
     uint32_t receive_credit;
+    struct bow__native_window window;
     uint32_t n_unreturned; /* connection credit spent and not given back */
+    size_t n_grown;        /* what the windows of streams have grown by */
     size_t n_held;         /* message bytes that arrived and were not consumed, all streams */
     size_t n_promised;     /* bytes announced and still to come, all streams */
     uint64_t late_credit;  /* of streams that we ended: what may come late without being counted */
@@ -183,16 +192,20 @@ struct bow__native {
     enum bow__native_drain drain;
     bool unattended;
     bool reading;
-    bool ping_is_out;
-    uint64_t credit_rtt_ns; /* from returning credit to the first byte sent with it; 0: not known */
+    bool ping_is_out; /* one that asks whether the peer is alive */
+    bool probe_due;   /* it would be good to know how long the path is */
     uint64_t now_ns;
     uint64_t heartbeat_ns;
     uint64_t heartbeat_timeout_ns;
     uint64_t last_byte_ns; /* received */
     uint64_t last_ping_ns; /* sent; 0: none yet */
-    uint64_t asked_ns;     /* from when on an answer to it is waited for */
-    size_t n_before_ping;  /* bytes that have to leave before it does */
-    bool ping_moved;       /* some of them have left */
+    uint64_t n_pings;      /* sent; each holds its number */
+    uint64_t ping_sent_ns; /* the last one; 0: it is answered */
+    uint64_t path_rtt_ns;  /* a round trip, without queues; 0: not known */
+    uint64_t asked_path_ns;
+    uint64_t asked_ns;    /* from when on an answer to it is waited for */
+    size_t n_before_ping; /* bytes that have to leave before it does */
+    bool ping_moved;      /* some of them have left */
     struct bow__native_rate cancels;
     struct bow__native_rate pings;
     struct bow__native_rate late_frames;

@@ -91,7 +91,8 @@ int bow__native_put_opening(struct bow__native *session);
 int bow__native_put_goaway(struct bow__native *session, uint64_t last,
                            const struct bow_status *status);
 void bow__native_goaway(struct bow__session *base, const struct bow_status *reason);
-int bow__native_put_heartbeat(struct bow__native *session);
+/** PING; its answer says how long a round trip takes. */
+int bow__native_put_ping(struct bow__native *session);
 
 /* flow.c */
 
@@ -108,7 +109,21 @@ void bow__native_return_stream_credit(struct bow__native *session,
 void bow__native_unhold(struct bow__native *session, size_t n);
 void bow__native_consumed(struct bow__session *base, uint64_t key, size_t n);
 
+/* window.c */
+
+/** Let the stream's window grow if it is too small. Returns by how much, which is more credit. */
+uint32_t bow__native_window_grow_stream(struct bow__native *session,
+                                        struct bow__native_stream *stream);
+uint32_t bow__native_window_grow_connection(struct bow__native *session);
+/** Ask how long the path is, if that is not known; at the end of feed(). */
+void bow__native_window_probe(struct bow__native *session);
+/** A PING was answered after so long. */
+void bow__native_window_learn(struct bow__native *session, uint64_t sample_ns);
+
 /* heartbeat.c */
+
+/** Whether the peer lets us send a PING now. */
+bool bow__native_may_ping(const struct bow__native *session);
 
 uint64_t bow__native_next_time(const struct bow__session *base);
 int bow__native_on_time(struct bow__session *base, uint64_t now_ns);

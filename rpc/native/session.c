@@ -104,6 +104,9 @@ int bow__native_end_feeding(struct bow__native *session)
 {
     if (!session->broken) {
         say_due_events(session);
+        if (session->probe_due) {
+            bow__native_window_probe(session);
+        }
     }
     session->feeding = false;
     bow__native_streams_bury(session);
@@ -249,6 +252,8 @@ static void set_limits(struct bow__native *session, const struct bow__session_op
     own->unattended = options->unattended;
     own->encodings = options->encodings;
     session->receive_credit = own->connection_window_bytes;
+    session->window.size = own->connection_window_bytes;
+    session->window.n_granted = own->connection_window_bytes;
     session->send_credit = session->peer.connection_window_bytes;
 }
 

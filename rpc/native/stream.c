@@ -50,6 +50,8 @@ struct bow__native_stream *bow__native_stream_new(struct bow__native *session, u
         .open = true,
         .send_credit = session->peer.stream_window_bytes,
         .receive_credit = session->own.stream_window_bytes,
+        .window = {.size = session->own.stream_window_bytes,
+                   .n_granted = session->own.stream_window_bytes},
     };
     bow__list_init(&stream->link);
     bow__list_init(&stream->send_link);
@@ -88,6 +90,7 @@ void bow__native_stream_end(struct bow__native *session, struct bow__native_stre
     if (!stream->peer_ended) {
         session->late_credit += stream->receive_credit;
     }
+    session->n_grown -= stream->window.size - session->own.stream_window_bytes;
     stream->open = false;
     bow__map_remove(&session->by_id, stream->id);
     bow__list_remove(&stream->link);
