@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * The server's side of a unary call: what a session's events do to it, and what
- * it asks of its connection. Which bytes they came in is the session's business.
+ * The server's side of a call: what a session's events do to it, and what it asks of its
+ * connection. Which bytes they came in is the session's business; what only streaming calls do
+ * is in dispatch_stream.c.
  */
 
 #include "rpc/dispatch.h"
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "rpc/core/call_metadata.h"
+#include "rpc/core/call_stream.h"
 #include "rpc/core/errors.h"
-#include "rpc/worker.h"
+#include "rpc/dispatch_internal.h"
 #include <bowline/limits.h>
 
 #include <errno.h>
@@ -26,21 +29,10 @@ static uint64_t clock_of(const struct bow__worker *worker)
     return system->now_ns(system->user);
 }
 
-/* The call is the first member; constness of a call does not extend to what it is part of. */
-static struct bow__served *served_of(const struct bow_call *call)
-{
-    return (struct bow__served *)(uintptr_t)call;
-}
-
-static struct bow__method_counts *counts_of(const struct bow__served *served)
-{
-    return &served->worker->counters.methods[served->call.entry->index];
-}
-
 /* Take the call out of its connection, which is not asked anything for it any more. */
 static void detach(struct bow__served *served, enum bow_code code, uint64_t now_ns)
 {
-    struct bow__method_counts *counts = counts_of(served);
+    struct bow__method_counts *counts = bow__served_counts(served);
 
     bow_timer_stop(&served->timer);
     bow__list_remove(&served->link);
@@ -67,12 +59,12 @@ static void describe_deadline(const struct bow__served *served, struct bow__text
 
 static bool in_loop(const struct bow_call *call)
 {
-    return bow_loop_in_loop(served_of(call)->worker->loop);
+    return bow_loop_in_loop(bow__served_of(call)->worker->loop);
 }
 
 static struct bow_loop *loop_of(const struct bow_call *call)
 {
-    return served_of(call)->worker->loop;
+    return bow__served_of(call)->worker->loop;
 }
 
 static int run_task(void *user)
@@ -85,7 +77,7 @@ static int run_task(void *user)
 
 static int post(struct bow_call *call, void (*run)(struct bow_call *call))
 {
-    struct bow__served *served = served_of(call);
+    struct bow__served *served = bow__served_of(call);
     struct bow_loop *loop = served->worker->loop;
 
     call->run = run;
@@ -99,7 +91,7 @@ static int post(struct bow_call *call, void (*run)(struct bow_call *call))
 
 static bool is_late(struct bow_call *call, struct bow__text *reason)
 {
-    struct bow__served *served = served_of(call);
+    struct bow__served *served = bow__served_of(call);
 
     served->answered_ns = clock_of(served->worker);
     if (served->answered_ns < call->deadline_ns) {
@@ -111,10 +103,10 @@ static bool is_late(struct bow_call *call, struct bow__text *reason)
 
 static void answered(struct bow_call *call, enum bow_code code, size_t n_bytes, int error)
 {
-    struct bow__served *served = served_of(call);
+    struct bow__served *served = bow__served_of(call);
     struct bow__conn *conn = &served->conn->conn;
 
-    counts_of(served)->bytes_out += n_bytes;
+    bow__served_counts(served)->bytes_out += n_bytes;
     detach(served, code, served->answered_ns);
     if (error == -ENOMEM) {
         bow_channel_close(conn->channel, error);
@@ -123,7 +115,7 @@ static void answered(struct bow_call *call, enum bow_code code, size_t n_bytes, 
 
 static void hold(struct bow_call *call)
 {
-    struct bow__served *served = served_of(call);
+    struct bow__served *served = bow__served_of(call);
 
     served->held = bow_channel_ref(served->conn->conn.channel);
     served->conn = NULL;
@@ -133,7 +125,7 @@ static void hold(struct bow_call *call)
 
 static void free_served(struct bow_call *call)
 {
-    struct bow__served *served = served_of(call);
+    struct bow__served *served = bow__served_of(call);
     struct bow__worker *worker = served->worker;
     struct bow_channel *held = served->held;
 
@@ -148,10 +140,14 @@ static void free_served(struct bow_call *call)
 }
 
 /* The stream has ended, or was ended, without the handler. */
-static void end_call(struct bow__served *served, enum bow_code code)
+static void end_call(struct bow__served *served, const struct bow_status *why)
 {
-    detach(served, code, clock_of(served->worker));
-    bow__call_end(&served->call, code);
+    detach(served, why->code, clock_of(served->worker));
+    if (bow__served_is_entered_stream(served)) {
+        bow__call_stream_lost(&served->call, why);
+    } else {
+        bow__call_end(&served->call, why->code);
+    }
 }
 
 /* End the stream with an error of ours, then the call. */
@@ -164,7 +160,7 @@ static void refuse_call(struct bow__served *served, enum bow_code code, const ch
     status.code = code;
     status.message = message;
     int rc = session->ops->finish(session, served->call.key, &status);
-    end_call(served, code);
+    end_call(served, &status);
     if (rc == -ENOMEM) {
         bow_channel_close(channel, rc);
     }
@@ -187,6 +183,16 @@ static void on_deadline(struct bow_timer *timer, void *user)
 {
     (void)timer;
     expire(user);
+}
+
+/* Entering the handler */
+
+static void invoke(struct bow__served *served)
+{
+    if (served->call.stream != NULL) {
+        served->worker->n_streams++;
+    }
+    bow__call_invoke(&served->call);
 }
 
 /* Opening */
@@ -245,6 +251,7 @@ static void refuse_unknown(struct bow__server_conn *conn, uint64_t key, struct b
     refuse_open(conn, key, BOW_UNIMPLEMENTED, text.bytes);
 }
 
+/* Of tables that were generated before streaming methods had handlers. */
 static void refuse_streaming(struct bow__server_conn *conn, uint64_t key,
                              const struct bow__registered_method *entry)
 {
@@ -269,8 +276,35 @@ static void refuse_expired(struct bow__server_conn *conn, uint64_t key,
     refuse_open(conn, key, BOW_DEADLINE_EXCEEDED, text.bytes);
 }
 
+/* A stream may go on for ever unless its client says otherwise. */
+static void set_deadline(struct bow__served *served, uint64_t time_left_ns)
+{
+    struct bow__worker *worker = served->worker;
+    bool is_stream = served->call.method->call_thunks != NULL;
+    uint64_t cap = is_stream ? BOW_NEVER : worker->limits->max_deadline_ns;
+
+    served->capped = time_left_ns > cap;
+    served->timeout_ns = bow__time_min(time_left_ns, cap);
+    served->started_ns = bow_loop_now(worker->loop);
+    served->call.deadline_ns = bow__time_add(served->started_ns, served->timeout_ns);
+    bow_timer_init(&served->timer, worker->loop, on_deadline, served);
+    if (served->call.deadline_ns != BOW_NEVER) {
+        bow_timer_start_at(&served->timer, served->call.deadline_ns);
+    }
+}
+
+/* What a call has beside itself, which most have not. */
+static int equip(struct bow__served *served, const struct bow_metadata *metadata)
+{
+    if (metadata->n > 0 && bow__call_receive_metadata(&served->call, metadata) < 0) {
+        return -ENOMEM;
+    }
+    return served->call.method->call_thunks != NULL ? bow__dispatch_stream_begin(served) : 0;
+}
+
 static struct bow__served *begin(struct bow__server_conn *conn, uint64_t key,
-                                 const struct bow__registered_method *entry, uint64_t time_left_ns)
+                                 const struct bow__registered_method *entry,
+                                 const struct bow__request_head *head)
 {
     static const struct bow__call_ops ops = {
         .in_loop = in_loop,
@@ -280,6 +314,10 @@ static struct bow__served *begin(struct bow__server_conn *conn, uint64_t key,
         .answered = answered,
         .hold = hold,
         .free = free_served,
+        .sent = bow__dispatch_stream_sent,
+        .undecodable = bow__dispatch_stream_undecodable,
+        .defer = bow__dispatch_stream_defer,
+        .closed = bow__dispatch_stream_closed,
     };
     struct bow__worker *worker = conn->worker;
     struct bow__served *served = bow__worker_get(worker);
@@ -298,16 +336,15 @@ static struct bow__served *begin(struct bow__server_conn *conn, uint64_t key,
     served->conn = conn;
     served->held = NULL;
     served->complete = false;
-    served->capped = time_left_ns > worker->limits->max_deadline_ns;
-    served->timeout_ns = bow__time_min(time_left_ns, worker->limits->max_deadline_ns);
-    served->started_ns = bow_loop_now(worker->loop);
-    served->call.deadline_ns = bow__time_add(served->started_ns, served->timeout_ns);
-    bow_timer_init(&served->timer, worker->loop, on_deadline, served);
-    bow_timer_start_at(&served->timer, served->call.deadline_ns);
+    if (equip(served, &head->metadata) < 0) {
+        bow__call_free(&served->call);
+        return NULL;
+    }
+    set_deadline(served, head->time_left_ns);
     bow__list_init(&served->link);
     bow__list_push_back(&conn->calls, &served->link);
     worker->counters.now.calls_started++;
-    counts_of(served)->started++;
+    bow__served_counts(served)->started++;
     return served;
 }
 
@@ -321,7 +358,8 @@ static void *on_open(void *owner, uint64_t key, const struct bow__request_head *
         refuse_unknown(conn, key, head->path);
         return NULL;
     }
-    if (entry->method->invoke == NULL) {
+    if (entry->method->invoke == NULL ||
+        (entry->method->call_thunks != NULL && conn->conn.session->ops->queued == NULL)) {
         refuse_streaming(conn, key, entry);
         return NULL;
     }
@@ -329,12 +367,18 @@ static void *on_open(void *owner, uint64_t key, const struct bow__request_head *
         refuse_expired(conn, key, entry);
         return NULL;
     }
-    struct bow__served *served = begin(conn, key, entry, head->time_left_ns);
+    struct bow__served *served = begin(conn, key, entry, head);
     if (served == NULL) {
         count_refused(conn->worker, entry->index, BOW_RESOURCE_EXHAUSTED);
         refuse_open(conn, key, BOW_RESOURCE_EXHAUSTED, "the server has no memory for a call");
+        return NULL;
     }
-    return served;
+    if ((entry->method->flags & BOW_METHOD_CLIENT_STREAMING) == 0) {
+        return served;
+    }
+    invoke(served);
+    /* A handler may have ended the call at once: then no event is to come. */
+    return served->call.session != NULL ? served : NULL;
 }
 
 /* The request */
@@ -346,7 +390,7 @@ static void run(struct bow__served *served)
         expire(served);
         return;
     }
-    bow__call_invoke(&served->call);
+    invoke(served);
 }
 
 static void refuse_undecodable(struct bow__served *served, int rc, const struct bow__text *reason)
@@ -360,6 +404,30 @@ static void refuse_undecodable(struct bow__served *served, int rc, const struct 
     refuse_call(served, rc == -ENOMEM ? BOW_RESOURCE_EXHAUSTED : BOW_INTERNAL, text.bytes);
 }
 
+static bool takes_many(const struct bow__served *served)
+{
+    return (served->call.method->flags & BOW_METHOD_CLIENT_STREAMING) != 0;
+}
+
+static void refuse_second(struct bow__served *served)
+{
+    struct bow__text text;
+
+    bow__text_clear(&text);
+    bow__text_printf(&text, "%s takes one message, and a second one came",
+                     served->call.method->path);
+    refuse_call(served, BOW_INTERNAL, text.bytes);
+}
+
+static void refuse_none(struct bow__served *served)
+{
+    struct bow__text text;
+
+    bow__text_clear(&text);
+    bow__text_printf(&text, "%s takes one message, and none came", served->call.method->path);
+    refuse_call(served, BOW_INTERNAL, text.bytes);
+}
+
 static void on_message(void *owner, uint64_t key, void *stream, struct bow__message *message,
                        bool last)
 {
@@ -369,16 +437,20 @@ static void on_message(void *owner, uint64_t key, void *stream, struct bow__mess
     size_t n_bytes = message->bytes.len;
     struct bow__text reason;
 
-    if (served->call.request != NULL) {
-        refuse_call(served, BOW_INTERNAL, "a unary call takes one message, and a second one came");
-        return;
-    }
     if (message->compressed) {
         refuse_call(served, BOW_UNIMPLEMENTED, "compressed messages are not supported");
         return;
     }
+    if (takes_many(served)) {
+        bow__dispatch_stream_message(served, message, last);
+        return;
+    }
+    if (served->call.request != NULL) {
+        refuse_second(served);
+        return;
+    }
     bow__text_clear(&reason);
-    counts_of(served)->bytes_in += n_bytes;
+    bow__served_counts(served)->bytes_in += n_bytes;
     int rc = bow__call_decode(&served->call, message, &reason);
     session->ops->consumed(session, key, n_bytes);
     if (rc < 0) {
@@ -396,8 +468,12 @@ static void on_half_close(void *owner, uint64_t key, void *stream)
 
     (void)owner;
     (void)key;
+    if (takes_many(served)) {
+        bow__call_stream_half_close(&served->call);
+        return;
+    }
     if (served->call.request == NULL) {
-        refuse_call(served, BOW_INTERNAL, "a unary call takes one message, and none came");
+        refuse_none(served);
         return;
     }
     if (!served->complete) {
@@ -407,9 +483,23 @@ static void on_half_close(void *owner, uint64_t key, void *stream)
 
 static void on_reset(void *owner, uint64_t key, void *stream, const struct bow_status *why)
 {
+    struct bow_status status = *why;
+
     (void)owner;
     (void)key;
-    end_call(stream, why->code == BOW_OK ? BOW_CANCELLED : why->code);
+    status.code = why->code == BOW_OK ? BOW_CANCELLED : why->code;
+    end_call(stream, &status);
+}
+
+static void on_writable(void *owner, uint64_t key, void *stream)
+{
+    struct bow__served *served = stream;
+
+    (void)owner;
+    (void)key;
+    if (bow__served_is_entered_stream(served)) {
+        bow__call_stream_writable(&served->call);
+    }
 }
 
 static void on_ready(void *owner)
@@ -430,6 +520,7 @@ const struct bow__session_events bow__dispatch_events = {
     .on_message = on_message,
     .on_half_close = on_half_close,
     .on_reset = on_reset,
+    .on_writable = on_writable,
     .on_ready = on_ready,
     .on_goaway = on_goaway,
 };

@@ -20,11 +20,12 @@ static struct bow__server_conn *server_conn_of(struct bow__link *link)
     return BOW__CONTAINER(link, struct bow__server_conn, link);
 }
 
-/* Done once no connection is left and nothing of ours is posted. */
+/* Done once no connection is left, no handler waits for its on_closed, and nothing of ours is
+ * posted. */
 static void check_done(struct bow__worker *worker)
 {
     if (!worker->draining || worker->done || !bow__list_is_empty(&worker->conns) ||
-        bow__counters_is_posted(&worker->counters)) {
+        worker->n_streams > 0 || bow__counters_is_posted(&worker->counters)) {
         return;
     }
     worker->done = true;
@@ -34,6 +35,12 @@ static void check_done(struct bow__worker *worker)
         worker->hooked = false;
     }
     worker->on_done(worker);
+}
+
+void bow__worker_stream_closed(struct bow__worker *worker)
+{
+    worker->n_streams--;
+    check_done(worker);
 }
 
 static void on_published(void *owner)

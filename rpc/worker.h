@@ -43,6 +43,7 @@ struct bow__worker {
     struct bow__link conns;
     struct bow__served *idle;
     uint32_t n_idle;
+    uint32_t n_streams; /* entered, and on_closed has not returned */
     bool draining;
     bool done;
     bool hooked;
@@ -68,6 +69,7 @@ struct bow__served {
     struct bow__link link;         /* in the connection's calls */
     struct bow_timer timer;
     struct bow_task task;
+    struct bow__deferred deferred; /* of a streaming call */
     uint64_t started_ns;
     uint64_t timeout_ns;
     uint64_t answered_ns;     /* when is_late() was asked */
@@ -94,6 +96,9 @@ int bow__worker_close(struct bow__worker *worker);
 
 /** Bind a new connection. In on_channel. Returns 0; -ESHUTDOWN; -EMFILE over max_connections. */
 int bow__worker_accept(struct bow__worker *worker, struct bow_channel *channel);
+
+/** The last event of a streaming call was given: the worker may be done. Loop. */
+void bow__worker_stream_closed(struct bow__worker *worker);
 
 /** A call from the pool, or NULL. Loop. */
 struct bow__served *bow__worker_get(struct bow__worker *worker);

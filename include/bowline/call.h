@@ -27,6 +27,23 @@ extern "C" {
 struct bow_call;
 struct bow_loop;
 
+/** What the client sent along. It lives as long as the call. Thread: any that holds the call. */
+BOW_EXPORT const struct bow_metadata *bow_call_metadata(const struct bow_call *call);
+
+/**
+ * Send `key` and `value` along, before the first message (initial) or with the status
+ * (trailing). Copied.
+ *
+ * Thread:  any; the call is the caller's
+ * Returns: 0; -EINVAL for a key or value that the rules of <bowline/metadata.h> forbid; -EMSGSIZE
+ *          when all of it would exceed BOW_LIMIT_HEADER_BYTES; -EALREADY for initial metadata
+ *          after the first message; -ENOMEM
+ */
+BOW_EXPORT BOW_MUST_USE int bow_call_add_initial(struct bow_call *call, const char *key,
+                                                 struct bow_slice value);
+BOW_EXPORT BOW_MUST_USE int bow_call_add_trailing(struct bow_call *call, const char *key,
+                                                  struct bow_slice value);
+
 /**
  * Answer with OK and `reply`, which is encoded before this returns.
  *

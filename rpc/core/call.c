@@ -5,6 +5,7 @@
  */
 
 #include "rpc/core/call.h"
+#include "rpc/core/call_stream.h"
 #include "rpc/core/decode.h"
 #include "rpc/core/registry.h"
 #include <bowline/limits.h>
@@ -58,6 +59,9 @@ void bow__call_free(struct bow_call *call)
         bow__family_unref(family);
     }
     bow__block_unref(call->answer.block);
+    if (call->stream != NULL) {
+        bow__call_stream_free(call);
+    }
     bow__arena_reset(&call->arena);
     call->ops->free(call);
 }
@@ -198,6 +202,9 @@ void bow_call_on_cancel(struct bow_call *call, bow_call_cancel_fn fn, void *user
     assert(call->ops->in_loop(call));
     call->on_cancel = fn;
     call->cancel_user = user;
+    if (call->stream != NULL) {
+        return; /* told with on_closed, which comes in any case */
+    }
     if (fn == NULL || atomic_load(&call->why) == 0 ||
         !atomic_compare_exchange_strong(&call->state, &expected, BOW__CALL_NOTIFYING)) {
         return;

@@ -21,6 +21,8 @@
  * `why` is set before the word changes, so a handler may see it while the call
  * is still HELD; it then leaves the call STRANDED to the loop, which is about to
  * change the word.
+ *
+ * Streaming calls are counted instead: see call_stream.h.
  */
 
 #include "base/arena.h"
@@ -30,6 +32,8 @@
 #include <bowline/service.h>
 #include <stdatomic.h>
 
+struct bow__call_metadata;
+struct bow__call_stream;
 struct bow__registered_method;
 
 enum bow__call_state {
@@ -59,6 +63,17 @@ struct bow__call_ops {
     void (*hold)(struct bow_call *call);
     /** Give the call's memory back. Thread: any after hold, else the loop. */
     void (*free)(struct bow_call *call);
+
+    /* Of streaming calls, on the loop. */
+
+    /** The session was operated on, and `n_bytes` of messages went out. */
+    void (*sent)(struct bow_call *call, size_t n_bytes);
+    /** A message could not be decoded. */
+    void (*undecodable)(struct bow_call *call);
+    /** Have bow__call_stream_run() run soon, from no function of the call; asking twice is one. */
+    void (*defer)(struct bow_call *call);
+    /** After hold: its last event has been given. */
+    void (*closed)(struct bow_call *call);
 };
 
 /** What is to be sent once the call is back on its loop. */
@@ -74,6 +89,8 @@ struct bow_call {
     uint64_t key;
     const struct bow_method *method;
     const struct bow__registered_method *entry; /* until the handler is entered */
+    struct bow__call_stream *stream;            /* NULL: unary */
+    struct bow__call_metadata *metadata;        /* NULL: there is none; in the arena */
     const char *peer;
     uint64_t deadline_ns;
     struct bow__arena arena;

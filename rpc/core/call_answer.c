@@ -6,6 +6,8 @@
 
 #include "base/alloc.h"
 #include "rpc/core/call.h"
+#include "rpc/core/call_metadata.h"
+#include "rpc/core/call_stream.h"
 #include "rpc/core/encode.h"
 #include "rpc/core/errors.h"
 #include <bowline/limits.h>
@@ -43,6 +45,8 @@ static void send_status(struct bow_call *call, const struct bow_status *status)
         describe_memory(call, &text);
         sent.message = text.bytes;
     }
+    (void)bow__call_respond(call);
+    sent.metadata = bow__call_trailing(call);
     int rc = call->session->ops->finish(call->session, call->key, &sent);
     conclude(call, sent.code, 0, rc);
 }
@@ -66,10 +70,29 @@ static bool is_late(struct bow_call *call, struct bow__text *text)
     return true;
 }
 
+/* With trailing metadata a status of its own ends the call, behind the reply. */
+static uint32_t reply_flags(const struct bow_call *call)
+{
+    return call->metadata == NULL || call->metadata->trailing.n == 0 ? BOW__SEND_END : 0;
+}
+
+/* The reply is with the session. */
+static void conclude_reply(struct bow_call *call, size_t n_bytes)
+{
+    struct bow_status ok = BOW_STATUS_OK_INIT;
+    int rc = 0;
+
+    if (reply_flags(call) == 0) {
+        ok.metadata = bow__call_trailing(call);
+        rc = call->session->ops->finish(call->session, call->key, &ok);
+    }
+    conclude(call, BOW_OK, n_bytes, rc);
+}
+
 /* `block` is ours until the session took it. */
 static int send_block(struct bow_call *call, struct bow__block *block, size_t len)
 {
-    int rc = call->session->ops->send(call->session, call->key, BOW__SEND_END, block, 0, len);
+    int rc = call->session->ops->send(call->session, call->key, reply_flags(call), block, 0, len);
 
     if (rc < 0) {
         bow__block_unref(block);
@@ -80,11 +103,12 @@ static int send_block(struct bow_call *call, struct bow__block *block, size_t le
 static int send_copy(struct bow_call *call, struct bow_slice bytes)
 {
     size_t cap = 0;
-    uint8_t *room = call->session->ops->reserve(call->session, call->key, BOW__SEND_END, &cap);
+    uint32_t flags = reply_flags(call);
+    uint8_t *room = call->session->ops->reserve(call->session, call->key, flags, &cap);
 
     if (room != NULL && bytes.len <= cap) {
         memcpy(room, bytes.data, bytes.len);
-        return call->session->ops->commit(call->session, call->key, BOW__SEND_END, bytes.len);
+        return call->session->ops->commit(call->session, call->key, flags, bytes.len);
     }
     struct bow__block *block = bow__block_new(call->arena.context, bytes.len);
     if (block == NULL) {
@@ -104,6 +128,11 @@ static void deliver(struct bow_call *call)
         send_status(call, &answer->status);
         return;
     }
+    rc = bow__call_respond(call);
+    if (rc < 0) {
+        fail_locally(call, BOW_RESOURCE_EXHAUSTED, "the call's metadata cannot be sent");
+        return;
+    }
     if (answer->block != NULL) {
         struct bow__block *block = answer->block;
         answer->block = NULL;
@@ -115,7 +144,7 @@ static void deliver(struct bow_call *call)
         fail_locally(call, BOW_RESOURCE_EXHAUSTED, "the server has no memory to send the reply");
         return;
     }
-    conclude(call, BOW_OK, answer->bytes.len, 0);
+    conclude_reply(call, answer->bytes.len);
 }
 
 /* After a post: the answer was made elsewhere. */
@@ -286,8 +315,12 @@ static int reply_in_place(struct bow_call *call, const ProtobufCMessage *reply,
 {
     const struct bow__session_ops *ops = call->session->ops;
     size_t cap = 0;
-    uint8_t *room = ops->reserve(call->session, call->key, BOW__SEND_END, &cap);
 
+    if (bow__call_respond(call) < 0) {
+        return refuse_memory(call);
+    }
+    uint32_t flags = reply_flags(call);
+    uint8_t *room = ops->reserve(call->session, call->key, flags, &cap);
     if (room == NULL) {
         return reply_apart(call, reply, reason);
     }
@@ -298,11 +331,11 @@ static int reply_in_place(struct bow_call *call, const ProtobufCMessage *reply,
     if (n < 0) {
         return refuse_encoding(call, reason);
     }
-    int rc = ops->commit(call->session, call->key, BOW__SEND_END, (size_t)n);
+    int rc = ops->commit(call->session, call->key, flags, (size_t)n);
     if (rc == -ENOMEM) {
         return refuse_memory(call);
     }
-    conclude(call, BOW_OK, (size_t)n, 0);
+    conclude_reply(call, (size_t)n);
     return 0;
 }
 
@@ -310,6 +343,9 @@ int bow_call_reply(struct bow_call *call, const ProtobufCMessage *reply)
 {
     struct bow__text reason;
 
+    if (call->stream != NULL) {
+        return bow__call_stream_reply(call, reply);
+    }
     if (atomic_load(&call->why) != 0) {
         return bow__call_drop(call);
     }
@@ -336,6 +372,11 @@ int bow_call_fail(struct bow_call *call, enum bow_code code, const char *format,
     va_list args;
 
     va_start(args, format);
+    if (call->stream != NULL) {
+        int rc = bow__call_stream_vfail(call, code, format, args);
+        va_end(args);
+        return rc;
+    }
     const char *text = bow__arena_vprintf(&call->arena, format, args);
     va_end(args);
     status.code = code;
@@ -345,5 +386,11 @@ int bow_call_fail(struct bow_call *call, enum bow_code code, const char *format,
 
 int bow_call_fail_status(struct bow_call *call, const struct bow_status *status)
 {
+    if (call->stream != NULL) {
+        return bow__call_stream_fail(call, status);
+    }
+    if (bow__call_add_status(call, &status->metadata) < 0) {
+        return refuse(call, -EINVAL, BOW_INTERNAL, "the metadata of the status cannot be sent");
+    }
     return answer_status(call, status);
 }

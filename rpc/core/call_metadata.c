@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * Metadata of a server's call. Knows nothing of how it travels.
+ */
+
+#include "rpc/core/call_metadata.h"
+#include "rpc/core/call_stream.h"
+
+#include <errno.h>
+#include <string.h>
+
+static struct bow__call_metadata *get(struct bow_call *call)
+{
+    if (call->metadata == NULL) {
+        call->metadata = bow__arena_alloc(&call->arena, sizeof(*call->metadata));
+        if (call->metadata != NULL) {
+            memset(call->metadata, 0, sizeof(*call->metadata));
+        }
+    }
+    return call->metadata;
+}
+
+int bow__call_receive_metadata(struct bow_call *call, const struct bow_metadata *metadata)
+{
+    if (metadata->n == 0) {
+        return 0;
+    }
+    struct bow__call_metadata *kept = get(call);
+    return kept != NULL ? bow__metadata_copy(&call->arena, metadata, &kept->received) : -ENOMEM;
+}
+
+const struct bow_metadata *bow_call_metadata(const struct bow_call *call)
+{
+    static const struct bow_metadata none = BOW_METADATA_INIT;
+
+    return call->metadata != NULL ? &call->metadata->received : &none;
+}
+
+int bow__call_respond(struct bow_call *call)
+{
+    struct bow__call_metadata *sent = call->metadata;
+
+    if (sent == NULL || sent->responded || sent->initial.n == 0) {
+        return 0;
+    }
+    struct bow_metadata initial = bow__metadata_of(&sent->initial);
+    int rc =
+        call->session->ops->respond(call->session, call->key, &initial, BOW__ENCODING_IDENTITY);
+    sent->responded = rc == 0;
+    return rc;
+}
+
+int bow_call_add_initial(struct bow_call *call, const char *key, struct bow_slice value)
+{
+    if (call->stream != NULL && atomic_load_explicit(&call->stream->began, memory_order_relaxed)) {
+        return -EALREADY;
+    }
+    struct bow__call_metadata *sent = get(call);
+    return sent != NULL ? bow__metadata_add(&sent->initial, &call->arena, key, value) : -ENOMEM;
+}
+
+int bow_call_add_trailing(struct bow_call *call, const char *key, struct bow_slice value)
+{
+    struct bow__call_metadata *sent = get(call);
+
+    return sent != NULL ? bow__metadata_add(&sent->trailing, &call->arena, key, value) : -ENOMEM;
+}
+
+int bow__call_add_status(struct bow_call *call, const struct bow_metadata *metadata)
+{
+    int rc = 0;
+
+    for (size_t i = 0; rc == 0 && i < metadata->n; i++) {
+        rc = bow_call_add_trailing(call, metadata->entries[i].key, metadata->entries[i].value);
+    }
+    return rc;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#ifndef BOWLINE_RPC_CORE_CALL_METADATA_H
+#define BOWLINE_RPC_CORE_CALL_METADATA_H
+
+/*
+ * A call's metadata: what came with it, and what its handler sends along. It is made
+ * when there is any, in the call's arena, which whoever adds has to itself.
+ */
+
+#include "rpc/core/call.h"
+#include "rpc/core/metadata.h"
+
+struct bow__call_metadata {
+    struct bow_metadata received;
+    struct bow__metadata_list initial;
+    struct bow__metadata_list trailing;
+    bool responded; /* initial metadata is with the session */
+};
+
+/** Keep what came with the call. Returns 0 or -ENOMEM. */
+int bow__call_receive_metadata(struct bow_call *call, const struct bow_metadata *metadata);
+
+/** Give initial metadata, if there is any, to the session, once. Loop, before each message. Returns
+ * as the session's respond(). */
+int bow__call_respond(struct bow_call *call);
+
+/** Add all of `metadata` to the trailing one. Returns as bow_call_add_trailing(). */
+int bow__call_add_status(struct bow_call *call, const struct bow_metadata *metadata);
+
+static inline struct bow_metadata bow__call_trailing(const struct bow_call *call)
+{
+    return call->metadata != NULL ? bow__metadata_of(&call->metadata->trailing)
+                                  : (struct bow_metadata)BOW_METADATA_INIT;
+}
+
+#endif
