@@ -28,6 +28,36 @@ static uint64_t now_ns(void)
 
 /* Events */
 
+static void note_metadata(char *to, size_t cap, const struct bow_metadata *metadata)
+{
+    size_t n = 0;
+
+    to[0] = '\0';
+    for (size_t i = 0; i < metadata->n; i++) {
+        const struct bow_metadata_entry *entry = &metadata->entries[i];
+        n += (size_t)snprintf(to + n, cap - n, "%s=%.*s;", entry->key, (int)entry->value.len,
+                              (const char *)entry->value.data);
+        assert_true(n < cap);
+    }
+}
+
+/* Field 1, a varint; 0 when it is not there. */
+static uint64_t number_of(struct bow_slice message)
+{
+    uint64_t number = 0;
+
+    if (message.len == 0 || message.data[0] != 0x08) {
+        return 0;
+    }
+    for (size_t i = 1; i < message.len; i++) {
+        number |= (uint64_t)(message.data[i] & 0x7F) << (7 * (i - 1));
+        if ((message.data[i] & 0x80) == 0) {
+            break;
+        }
+    }
+    return number;
+}
+
 static void *on_open(void *owner, uint64_t key, const struct bow__request_head *head)
 {
     struct session_peer *peer = owner;
@@ -43,10 +73,28 @@ static void on_message(void *owner, uint64_t key, void *stream, struct bow__mess
 {
     struct session_peer *peer = owner;
 
+    uint64_t number = number_of(message->bytes);
+
     (void)stream;
     (void)end;
-    peer->session->ops->consumed(peer->session, key, message->bytes.len);
+    peer->n_disordered += peer->n_messages > 0 && number != peer->last_number + 1;
+    peer->last_number = number;
+    if (peer->keeps_credit) {
+        peer->n_kept += message->bytes.len;
+    } else {
+        peer->session->ops->consumed(peer->session, key, message->bytes.len);
+    }
     peer->n_messages++;
+}
+
+static void on_headers(void *owner, uint64_t key, void *stream, const struct bow_metadata *metadata)
+{
+    struct session_peer *peer = owner;
+
+    (void)key;
+    (void)stream;
+    note_metadata(peer->initial, sizeof(peer->initial), metadata);
+    peer->n_headers++;
 }
 
 static void on_half_close(void *owner, uint64_t key, void *stream)
@@ -64,6 +112,9 @@ static void on_end(void *owner, uint64_t key, void *stream, const struct bow_sta
     (void)stream;
     peer->code = status->code;
     snprintf(peer->text, sizeof(peer->text), "%s", status->message);
+    snprintf(peer->details, sizeof(peer->details), "%.*s", (int)status->details.len,
+             status->details.len > 0 ? (const char *)status->details.data : "");
+    note_metadata(peer->trailing, sizeof(peer->trailing), &status->metadata);
     peer->n_ends++;
 }
 
@@ -89,6 +140,7 @@ void session_peer_begin(struct session_peer *peer, struct bow_context *context, 
         .on_open = on_open,
         .on_message = on_message,
         .on_half_close = on_half_close,
+        .on_headers = on_headers,
         .on_status = on_end,
         .on_reset = on_end,
         .on_ready = on_ready,
@@ -134,25 +186,39 @@ void session_peer_flush(struct session_peer *peer)
     }
 }
 
-void session_peer_wait(struct session_peer *peer, const int *counter, int n)
+bool session_peer_serve(struct session_peer *peer, int timeout_ms)
 {
-    uint8_t bytes[65536];
-    size_t len = 0;
+    struct pollfd ready = {.fd = peer->fd, .events = POLLIN};
 
     session_peer_flush(peer);
-    while (*counter < n) {
-        struct pollfd ready = {.fd = peer->fd, .events = POLLIN};
-        assert_int_equal(poll(&ready, 1, PATIENCE_MS), 1);
-        ssize_t got = recv(peer->fd, bytes + len, sizeof(bytes) - len, 0);
-        assert_true(got > 0);
-        len += (size_t)got;
-        ssize_t used = peer->session->ops->feed(peer->session, bytes, len, now_ns());
-        assert_true(used >= 0);
-        len -= (size_t)used;
-        memmove(bytes, bytes + used, len);
-        session_peer_flush(peer);
+    if (poll(&ready, 1, timeout_ms) == 0) {
+        return false;
     }
-    assert_int_equal(len, 0); /* no test sends half a frame */
+    ssize_t got =
+        recv(peer->fd, peer->bytes + peer->n_bytes, sizeof(peer->bytes) - peer->n_bytes, 0);
+    assert_true(got > 0);
+    peer->n_bytes += (size_t)got;
+    ssize_t used = peer->session->ops->feed(peer->session, peer->bytes, peer->n_bytes, now_ns());
+    assert_true(used >= 0);
+    peer->n_bytes -= (size_t)used;
+    memmove(peer->bytes, peer->bytes + used, peer->n_bytes);
+    session_peer_flush(peer);
+    return true;
+}
+
+void session_peer_wait(struct session_peer *peer, const int *counter, int n)
+{
+    session_peer_flush(peer);
+    while (*counter < n) {
+        assert_true(session_peer_serve(peer, PATIENCE_MS));
+    }
+}
+
+void session_peer_give_credit(struct session_peer *peer)
+{
+    peer->session->ops->consumed(peer->session, peer->key, peer->n_kept);
+    peer->n_kept = 0;
+    session_peer_flush(peer);
 }
 
 /* Calls */
@@ -165,6 +231,32 @@ void session_peer_open(struct session_peer *peer, const char *path, uint64_t tim
     };
 
     assert_int_equal(peer->session->ops->open(peer->session, &head, peer, &peer->key), 0);
+}
+
+void session_peer_begin_stream(struct session_peer *peer, const char *path, uint64_t time_left_ns,
+                               const struct bow_metadata *metadata)
+{
+    struct bow__request_head head = {
+        .path = {(const uint8_t *)path, strlen(path)},
+        .time_left_ns = time_left_ns,
+        .metadata = metadata != NULL ? *metadata : (struct bow_metadata)BOW_METADATA_INIT,
+    };
+
+    assert_int_equal(peer->session->ops->open(peer->session, &head, peer, &peer->key), 0);
+    assert_int_equal(peer->session->ops->begin(peer->session, peer->key), 0);
+    session_peer_flush(peer);
+}
+
+void session_peer_half_close(struct session_peer *peer)
+{
+    assert_int_equal(peer->session->ops->half_close(peer->session, peer->key), 0);
+    session_peer_flush(peer);
+}
+
+void session_peer_cancel(struct session_peer *peer)
+{
+    peer->session->ops->cancel(peer->session, peer->key, BOW_CANCELLED);
+    session_peer_flush(peer);
 }
 
 void session_peer_send(struct session_peer *peer, uint32_t flags, const void *bytes, size_t len)

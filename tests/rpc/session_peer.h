@@ -22,14 +22,25 @@ struct session_peer {
     struct bow_context *context;
     struct bow__pool pool;
     struct bow__session *session;
-    uint64_t key; /* of the last call that was opened */
+    uint64_t key;      /* of the last call that was opened */
+    bool keeps_credit; /* what comes is not given back */
+    size_t n_kept;     /* then: bytes of it, of the last call */
 
     int n_readies;
     int n_opens;
     int n_messages;
+    uint64_t last_number; /* of the last message, whose first field it is */
+    int n_disordered;     /* messages whose number is not the one before and one more */
+    int n_headers;
     int n_ends; /* statuses or resets */
     enum bow_code code;
-    char text[512]; /* the last one's */
+    char text[512];     /* the last one's */
+    char details[64];   /* likewise */
+    char initial[512];  /* metadata as "key=value;" */
+    char trailing[512]; /* likewise */
+
+    size_t n_bytes; /* fed and not used yet */
+    uint8_t bytes[256 << 10];
 };
 
 void session_peer_begin(struct session_peer *peer, struct bow_context *context, int fd, bool server,
@@ -41,9 +52,20 @@ void session_peer_end(struct session_peer *peer);
 void session_peer_wait(struct session_peer *peer, const int *counter, int n);
 /** Send what is ready. */
 void session_peer_flush(struct session_peer *peer);
+/** Send and receive once, waiting at most so long for something to come. Returns whether it did. */
+bool session_peer_serve(struct session_peer *peer, int timeout_ms);
+/** Give back the credit that was kept. */
+void session_peer_give_credit(struct session_peer *peer);
 
 /** As a client: begin a call. */
 void session_peer_open(struct session_peer *peer, const char *path, uint64_t time_left_ns);
+/** The same with metadata and without a message. */
+void session_peer_begin_stream(struct session_peer *peer, const char *path, uint64_t time_left_ns,
+                               const struct bow_metadata *metadata);
+/** No message follows. */
+void session_peer_half_close(struct session_peer *peer);
+/** Give the last call up. */
+void session_peer_cancel(struct session_peer *peer);
 /** Send a message on the last call. */
 void session_peer_send(struct session_peer *peer, uint32_t flags, const void *bytes, size_t len);
 
