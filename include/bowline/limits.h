@@ -62,6 +62,11 @@
  * messages that have begun. Answers many large messages begun at once. */
 #define BOW_LIMIT_BYTES_IN_FLIGHT ((size_t)64 << 20)
 
+/** Bytes of replies that wait for the peer of one connection. Answers a peer that asks for much and
+ * takes nothing. With half of it waiting new calls are refused; above it a call ends with an error
+ * in the place of its reply. */
+#define BOW_LIMIT_QUEUED_REPLY_BYTES ((size_t)64 << 20)
+
 /** Credit of one stream that a fast reader over a long path made grow. Answers a promise without
  * bound. */
 #define BOW_LIMIT_STREAM_WINDOW_BYTES ((size_t)16 << 20)

@@ -51,6 +51,10 @@
  * little more. */
 #define BOW__NATIVE_IN_PLACE_AHEAD_BYTES ((size_t)1 << 20)
 
+/** While so many bytes of replies wait and those before them do not leave, the server does not
+ * read: there is enough for the peer to take. */
+#define BOW__NATIVE_CLOG_BYTES (BOW_LIMIT_QUEUED_REPLY_BYTES / 8)
+
 /** Credit that the peer has at most, and how fast it was spent lately. */
 struct bow__native_window {
     uint32_t size;
@@ -77,7 +81,7 @@ struct bow__native_stream {
     uint32_t send_credit;
     struct bow__native_outgoing *queue; /* oldest first */
     struct bow__native_outgoing *queue_tail;
-    size_t n_queued; /* message bytes in it */
+    size_t n_queued; /* bytes in it */
     bool was_high;   /* so much waited that the producer is to be told when it may go on */
 
     /* In. */
@@ -168,6 +172,7 @@ struct bow__native {
     /* Out. */
     uint32_t send_credit;
     struct bow__link senders;
+    size_t n_queued;            /* bytes that wait on all streams */
     struct bow__link writables; /* streams whose producer is to be told that it may go on */
     struct bow__native_outgoing *idle_outgoing;
     size_t n_idle_outgoing;

@@ -7,6 +7,7 @@
 
 #include "rpc/native/send.h"
 
+#include <bowline/limits.h>
 #include <errno.h>
 
 /* How much waits on a stream, and whether its producer is to be told. */
@@ -31,6 +32,7 @@ static void settle_writable(struct bow__native *session, struct bow__native_stre
 void bow__native_dequeued(struct bow__native *session, struct bow__native_stream *stream, size_t n)
 {
     stream->n_queued -= n;
+    session->n_queued -= n;
     settle_writable(session, stream);
 }
 
@@ -70,6 +72,30 @@ void bow__native_wake_sender(struct bow__native *session, struct bow__native_str
     }
 }
 
+/* A peer that asks without end for what it does not take gets errors, which are small. */
+static bool is_too_much(const struct bow__native *session, uint32_t flags, size_t len)
+{
+    return session->base.server && (flags & BOW__SEND_END) != 0 && session->n_queued > 0 &&
+           session->n_queued + len > BOW_LIMIT_QUEUED_REPLY_BYTES;
+}
+
+static int drop_reply(struct bow__native *session, uint64_t key, struct bow__block *block)
+{
+    struct bow__text text;
+    struct bow_status why = {.code = BOW_RESOURCE_EXHAUSTED, .message = text.bytes};
+
+    bow__text_clear(&text);
+    bow__text_printf(&text,
+                     "the reply was dropped, for %zu bytes of others wait on this connection; "
+                     "BOW_LIMIT_QUEUED_REPLY_BYTES (%zu)",
+                     session->n_queued, BOW_LIMIT_QUEUED_REPLY_BYTES);
+    int rc = bow__native_finish(&session->base, key, &why);
+    if (rc == 0) {
+        bow__block_unref(block);
+    }
+    return rc;
+}
+
 int bow__native_send(struct bow__session *base, uint64_t key, uint32_t flags,
                      struct bow__block *block, size_t offset, size_t len)
 {
@@ -78,6 +104,9 @@ int bow__native_send(struct bow__session *base, uint64_t key, uint32_t flags,
 
     if (stream == NULL || stream->out_ended) {
         return -ENOENT;
+    }
+    if (is_too_much(session, flags, len)) {
+        return drop_reply(session, key, block);
     }
     struct bow__native_outgoing *outgoing = bow__native_outgoing_push(session, stream);
     if (outgoing == NULL) {
@@ -89,6 +118,7 @@ int bow__native_send(struct bow__session *base, uint64_t key, uint32_t flags,
     outgoing->flags = flags;
     stream->out_ended = (flags & BOW__SEND_END) != 0;
     stream->n_queued += len;
+    session->n_queued += len;
     settle_writable(session, stream);
     if (session->room.key == key && session->room.type == BOW__FRAME_REQUEST) {
         bow__native_put_room(session, 0, 0);
@@ -150,6 +180,8 @@ static int queue_status(struct bow__native *session, struct bow__native_stream *
     outgoing->block = block;
     outgoing->n_left = n;
     outgoing->is_status = true;
+    stream->n_queued += n;
+    session->n_queued += n;
     stream->out_ended = true;
     settle_writable(session, stream);
     return 0;

@@ -129,9 +129,15 @@ static bool is_done(const struct bow__session *base)
 static bool is_clogged(const struct bow__session *base)
 {
     const struct bow__native *session = bow__native_of_const(base);
+    size_t n_out = session->out.n_bytes;
 
-    /* Messages alone do not get that far, so two sides can't each wait for the other to read. */
-    return session->out.n_bytes > BOW__NATIVE_IN_PLACE_AHEAD_BYTES + BOW_LIMIT_CONTROL_BYTES;
+    /* What waits for credit alone must not stop us: the credit comes with what we read. A client
+     * goes on reading, so that two sides can't each wait for the other. */
+    if (base->server && n_out > 0 && session->n_queued > BOW__NATIVE_CLOG_BYTES) {
+        return true;
+    }
+    /* Messages alone do not get that far, for the same reason. */
+    return n_out > BOW__NATIVE_IN_PLACE_AHEAD_BYTES + BOW_LIMIT_CONTROL_BYTES;
 }
 
 static struct bow__native_stream *first_stream(struct bow__native *session)

@@ -90,6 +90,7 @@ void bow__native_stream_end(struct bow__native *session, struct bow__native_stre
     if (!stream->peer_ended) {
         session->late_credit += stream->receive_credit;
     }
+    session->n_queued -= stream->n_queued;
     session->n_grown -= stream->window.size - session->own.stream_window_bytes;
     stream->open = false;
     bow__map_remove(&session->by_id, stream->id);
