@@ -29,7 +29,7 @@ ssize_t bow__http2_read_data(nghttp2_session *ng, int32_t id, uint8_t *bytes, si
     (void)ng;
     (void)id;
     (void)bytes;
-    if (n == 0 && !stream->local_ended) {
+    if (n == 0 && (!stream->local_ended || stream->has_ended)) {
         return NGHTTP2_ERR_DEFERRED;
     }
     if (n > 0) {
@@ -77,8 +77,7 @@ static ssize_t frame_first(struct bow__http2_session *session, struct bow__http2
     outgoing->n_prefix_framed = (uint8_t)(outgoing->n_prefix_framed + n_prefix);
     outgoing->offset += n_body;
     outgoing->len -= n_body;
-    stream->n_queued -= n_prefix + n_body;
-    session->n_queued -= n_prefix + n_body;
+    bow__http2_dequeued(session, stream, n_prefix + n_body);
     if (outgoing->len == 0 && outgoing->n_prefix_framed == sizeof(outgoing->prefix)) {
         bow__http2_pop_queue(session, stream);
     }

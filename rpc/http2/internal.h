@@ -119,23 +119,43 @@ void bow__http2_take_end(struct bow__http2_session *session, struct bow__http2_s
 bool bow__http2_is_mid_message(const struct bow__http2_stream *stream);
 void bow__http2_consumed(struct bow__session *base, uint64_t key, size_t n);
 
-/* send.c */
+/* open.c */
 
 int bow__http2_open(struct bow__session *base, const struct bow__request_head *head, void *user,
                     uint64_t *ret_key);
 void bow__http2_abandon(struct bow__session *base, uint64_t key);
+int bow__http2_begin(struct bow__session *base, uint64_t key);
+void bow__http2_cancel(struct bow__session *base, uint64_t key, enum bow_code code);
+
+/* send.c */
+
 uint8_t *bow__http2_reserve(struct bow__session *base, uint64_t key, uint32_t flags,
                             size_t *ret_cap);
 int bow__http2_commit(struct bow__session *base, uint64_t key, uint32_t flags, size_t len);
 int bow__http2_send(struct bow__session *base, uint64_t key, uint32_t flags,
                     struct bow__block *block, size_t offset, size_t len);
-void bow__http2_cancel(struct bow__session *base, uint64_t key, enum bow_code code);
-/** Take the queue's first message out. */
-void bow__http2_pop_queue(struct bow__http2_session *session, struct bow__http2_stream *stream);
-void bow__http2_drop_queue(struct bow__http2_session *session, struct bow__http2_stream *stream);
+int bow__http2_half_close(struct bow__session *base, uint64_t key);
 /** Let go of the chunk when nothing lies in it. */
 void bow__http2_trim_chunk(struct bow__http2_session *session);
 void bow__http2_resume(struct bow__http2_session *session, struct bow__http2_stream *stream);
+
+/* queue.c */
+
+size_t bow__http2_queued(const struct bow__session *base, uint64_t key);
+void *bow__http2_take_writable(struct bow__session *base, uint64_t *ret_key);
+/** Queue a copy of `what`, or nothing without memory. Returns 0 or -ENOMEM. */
+int bow__http2_push_queue(struct bow__http2_session *session, struct bow__http2_stream *stream,
+                          const struct bow__http2_outgoing *what);
+/** Undo the last push; the block stays the caller's. */
+void bow__http2_unpush_queue(struct bow__http2_session *session, struct bow__http2_stream *stream);
+/** No message follows those that are queued. */
+void bow__http2_end_local(struct bow__http2_session *session, struct bow__http2_stream *stream);
+/** `n` bytes of the stream's messages wait no longer. */
+void bow__http2_dequeued(struct bow__http2_session *session, struct bow__http2_stream *stream,
+                         size_t n);
+/** Take the queue's first message out. */
+void bow__http2_pop_queue(struct bow__http2_session *session, struct bow__http2_stream *stream);
+void bow__http2_drop_queue(struct bow__http2_session *session, struct bow__http2_stream *stream);
 
 /* submit.c: what goes into header blocks */
 
@@ -147,6 +167,8 @@ int bow__http2_submit_http_error(struct bow__http2_session *session,
                                  struct bow__http2_stream *stream, const char *http_status);
 int bow__http2_submit_trailers(struct bow__http2_session *session,
                                struct bow__http2_stream *stream);
+int bow__http2_respond(struct bow__session *base, uint64_t key, const struct bow_metadata *metadata,
+                       enum bow__encoding encoding);
 int bow__http2_finish(struct bow__session *base, uint64_t key, const struct bow_status *status);
 /** The answer's end, after what is queued; the host's view is not touched. Returns 0 or -ENOMEM. */
 int bow__http2_end_answer(struct bow__http2_session *session, struct bow__http2_stream *stream,

@@ -181,6 +181,13 @@ static void sent(struct bow__session *base, size_t n)
     bow__http2_heartbeat_sent(session_of(base), n);
 }
 
+static uint32_t encodings(const struct bow__session *base, uint64_t key)
+{
+    (void)base;
+    (void)key;
+    return 1u << BOW__ENCODING_IDENTITY;
+}
+
 static bool is_done(const struct bow__session *base)
 {
     const struct bow__http2_session *session = (const struct bow__http2_session *)base;
@@ -242,6 +249,12 @@ static const struct bow__session_ops http2_ops = {
     .can_open = bow__http2_can_open,
     .open = bow__http2_open,
     .abandon = bow__http2_abandon,
+    .begin = bow__http2_begin,
+    .half_close = bow__http2_half_close,
+    .respond = bow__http2_respond,
+    .encodings = encodings,
+    .queued = bow__http2_queued,
+    .take_writable = bow__http2_take_writable,
     .reserve = bow__http2_reserve,
     .commit = bow__http2_commit,
     .send = bow__http2_send,
@@ -308,6 +321,7 @@ static void init(struct bow__http2_session *session, const struct bow__session_o
     bow__outbuf_init(&session->out, options->pool);
     bow__list_init(&session->streams);
     bow__list_init(&session->late);
+    bow__list_init(&session->writables);
     bow__map_init(&session->by_key, options->context);
     session->next_key = 1;
     session->max_message_bytes = options->max_message_bytes;

@@ -117,8 +117,12 @@ struct bow__http2_stream {
     /* out */
     bool has_begun; /* server: the response's header is queued */
     bool local_ended;
-    struct bow__link queue; /* bow__http2_outgoing */
-    size_t n_queued;        /* bytes in it, prefixes included */
+    bool has_ended;                 /* server: the trailers are queued in nghttp2 */
+    struct bow__link queue;         /* bow__http2_outgoing */
+    size_t n_queued;                /* bytes in it, prefixes included */
+    bool was_high;                  /* so many that its producer was to stop */
+    struct bow__link writable_link; /* in session->writables while it may go on */
+    enum bow__encoding encoding;    /* of messages that we mark compressed */
     struct bow__http2_trailers *trailers;
 
     /* client: the header until it is submitted */
@@ -145,6 +149,7 @@ struct bow__http2_session {
     struct bow__block *chunk;
     size_t chunk_used;
     size_t n_queued; /* of all streams */
+    struct bow__link writables;
 
     /* the state of feed and pump */
     uint64_t now_ns;

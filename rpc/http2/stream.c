@@ -24,6 +24,7 @@ struct bow__http2_stream *bow__http2_stream_new(struct bow__http2_session *sessi
     bow__http2_header_init(&stream->header);
     bow__list_init(&stream->late_link);
     bow__list_init(&stream->queue);
+    bow__list_init(&stream->writable_link);
     bow__list_push_back(&session->streams, &stream->link);
     session->n_live++;
     return stream;
@@ -77,6 +78,7 @@ void bow__http2_stream_detach(struct bow__http2_session *session, struct bow__ht
         return;
     }
     stream->open = false;
+    bow__list_remove(&stream->writable_link);
     bow__map_remove(&session->by_key, stream->key);
     session->base.n_streams--;
 }
@@ -145,11 +147,12 @@ void bow__http2_stream_reset(struct bow__http2_session *session, struct bow__htt
                                                         http2_error));
 }
 
-/* The peer of a server learns the status if no answer has begun; a begun one can only be cut. */
+/* The peer of a server learns the status, without the messages that wait. */
 static void tell_client(struct bow__http2_session *session, struct bow__http2_stream *stream,
                         const struct bow_status *status)
 {
-    if (!stream->has_begun && bow__http2_end_answer(session, stream, status) == 0) {
+    bow__http2_drop_queue(session, stream);
+    if (!stream->local_ended && bow__http2_end_answer(session, stream, status) == 0) {
         return;
     }
     bow__http2_stream_reset(session, stream, bow__http2_reset_of_code(status->code));

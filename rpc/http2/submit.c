@@ -157,7 +157,9 @@ int bow__http2_submit_trailers(struct bow__http2_session *session, struct bow__h
     struct block block = {.n_fields = 0};
 
     add_trailers(&block, stream->trailers);
-    return result_of(nghttp2_submit_trailer(session->ng, stream->id, block.fields, block.n_fields));
+    int rv = nghttp2_submit_trailer(session->ng, stream->id, block.fields, block.n_fields);
+    stream->has_ended = rv == 0;
+    return result_of(rv);
 }
 
 /* An answer that is nothing but its status ("Trailers-Only"). */
@@ -227,6 +229,20 @@ static int encode_trailers(struct bow__http2_session *session, const struct bow_
     return 0;
 }
 
+/* With messages that wait, the last of them brings the trailers. Without, they need no window. */
+static int end_begun(struct bow__http2_session *session, struct bow__http2_stream *stream)
+{
+    if (stream->n_queued == 0) {
+        int rc = bow__http2_submit_trailers(session, stream);
+        if (rc < 0) {
+            return rc;
+        }
+    }
+    bow__http2_end_local(session, stream);
+    bow__http2_resume(session, stream);
+    return 0;
+}
+
 int bow__http2_end_answer(struct bow__http2_session *session, struct bow__http2_stream *stream,
                           const struct bow_status *status)
 {
@@ -241,9 +257,7 @@ int bow__http2_end_answer(struct bow__http2_session *session, struct bow__http2_
     }
     if (stream->has_begun) {
         stream->trailers = trailers;
-        stream->local_ended = true;
-        bow__http2_resume(session, stream);
-        return 0;
+        return end_begun(session, stream);
     }
     rc = submit_status(session, stream, trailers);
     if (trailers != NULL) {
@@ -253,6 +267,26 @@ int bow__http2_end_answer(struct bow__http2_session *session, struct bow__http2_
     return rc;
 }
 
+int bow__http2_respond(struct bow__session *base, uint64_t key, const struct bow_metadata *metadata,
+                       enum bow__encoding encoding)
+{
+    struct bow__http2_session *session = (struct bow__http2_session *)base;
+    struct bow__http2_stream *stream = bow__http2_stream_find(session, key);
+
+    if (stream == NULL || stream->local_ended || stream->closed || session->broken) {
+        return -ENOENT;
+    }
+    assert(base->server && !stream->has_begun);
+    stream->encoding = encoding;
+    return metadata->n > 0 ? bow__http2_submit_response(session, stream) : 0;
+}
+
+/* Nobody waits any more, so nothing that only the client could move along may hold the end up. */
+static bool drops_messages(const struct bow_status *status)
+{
+    return status->code == BOW_DEADLINE_EXCEEDED || status->code == BOW_CANCELLED;
+}
+
 static int finish_open(struct bow__http2_session *session, struct bow__http2_stream *stream,
                        const struct bow_status *status)
 {
@@ -260,6 +294,9 @@ static int finish_open(struct bow__http2_session *session, struct bow__http2_str
     if (status->not_processed && status->code == BOW_UNAVAILABLE && !stream->has_begun) {
         bow__http2_stream_reset(session, stream, NGHTTP2_REFUSED_STREAM);
         return 0;
+    }
+    if (drops_messages(status)) {
+        bow__http2_drop_queue(session, stream);
     }
     int rc = bow__http2_end_answer(session, stream, status);
     if (rc < 0) {

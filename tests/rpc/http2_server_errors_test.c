@@ -339,7 +339,7 @@ static void test_stream_that_ends_inside_a_message_is_refused(void **state)
                   "the stream ended inside a message: 3 of its 5 prefix bytes, 0 of 0 bytes came");
 }
 
-static void test_fault_after_the_answer_began_cuts_it(void **state)
+static void test_fault_after_the_answer_began_is_its_status(void **state)
 {
     struct fixture *t = *state;
 
@@ -349,8 +349,9 @@ static void test_fault_after_the_answer_began_cuts_it(void **state)
     assert_int_equal(side_send(&t->pair.server, 1, 0, "part"), 0);
     bytes_frame(&t->in, 0, 0, 1, "\7\0\0\0\0", 5);
     assert_int_equal(feed_in(t), 0);
-    assert_true(says(t, "RST_STREAM 1 2\n"));
-    assert_false(says(t, "grpc-status"));
+    assert_true(says(t, "HEADERS 1 end grpc-status=13 grpc-message=message prefix has flags"));
+    assert_false(says(t, "DATA"));
+    assert_true(says(t, "RST_STREAM 1 0\n"));
     side_expect(&t->pair.server, "open 1 /a.B/C\nreset 1 INTERNAL message prefix has flags 0x07, "
                                  "only 0x01 is known\n");
 }
@@ -564,7 +565,7 @@ int main(void)
         TEST(test_claim_within_the_limit_costs_what_has_come),
         cmocka_unit_test(test_bad_prefixes_are_refused),
         TEST(test_stream_that_ends_inside_a_message_is_refused),
-        TEST(test_fault_after_the_answer_began_cuts_it),
+        TEST(test_fault_after_the_answer_began_is_its_status),
         TEST(test_status_fits_what_the_peer_takes),
         TEST(test_padded_data_is_taken),
         TEST(test_calls_beyond_max_calls_are_refused),
