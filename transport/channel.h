@@ -11,6 +11,7 @@
  *     filter.c           for handlers that change the bytes
  *     channel_ops.c      what may be called from any thread
  *     pipeline.c         handlers: adding, removing, passing events on
+ *     pipeline_bytes.c   and bytes
  *
  * Phases. Everything that asks for output, for a change of interest or for the
  * end only notes it and puts `phase` on the loop's list (bow__channel_touch).
@@ -103,7 +104,6 @@ struct bow_channel {
     struct bow_handler *gone; /* removed ones whose on_removed is due, by `gone_next` */
     struct bow_handler **gone_end;
     uint32_t n_removed; /* so far: tells that the pipeline has changed under a delivery */
-    uint32_t n_changes; /* additions too */
 
     /* reading */
     struct bow__kept *unread; /* what the first handler has not consumed */
@@ -257,22 +257,8 @@ void bow__channel_ops_init(struct bow_channel *channel);
 /* pipeline.c */
 
 void bow__pipeline_init(struct bow_channel *channel);
-/** Whether bytes may be delivered. */
-bool bow__pipeline_can_read(const struct bow_channel *channel);
-bool bow__pipeline_has_reader(struct bow_channel *channel);
-/** Offer bytes to the first handler; returns how many were consumed. The rest is the caller's. */
-size_t bow__pipeline_offer(struct bow_channel *channel, const struct bow_buf *bytes);
-/** Whether bow_handler_fire_read() would deliver, and `handler` has not been removed. */
-bool bow__pipeline_can_fire(struct bow_handler *handler);
-/** Both in one: false when it would not, and nothing was taken. */
-bool bow__pipeline_fire(struct bow_handler *handler, const struct bow_buf *bytes);
 /** `handler` has been added, and not removed. */
 bool bow__pipeline_is_in(const struct bow_handler *handler);
-/** Keep bytes for whoever reads behind `handler`; they are delivered with those that follow, or
- * when reading resumes. */
-void bow__pipeline_keep_behind(struct bow_handler *handler, const struct bow_buf *bytes);
-/** Deliver what was kept for single handlers. */
-void bow__pipeline_redeliver(struct bow_channel *channel);
 void bow__pipeline_inactive(struct bow_channel *channel, int error);
 /** on_removed of those removed so far. */
 void bow__pipeline_run_removed(struct bow_channel *channel);
@@ -282,5 +268,22 @@ void bow__pipeline_clear(struct bow_channel *channel);
 struct bow_handler *bow__pipeline_drain_handler(struct bow_channel *channel);
 /** Whether a handler sees writes on their way to the queue. */
 bool bow__pipeline_filters_writes(struct bow_channel *channel);
+
+/* pipeline_bytes.c */
+
+/** Whether bytes may be delivered. */
+bool bow__pipeline_can_read(const struct bow_channel *channel);
+bool bow__pipeline_has_reader(struct bow_channel *channel);
+/** Offer bytes to the first handler; returns how many were consumed. The rest is the caller's. */
+size_t bow__pipeline_offer(struct bow_channel *channel, const struct bow_buf *bytes);
+/** Whether bow_handler_fire_read() would deliver, and `handler` has not been removed. */
+bool bow__pipeline_can_fire(struct bow_handler *handler);
+/** Both in one: false when it would not, and nothing was taken. */
+bool bow__pipeline_fire(struct bow_handler *handler, const struct bow_buf *bytes);
+/** Keep bytes for whoever reads behind `handler`; they are delivered with those that follow, or
+ * when reading resumes. */
+void bow__pipeline_keep_behind(struct bow_handler *handler, const struct bow_buf *bytes);
+/** Deliver what was kept for single handlers. */
+void bow__pipeline_redeliver(struct bow_channel *channel);
 
 #endif

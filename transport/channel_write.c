@@ -12,6 +12,7 @@
 #include "base/alloc.h"
 #include "base/block.h"
 #include "base/clock.h"
+#include "base/hints.h"
 #include "transport/channel.h"
 
 #include <assert.h>
@@ -118,20 +119,23 @@ static struct bow__write *open_copy(const struct bow_channel *channel)
     return last;
 }
 
-/* False when it does not fit. */
-static bool append(struct bow__write *copy, const struct bow_buf *buf, bow_write_fn done,
-                   void *user)
+/* False when it does not fit. The bytes come last, so that nothing has to be saved for after. */
+static bool append(struct bow_channel *channel, struct bow__write *copy, const struct bow_buf *buf,
+                   bow_write_fn done, void *user)
 {
-    if (buf->len > copy->n_inline - copy->buf.len) {
+    size_t at = copy->buf.len;
+
+    if (buf->len > copy->n_inline - at) {
         return false;
     }
     assert(copy->buf.data == copy->inline_bytes); /* nothing of it has left */
-    if (buf->len > 0) {
-        memcpy(copy->inline_bytes + copy->buf.len, buf->data, buf->len);
-    }
     copy->buf.len += buf->len;
     copy->done = done;
     copy->user = user;
+    bow__channel_count_queued(channel, buf->len);
+    if (buf->len > 0) {
+        memcpy(copy->inline_bytes + at, buf->data, buf->len);
+    }
     return true;
 }
 
@@ -144,8 +148,8 @@ static size_t room_after(const struct bow__write *copy, size_t len)
     return room > len ? room : len;
 }
 
-static int queue_alone(struct bow_channel *channel, struct bow_buf *buf, size_t n_inline,
-                       bow_write_fn done, void *user)
+BOW__LONG_WAY static int queue_alone(struct bow_channel *channel, struct bow_buf *buf,
+                                     size_t n_inline, bow_write_fn done, void *user)
 {
     struct bow__write *write = make(channel->context, buf, n_inline, done, user);
     if (write == NULL) {
@@ -166,8 +170,7 @@ int bow__channel_queue(struct bow_channel *channel, struct bow_buf *buf, bow_wri
         return queue_alone(channel, buf, 0, done, user);
     }
     struct bow__write *last = open_copy(channel);
-    if (last != NULL && append(last, buf, done, user)) {
-        bow__channel_count_queued(channel, buf->len);
+    if (last != NULL && append(channel, last, buf, done, user)) {
         return 0;
     }
     return queue_alone(channel, buf, room_after(last, buf->len), done, user);
