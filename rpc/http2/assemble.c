@@ -59,6 +59,27 @@ void bow__http2_consumed(struct bow__session *base, uint64_t key, size_t n)
     }
 }
 
+/* Of a message that is marked compressed; false when it is refused. */
+static bool check_encoding(struct bow__http2_session *session, struct bow__http2_stream *stream)
+{
+    enum bow__encoding encoding = stream->header.encoding;
+
+    if (encoding == BOW__ENCODING_IDENTITY) {
+        bow__http2_stream_refuse(session, stream, BOW_INTERNAL,
+                                 "message is marked compressed without a grpc-encoding in use");
+        return false;
+    }
+    if (encoding == BOW__ENCODING_UNKNOWN || (session->encodings >> encoding & 1u) == 0) {
+        /* Of a server's answers gRPC says that they are INTERNAL errors then. */
+        bow__http2_stream_refuse(
+            session, stream, session->base.server ? BOW_UNIMPLEMENTED : BOW_INTERNAL,
+            "message is compressed with a grpc-encoding that is not supported (supported: %s)",
+            session->accept_encoding);
+        return false;
+    }
+    return true;
+}
+
 /* Returns false when the message is refused. */
 static bool begin_message(struct bow__http2_session *session, struct bow__http2_stream *stream)
 {
@@ -77,18 +98,7 @@ static bool begin_message(struct bow__http2_session *session, struct bow__http2_
                                  incoming->len, session->max_message_bytes);
         return false;
     }
-    if (flag == 1 && session->base.server && stream->header.has_encoding) {
-        bow__http2_stream_refuse(session, stream, BOW_UNIMPLEMENTED,
-                                 "message is compressed with a grpc-encoding that is not supported "
-                                 "(supported: identity)");
-        return false;
-    }
-    if (flag == 1) {
-        bow__http2_stream_refuse(session, stream, BOW_INTERNAL,
-                                 "message is marked compressed without a grpc-encoding in use");
-        return false;
-    }
-    return true;
+    return flag == 0 || check_encoding(session, stream);
 }
 
 static void emit(struct bow__http2_session *session, struct bow__http2_stream *stream,
@@ -98,6 +108,8 @@ static void emit(struct bow__http2_session *session, struct bow__http2_stream *s
     struct bow__message message = {
         .bytes = {block != NULL ? block->data : bytes, stream->incoming.len},
         .block = block,
+        .compressed = stream->incoming.prefix[0] == 1,
+        .encoding = stream->header.encoding,
     };
 
     stream->incoming = (struct bow__http2_incoming){0};

@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/text.h"
+#include "rpc/core/compress.h"
 #include "rpc/http2/codes.h"
 #include "rpc/http2/grpc_text.h"
 #include "rpc/http2/internal.h"
@@ -51,6 +52,7 @@ void bow__http2_header_fini(struct bow__http2_session *session, struct bow__http
 {
     header->path = drop(header->path);
     header->timeout = drop(header->timeout);
+    bow__http2_metadata_fini(session, &header->metadata);
     bow__free(session->base.context, header->message, header->message_size);
     bow__free(session->base.context, header->details, header->details_size);
 }
@@ -127,7 +129,14 @@ static void read_encoding(struct bow__http2_session *session, struct bow__http2_
                           nghttp2_rcbuf *value)
 {
     (void)session;
-    header->has_encoding = !is_text(slice_of(value), "identity");
+    header->encoding = bow__encoding_of(slice_of(value));
+}
+
+static void read_accept_encoding(struct bow__http2_session *session,
+                                 struct bow__http2_header *header, nghttp2_rcbuf *value)
+{
+    (void)session;
+    header->accepts = bow__http2_accept_read(slice_of(value));
 }
 
 /* A decimal number that is at most `max`; -1 for anything else. */
@@ -221,6 +230,7 @@ static const struct field request_fields[] = {
     FIELD("content-type", read_content_type),
     FIELD("grpc-timeout", read_timeout),
     FIELD("grpc-encoding", read_encoding),
+    FIELD("grpc-accept-encoding", read_accept_encoding),
     {NULL, 0, NULL},
 };
 
@@ -228,6 +238,7 @@ static const struct field response_fields[] = {
     FIELD(":status", read_http_status),
     FIELD("content-type", read_content_type),
     FIELD("grpc-encoding", read_encoding),
+    FIELD("grpc-accept-encoding", read_accept_encoding),
     FIELD("grpc-status", read_grpc_status),
     FIELD("grpc-message", read_message),
     FIELD("grpc-status-details-bin", read_details),
@@ -262,24 +273,36 @@ static bool count_bytes(struct bow__http2_session *session, struct bow__http2_he
     return false;
 }
 
+static void read_field(struct bow__http2_session *session, struct bow__http2_stream *stream,
+                       nghttp2_rcbuf *name, nghttp2_rcbuf *value)
+{
+    const struct field *fields = session->base.server ? request_fields : response_fields;
+    const struct field *field = find_field(fields, slice_of(name));
+
+    if (field != NULL) {
+        field->read(session, &stream->header, value);
+        return;
+    }
+    if (bow__http2_metadata_read(session, &stream->header.metadata, slice_of(name),
+                                 slice_of(value)) < 0) {
+        bow__http2_check(session, NGHTTP2_ERR_NOMEM);
+    }
+}
+
 int bow__http2_on_header(nghttp2_session *ng, const nghttp2_frame *frame, nghttp2_rcbuf *name,
                          nghttp2_rcbuf *value, uint8_t flags, void *user)
 {
     struct bow__http2_session *session = user;
     struct bow__http2_stream *stream = bow__http2_stream_of_id(session, frame->hd.stream_id);
-    struct bow_slice field_name = slice_of(name);
+    size_t n_bytes = slice_of(name).len + slice_of(value).len;
 
     (void)ng;
     (void)flags;
-    if (stream != NULL &&
-        count_bytes(session, &stream->header, field_name.len + slice_of(value).len)) {
+    if (stream != NULL && count_bytes(session, &stream->header, n_bytes)) {
         /* A client's trailers say nothing that we know. */
         bool skip = session->base.server && frame->headers.cat != NGHTTP2_HCAT_REQUEST;
-        const struct field *field =
-            skip ? NULL
-                 : find_field(session->base.server ? request_fields : response_fields, field_name);
-        if (field != NULL) {
-            field->read(session, &stream->header, value);
+        if (!skip) {
+            read_field(session, stream, name, value);
         }
     }
     return session->broken ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
@@ -347,8 +370,11 @@ void bow__http2_on_request(struct bow__http2_session *session, struct bow__http2
     struct bow__request_head head = {
         .path = slice_of(stream->header.path),
         .time_left_ns = stream->header.time_left_ns,
+        .metadata = bow__http2_metadata_of(&stream->header.metadata),
+        .encoding = stream->header.encoding,
     };
     stream->user = base->events->on_open(base->owner, stream->key, &head);
+    bow__http2_metadata_fini(session, &stream->header.metadata);
     stream->header.path = drop(stream->header.path);
 }
 
@@ -391,6 +417,7 @@ static void end_by_grpc_status(struct bow__http2_session *session, struct bow__h
         .message = header->message != NULL ? header->message : "",
         .details = {header->details, header->details_len},
         .retry_after_ns = header->retry_after_ns,
+        .metadata = bow__http2_metadata_of(&header->metadata),
     };
 
     if (status.code == BOW_OK && bow__http2_is_mid_message(stream)) {
@@ -398,6 +425,18 @@ static void end_by_grpc_status(struct bow__http2_session *session, struct bow__h
         status.message = "the answer ended inside a message";
     }
     end_response(session, stream, &status);
+}
+
+/* Initial metadata: the block of the answer's header. What comes after it is the trailers'. */
+static void emit_headers(struct bow__http2_session *session, struct bow__http2_stream *stream)
+{
+    struct bow__session *base = &session->base;
+    struct bow_metadata metadata = bow__http2_metadata_of(&stream->header.metadata);
+
+    if (metadata.n > 0 && base->events->on_headers != NULL) {
+        base->events->on_headers(base->owner, stream->key, stream->user, &metadata);
+    }
+    bow__http2_metadata_fini(session, &stream->header.metadata);
 }
 
 void bow__http2_on_response(struct bow__http2_session *session, struct bow__http2_stream *stream,
@@ -412,15 +451,19 @@ void bow__http2_on_response(struct bow__http2_session *session, struct bow__http
         refuse_size(session, stream);
         return;
     }
+    session->peer_encodings |= header->accepts;
     if (end && header->grpc_status >= 0) {
         end_by_grpc_status(session, stream);
         return;
     }
     bool is_interim = header->http_status >= 100 && header->http_status < 200;
     if (is_interim && !end) {
+        bow__http2_metadata_fini(session, &stream->header.metadata);
         return;
     }
     if (end || header->http_status != 200 || !header->has_content_type) {
         end_by_http_status(session, stream);
+        return;
     }
+    emit_headers(session, stream);
 }

@@ -109,6 +109,31 @@ void bow__http2_on_request(struct bow__http2_session *session, struct bow__http2
 void bow__http2_on_response(struct bow__http2_session *session, struct bow__http2_stream *stream,
                             bool end);
 
+/* metadata.c */
+
+/** Read one field of a header block, if it is metadata. Returns 0 or -ENOMEM. */
+int bow__http2_metadata_read(struct bow__http2_session *session,
+                             struct bow__http2_metadata *metadata, struct bow_slice name,
+                             struct bow_slice value);
+void bow__http2_metadata_fini(struct bow__http2_session *session,
+                              struct bow__http2_metadata *metadata);
+struct bow_metadata bow__http2_metadata_of(const struct bow__http2_metadata *metadata);
+/** What metadata counts for in a header block. */
+size_t bow__http2_wire_bytes(const struct bow_metadata *metadata);
+/** Fields to be sent; NULL for none. Returns 0 or -ENOMEM. */
+int bow__http2_fields_new(struct bow__http2_session *session, const struct bow_metadata *metadata,
+                          struct bow__http2_fields **ret_fields);
+/** NULL is allowed. */
+void bow__http2_fields_free(struct bow__http2_session *session, struct bow__http2_fields *fields);
+
+/* encoding.c */
+
+/** What we say of the encodings that we decode, and the set of them. */
+void bow__http2_accept_init(struct bow__http2_session *session, uint32_t encodings);
+/** The known ones of a list of names. */
+uint32_t bow__http2_accept_read(struct bow_slice list);
+uint32_t bow__http2_encodings(const struct bow__session *base, uint64_t key);
+
 /* assemble.c */
 
 /** Bytes of the peer's messages. `last`: its side ends with them. */
@@ -165,6 +190,9 @@ int bow__http2_submit_response(struct bow__http2_session *session,
 /** Answer with an HTTP status and nothing else. */
 int bow__http2_submit_http_error(struct bow__http2_session *session,
                                  struct bow__http2_stream *stream, const char *http_status);
+/** NULL is allowed. */
+void bow__http2_trailers_free(struct bow__http2_session *session,
+                              struct bow__http2_trailers *trailers);
 int bow__http2_submit_trailers(struct bow__http2_session *session,
                                struct bow__http2_stream *stream);
 int bow__http2_respond(struct bow__session *base, uint64_t key, const struct bow_metadata *metadata,

@@ -19,14 +19,33 @@ static struct bow__http2_session *session_of(struct bow__session *base)
     return (struct bow__http2_session *)base;
 }
 
-static bool fits_header_limit(const struct bow__http2_session *session, size_t path_len)
+static bool fits_header_limit(const struct bow__http2_session *session, size_t n_bytes)
 {
     size_t max =
         nghttp2_session_get_remote_settings(session->ng, NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE);
 
     max = max < BOW_LIMIT_HEADER_BYTES ? max : BOW_LIMIT_HEADER_BYTES;
     size_t fixed = session->authority_size + REQUEST_SPARE_BYTES;
-    return fixed < max && path_len <= max - fixed;
+    return fixed < max && n_bytes <= max - fixed;
+}
+
+/* The stream that `head` opens, not in any map yet; NULL: no memory. */
+static struct bow__http2_stream *new_stream(struct bow__http2_session *session,
+                                            const struct bow__request_head *head)
+{
+    struct bow__http2_stream *stream = bow__http2_stream_new(session, head->path.len);
+
+    if (stream == NULL) {
+        return NULL;
+    }
+    memcpy(stream->path, head->path.data, head->path.len);
+    stream->time_left_ns = head->time_left_ns;
+    stream->encoding = head->encoding;
+    if (bow__http2_fields_new(session, &head->metadata, &stream->fields) < 0) {
+        bow__http2_stream_free(session, stream);
+        return NULL;
+    }
+    return stream;
 }
 
 int bow__http2_open(struct bow__session *base, const struct bow__request_head *head, void *user,
@@ -42,15 +61,13 @@ int bow__http2_open(struct bow__session *base, const struct bow__request_head *h
         session->is_ready_wanted = true;
         return -EAGAIN;
     }
-    if (!fits_header_limit(session, head->path.len)) {
+    if (!fits_header_limit(session, head->path.len + bow__http2_wire_bytes(&head->metadata))) {
         return -EMSGSIZE;
     }
-    struct bow__http2_stream *stream = bow__http2_stream_new(session, head->path.len);
+    struct bow__http2_stream *stream = new_stream(session, head);
     if (stream == NULL) {
         return -ENOMEM;
     }
-    memcpy(stream->path, head->path.data, head->path.len);
-    stream->time_left_ns = head->time_left_ns;
     stream->user = user;
     int rc = bow__http2_stream_open(session, stream, session->next_key);
     if (rc < 0) {

@@ -181,13 +181,6 @@ static void sent(struct bow__session *base, size_t n)
     bow__http2_heartbeat_sent(session_of(base), n);
 }
 
-static uint32_t encodings(const struct bow__session *base, uint64_t key)
-{
-    (void)base;
-    (void)key;
-    return 1u << BOW__ENCODING_IDENTITY;
-}
-
 static bool is_done(const struct bow__session *base)
 {
     const struct bow__http2_session *session = (const struct bow__http2_session *)base;
@@ -252,7 +245,7 @@ static const struct bow__session_ops http2_ops = {
     .begin = bow__http2_begin,
     .half_close = bow__http2_half_close,
     .respond = bow__http2_respond,
-    .encodings = encodings,
+    .encodings = bow__http2_encodings,
     .queued = bow__http2_queued,
     .take_writable = bow__http2_take_writable,
     .reserve = bow__http2_reserve,
@@ -327,6 +320,7 @@ static void init(struct bow__http2_session *session, const struct bow__session_o
     session->max_message_bytes = options->max_message_bytes;
     session->max_calls = options->max_calls;
     session->unattended = options->unattended;
+    bow__http2_accept_init(session, options->encodings);
     session->now_ns = options->now_ns;
     session->life_ns = options->now_ns;
     session->heartbeat_ns = options->heartbeat_ns;

@@ -45,6 +45,21 @@ struct bow__http2_outgoing {
     bool pooled; /* `block` is the session's chunk */
 };
 
+/** Metadata that is being received; a growing array, and each entry an allocation. */
+struct bow__http2_metadata {
+    struct bow_metadata_entry *entries;
+    size_t *sizes; /* of the entries' allocations; behind `entries` in the same one */
+    size_t n;
+    size_t cap;
+};
+
+/** Metadata as header fields; the texts lie behind them. */
+struct bow__http2_fields {
+    size_t size; /* of the allocation */
+    size_t n;
+    nghttp2_nv nvs[];
+};
+
 /** What ends a server's stream, encoded for the header block. */
 struct bow__http2_trailers {
     size_t size; /* of the allocation */
@@ -52,7 +67,8 @@ struct bow__http2_trailers {
     uint64_t retry_after_ms;
     size_t message_len;
     size_t details_len;
-    char texts[]; /* message, then details */
+    struct bow__http2_fields *fields; /* metadata; NULL: none */
+    char texts[];                     /* message, then details */
 };
 
 /** Why a server refuses a request by its header. In order of precedence. */
@@ -69,7 +85,9 @@ struct bow__http2_header {
     size_t n_bytes; /* of the block, names and values and 32 each, as RFC 9113 counts */
     enum bow__http2_defect defect;
     bool has_content_type; /* application/grpc */
-    bool has_encoding;     /* grpc-encoding other than identity */
+    enum bow__encoding encoding;
+    uint32_t accepts; /* grpc-accept-encoding, as a set */
+    struct bow__http2_metadata metadata;
 
     /* server */
     nghttp2_rcbuf *path;
@@ -124,6 +142,7 @@ struct bow__http2_stream {
     struct bow__link writable_link; /* in session->writables while it may go on */
     enum bow__encoding encoding;    /* of messages that we mark compressed */
     struct bow__http2_trailers *trailers;
+    struct bow__http2_fields *fields; /* metadata until the header is submitted */
 
     /* client: the header until it is submitted */
     uint64_t time_left_ns;
@@ -142,6 +161,9 @@ struct bow__http2_session {
     size_t max_message_bytes;
     uint32_t max_calls;
     bool unattended;
+    uint32_t encodings;      /* that we decode, as a set */
+    uint32_t peer_encodings; /* client: that the server decodes, as far as it said */
+    char accept_encoding[32];
     char *authority;
     size_t authority_size;
 

@@ -36,9 +36,8 @@ void bow__http2_stream_free(struct bow__http2_session *session, struct bow__http
     bow__http2_drop_queue(session, stream);
     bow__http2_header_fini(session, &stream->header);
     bow__block_unref(stream->incoming.block);
-    if (stream->trailers != NULL) {
-        bow__free(session->base.context, stream->trailers, stream->trailers->size);
-    }
+    bow__http2_trailers_free(session, stream->trailers);
+    bow__http2_fields_free(session, stream->fields);
     if (!stream->closed) {
         session->n_live--;
     }

@@ -5,6 +5,7 @@
  */
 
 #include "base/alloc.h"
+#include "rpc/core/compress.h"
 #include "rpc/http2/codes.h"
 #include "rpc/http2/grpc_text.h"
 #include "rpc/http2/internal.h"
@@ -20,10 +21,12 @@
 #define BLOCK_SPARE_BYTES ((size_t)1 << 10)
 
 #define MAX_FIELDS ((size_t)12)
+/* The smallest field counts for 33 bytes, and all together for no more than the header limit. */
+#define MAX_ALL_FIELDS (MAX_FIELDS + BOW_LIMIT_HEADER_BYTES / 33)
 #define MAX_PUSHBACK_BYTES ((size_t)24)
 
 struct block {
-    nghttp2_nv fields[MAX_FIELDS];
+    nghttp2_nv fields[MAX_ALL_FIELDS];
     size_t n_fields;
     char pushback[MAX_PUSHBACK_BYTES];
 };
@@ -31,7 +34,7 @@ struct block {
 static void add(struct block *block, const char *name, const void *value, size_t len,
                 unsigned flags)
 {
-    assert(block->n_fields < MAX_FIELDS);
+    assert(block->n_fields < MAX_ALL_FIELDS);
     /* nghttp2_nv has no const form; nothing writes through it */
     block->fields[block->n_fields++] = (nghttp2_nv){
         .name = (uint8_t *)(uintptr_t)name,
@@ -53,6 +56,22 @@ static void add_constant(struct block *block, const char *name, const char *valu
     add_lent(block, name, value, strlen(value));
 }
 
+/* nghttp2 copies it. */
+static void add_metadata(struct block *block, const struct bow__http2_fields *fields)
+{
+    for (size_t i = 0; fields != NULL && i < fields->n; i++) {
+        assert(block->n_fields < MAX_ALL_FIELDS);
+        block->fields[block->n_fields++] = fields->nvs[i];
+    }
+}
+
+static void add_encoding(struct block *block, enum bow__encoding encoding)
+{
+    if (encoding != BOW__ENCODING_IDENTITY) {
+        add_constant(block, "grpc-encoding", bow__encoding_name(encoding));
+    }
+}
+
 static int result_of(int rv)
 {
     return rv < 0 ? -ENOMEM : 0;
@@ -62,8 +81,9 @@ int bow__http2_submit_request(struct bow__http2_session *session, struct bow__ht
 {
     nghttp2_data_provider provider = {{.ptr = stream}, bow__http2_read_data};
     char timeout[BOW__GRPC_TIMEOUT_BYTES];
-    struct block block = {.n_fields = 0};
+    struct block block;
 
+    block.n_fields = 0;
     add_constant(&block, ":method", "POST");
     add_constant(&block, ":scheme", "http");
     add_lent(&block, ":path", stream->path, stream->path_len);
@@ -71,39 +91,48 @@ int bow__http2_submit_request(struct bow__http2_session *session, struct bow__ht
     add_constant(&block, "te", "trailers");
     add_constant(&block, "content-type", "application/grpc");
     add_constant(&block, "user-agent", USER_AGENT);
-    add_constant(&block, "grpc-accept-encoding", "identity");
+    add_constant(&block, "grpc-accept-encoding", session->accept_encoding);
+    add_encoding(&block, stream->encoding);
     if (stream->time_left_ns != BOW_NEVER) {
         size_t len = bow__grpc_timeout_encode(stream->time_left_ns, timeout);
         /* Hardly two calls have the same: the peer's table is for better things. */
         add(&block, "grpc-timeout", timeout, len, NGHTTP2_NV_FLAG_NO_INDEX);
     }
+    add_metadata(&block, stream->fields);
     int32_t id =
         nghttp2_submit_request(session->ng, NULL, block.fields, block.n_fields, &provider, stream);
     if (id < 0) {
         return -ENOMEM;
     }
     stream->id = id;
+    bow__http2_fields_free(session, stream->fields);
+    stream->fields = NULL;
     session->are_ids_used_up = nghttp2_session_get_next_stream_id(session->ng) > INT32_MAX;
     return 0;
 }
 
-static void add_answer(struct block *block)
+static void add_answer(const struct bow__http2_session *session, struct block *block)
 {
+    block->n_fields = 0;
     add_constant(block, ":status", "200");
     add_constant(block, "content-type", "application/grpc");
-    add_constant(block, "grpc-accept-encoding", "identity");
+    add_constant(block, "grpc-accept-encoding", session->accept_encoding);
 }
 
 int bow__http2_submit_response(struct bow__http2_session *session, struct bow__http2_stream *stream)
 {
     nghttp2_data_provider provider = {{.ptr = stream}, bow__http2_read_data};
-    struct block block = {.n_fields = 0};
+    struct block block;
 
-    add_answer(&block);
+    add_answer(session, &block);
+    add_encoding(&block, stream->encoding);
+    add_metadata(&block, stream->fields);
     int rv =
         nghttp2_submit_response(session->ng, stream->id, block.fields, block.n_fields, &provider);
     if (rv == 0) {
         stream->has_begun = true;
+        bow__http2_fields_free(session, stream->fields);
+        stream->fields = NULL;
     }
     return result_of(rv);
 }
@@ -111,8 +140,9 @@ int bow__http2_submit_response(struct bow__http2_session *session, struct bow__h
 int bow__http2_submit_http_error(struct bow__http2_session *session,
                                  struct bow__http2_stream *stream, const char *http_status)
 {
-    struct block block = {.n_fields = 0};
+    struct block block;
 
+    block.n_fields = 0;
     add_constant(&block, ":status", http_status);
     int rv = nghttp2_submit_response(session->ng, stream->id, block.fields, block.n_fields, NULL);
     if (rv == 0) {
@@ -150,12 +180,23 @@ static void add_trailers(struct block *block, const struct bow__http2_trailers *
                            (unsigned long long)trailers->retry_after_ms);
         add(block, "grpc-retry-pushback-ms", block->pushback, (size_t)len, 0);
     }
+    add_metadata(block, trailers->fields);
+}
+
+void bow__http2_trailers_free(struct bow__http2_session *session,
+                              struct bow__http2_trailers *trailers)
+{
+    if (trailers != NULL) {
+        bow__http2_fields_free(session, trailers->fields);
+        bow__free(session->base.context, trailers, trailers->size);
+    }
 }
 
 int bow__http2_submit_trailers(struct bow__http2_session *session, struct bow__http2_stream *stream)
 {
-    struct block block = {.n_fields = 0};
+    struct block block;
 
+    block.n_fields = 0;
     add_trailers(&block, stream->trailers);
     int rv = nghttp2_submit_trailer(session->ng, stream->id, block.fields, block.n_fields);
     stream->has_ended = rv == 0;
@@ -166,9 +207,10 @@ int bow__http2_submit_trailers(struct bow__http2_session *session, struct bow__h
 static int submit_status(struct bow__http2_session *session, struct bow__http2_stream *stream,
                          const struct bow__http2_trailers *trailers)
 {
-    struct block block = {.n_fields = 0};
+    struct block block;
 
-    add_answer(&block);
+    add_answer(session, &block);
+    add_metadata(&block, stream->fields);
     add_trailers(&block, trailers);
     int rv = nghttp2_submit_response(session->ng, stream->id, block.fields, block.n_fields, NULL);
     if (rv == 0) {
@@ -198,7 +240,8 @@ static size_t room_for_texts(const struct bow__http2_session *session)
     return room > BLOCK_SPARE_BYTES ? room - BLOCK_SPARE_BYTES : 0;
 }
 
-/* Encode the status; NULL stands for OK without a text. Details that do not fit are left out. */
+/* Encode the status; NULL stands for OK without a text. Details, and metadata, that do not fit are
+ * left out. */
 static int encode_trailers(struct bow__http2_session *session, const struct bow_status *status,
                            struct bow__http2_trailers **ret_trailers)
 {
@@ -207,7 +250,7 @@ static int encode_trailers(struct bow__http2_session *session, const struct bow_
     struct bow_slice details = status->details;
     size_t message_size = bow__grpc_percent_size(message);
 
-    if (status->code == BOW_OK && message.len == 0 && details.len == 0) {
+    if (status->code == BOW_OK && message.len == 0 && details.len == 0 && status->metadata.n == 0) {
         *ret_trailers = NULL;
         return 0;
     }
@@ -225,6 +268,12 @@ static int encode_trailers(struct bow__http2_session *session, const struct bow_
         status->retry_after_ns / 1000000 + (status->retry_after_ns % 1000000 != 0);
     trailers->message_len = bow__grpc_percent_encode(message, trailers->texts);
     trailers->details_len = bow__base64_encode(details, trailers->texts + message_size);
+    size_t n_texts = message_size + trailers->details_len;
+    bool fits = bow__http2_wire_bytes(&status->metadata) <= (room > n_texts ? room - n_texts : 0);
+    if (fits && bow__http2_fields_new(session, &status->metadata, &trailers->fields) < 0) {
+        bow__http2_trailers_free(session, trailers);
+        return -ENOMEM;
+    }
     *ret_trailers = trailers;
     return 0;
 }
@@ -260,9 +309,7 @@ int bow__http2_end_answer(struct bow__http2_session *session, struct bow__http2_
         return end_begun(session, stream);
     }
     rc = submit_status(session, stream, trailers);
-    if (trailers != NULL) {
-        bow__free(session->base.context, trailers, trailers->size);
-    }
+    bow__http2_trailers_free(session, trailers);
     stream->local_ended = rc == 0;
     return rc;
 }
@@ -277,8 +324,15 @@ int bow__http2_respond(struct bow__session *base, uint64_t key, const struct bow
         return -ENOENT;
     }
     assert(base->server && !stream->has_begun);
+    if (bow__http2_wire_bytes(metadata) > room_for_texts(session)) {
+        return -EMSGSIZE;
+    }
     stream->encoding = encoding;
-    return metadata->n > 0 ? bow__http2_submit_response(session, stream) : 0;
+    if (metadata->n == 0) {
+        return 0;
+    }
+    int rc = bow__http2_fields_new(session, metadata, &stream->fields);
+    return rc < 0 ? rc : bow__http2_submit_response(session, stream);
 }
 
 /* Nobody waits any more, so nothing that only the client could move along may hold the end up. */

@@ -37,6 +37,21 @@ static void call_hook(struct side *side, enum side_event event, uint64_t key)
     }
 }
 
+static void log_metadata(struct side *side, const struct bow_metadata *metadata)
+{
+    for (size_t i = 0; i < metadata->n; i++) {
+        const struct bow_metadata_entry *entry = &metadata->entries[i];
+        bool binary = strstr(entry->key, "-bin") != NULL;
+        /* So that one of ASCII is a string. */
+        assert_int_equal(entry->value.data[entry->value.len], 0);
+        write_log(side, " %s=", entry->key);
+        for (size_t j = 0; binary && j < entry->value.len; j++) {
+            write_log(side, "%02x", entry->value.data[j]);
+        }
+        write_log(side, "%s", binary ? "" : (const char *)entry->value.data);
+    }
+}
+
 static void *on_open(void *owner, uint64_t key, const struct bow__request_head *head)
 {
     struct side *side = owner;
@@ -46,6 +61,7 @@ static void *on_open(void *owner, uint64_t key, const struct bow__request_head *
     if (head->time_left_ns != BOW_NEVER) {
         write_log(side, " %" PRIu64, head->time_left_ns);
     }
+    log_metadata(side, &head->metadata);
     write_log(side, "\n");
     side->n_open++;
     call_hook(side, SIDE_OPEN, key);
@@ -57,7 +73,11 @@ static void log_message(struct side *side, uint64_t key, const struct bow__messa
 {
     const struct bow_slice *bytes = &message->bytes;
 
-    write_log(side, "message %" PRIu64 " %zu", key, bytes->len);
+    write_log(side, "message %" PRIu64 " %s%zu", key,
+              !message->compressed                      ? ""
+              : message->encoding == BOW__ENCODING_GZIP ? "gzip "
+                                                        : "? ",
+              bytes->len);
     if (bytes->len > 0 && bytes->len <= 64) {
         write_log(side, " %.*s", (int)bytes->len, (const char *)bytes->data);
     }
@@ -107,7 +127,18 @@ static void log_status(struct side *side, const char *event, uint64_t key,
     if (status->retry_after_ns > 0) {
         write_log(side, " retry %" PRIu64, status->retry_after_ns);
     }
+    log_metadata(side, &status->metadata);
     write_log(side, status->not_processed ? " not_processed\n" : "\n");
+}
+
+static void on_headers(void *owner, uint64_t key, void *stream, const struct bow_metadata *metadata)
+{
+    struct side *side = owner;
+
+    (void)stream;
+    write_log(side, "headers %" PRIu64, key);
+    log_metadata(side, metadata);
+    write_log(side, "\n");
 }
 
 static void on_status(void *owner, uint64_t key, void *stream, const struct bow_status *status)
@@ -152,6 +183,7 @@ const struct bow__session_events side_events = {
     .on_open = on_open,
     .on_message = on_message,
     .on_half_close = on_half_close,
+    .on_headers = on_headers,
     .on_status = on_status,
     .on_reset = on_reset,
     .on_ready = on_ready,

@@ -8,7 +8,8 @@
  * happened:
  *
  *     open 1 /a.B/C                    (with " 5000000" behind it: the time left in ns)
- *     message 1 5 hello end
+ *     headers 1 key=value               (metadata also behind open and status; bytes in hex)
+ *     message 1 5 hello end            (with "gzip" before its length when it is compressed)
  *     half_close 1
  *     reset 1 CANCELLED stream reset by the peer with CANCEL (8)
  *     status 1 OK

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * Which encodings of messages a side decodes: grpc-accept-encoding, a list of names.
+ */
+
+#include "rpc/core/compress.h"
+#include "rpc/http2/internal.h"
+
+#include <string.h>
+
+void bow__http2_accept_init(struct bow__http2_session *session, uint32_t encodings)
+{
+    size_t n = 0;
+
+    session->encodings = (encodings & bow__encodings_built()) | 1u << BOW__ENCODING_IDENTITY;
+    session->peer_encodings = 1u << BOW__ENCODING_IDENTITY;
+    for (unsigned i = 0; i < BOW__N_ENCODINGS; i++) {
+        const char *name = bow__encoding_name((enum bow__encoding)i);
+        if ((session->encodings >> i & 1u) == 0) {
+            continue;
+        }
+        if (n > 0) {
+            session->accept_encoding[n++] = ',';
+        }
+        memcpy(session->accept_encoding + n, name, strlen(name));
+        n += strlen(name);
+    }
+    session->accept_encoding[n] = '\0';
+}
+
+static struct bow_slice trim(struct bow_slice text)
+{
+    while (text.len > 0 && (text.data[0] == ' ' || text.data[0] == '\t')) {
+        text = (struct bow_slice){text.data + 1, text.len - 1};
+    }
+    while (text.len > 0 && (text.data[text.len - 1] == ' ' || text.data[text.len - 1] == '\t')) {
+        text.len--;
+    }
+    return text;
+}
+
+uint32_t bow__http2_accept_read(struct bow_slice list)
+{
+    uint32_t set = 0;
+
+    while (list.len > 0) {
+        const uint8_t *comma = memchr(list.data, ',', list.len);
+        size_t len = comma != NULL ? (size_t)(comma - list.data) : list.len;
+        enum bow__encoding encoding = bow__encoding_of(trim((struct bow_slice){list.data, len}));
+        if (encoding != BOW__ENCODING_UNKNOWN) {
+            set |= 1u << encoding;
+        }
+        len += comma != NULL;
+        list = (struct bow_slice){list.data + len, list.len - len};
+    }
+    return set;
+}
+
+uint32_t bow__http2_encodings(const struct bow__session *base, uint64_t key)
+{
+    const struct bow__http2_session *session = (const struct bow__http2_session *)base;
+    uint32_t identity = 1u << BOW__ENCODING_IDENTITY;
+
+    if (!base->server) {
+        return session->peer_encodings;
+    }
+    const struct bow__http2_stream *stream = bow__http2_stream_find(session, key);
+    return identity | (stream != NULL ? stream->header.accepts : 0);
+}
