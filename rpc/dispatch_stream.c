@@ -56,5 +56,9 @@ void bow__dispatch_stream_defer(struct bow_call *call)
 
 void bow__dispatch_stream_closed(struct bow_call *call)
 {
-    bow__worker_stream_closed(bow__served_of(call)->worker);
+    struct bow__served *served = bow__served_of(call);
+
+    /* The call ended in the very run that gave this event: nothing is left for another. */
+    bow__list_remove(&served->deferred.link);
+    bow__worker_stream_closed(served->worker);
 }

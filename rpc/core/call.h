@@ -72,7 +72,7 @@ struct bow__call_ops {
     void (*undecodable)(struct bow_call *call);
     /** Have bow__call_stream_run() run soon, from no function of the call; asking twice is one. */
     void (*defer)(struct bow_call *call);
-    /** After hold: its last event has been given. */
+    /** After hold: its last event has been given; it is not to run again. */
     void (*closed)(struct bow_call *call);
 };
 

@@ -51,7 +51,8 @@ static int refusal(const struct bow_call *call)
 
 /* On the loop: to the session */
 
-void bow__call_stream_settle(struct bow_call *call)
+/* `n_handed` was posted, and is the session's now: one step, so that it is seen as a whole. */
+static void settle(struct bow_call *call, size_t n_handed)
 {
     struct bow__call_stream *stream = call->stream;
     size_t n = 0;
@@ -59,7 +60,7 @@ void bow__call_stream_settle(struct bow_call *call)
     if (call->session != NULL) {
         n = call->session->ops->queued(call->session, call->key);
     }
-    size_t change = n - stream->n_counted; /* modulo 2^N when it is less */
+    size_t change = n - stream->n_counted - n_handed; /* modulo 2^N when it is less */
     stream->n_counted = n;
     size_t before =
         change == 0 ? waiting(stream)
@@ -67,6 +68,11 @@ void bow__call_stream_settle(struct bow_call *call)
     if (before >= BOW_STREAM_WRITABLE_BYTES && before + change < BOW_STREAM_WRITABLE_BYTES) {
         stream->writable_due = true;
     }
+}
+
+void bow__call_stream_settle(struct bow_call *call)
+{
+    settle(call, 0);
 }
 
 /* Of a message: the function that this runs in is one of the call's. */
@@ -139,22 +145,24 @@ static void refuse_memory(struct bow_call *call)
 }
 
 /* In order; what cannot be sent any more is dropped. */
-static int send_all(struct bow_call *call, struct bow__held_queue *taken, size_t *ret_bytes)
+static int send_all(struct bow_call *call, struct bow__held_queue *taken)
 {
     struct bow__held *held;
+    size_t n_handed = 0;
+    size_t n_bytes = 0;
     int rc = 0;
 
     while (rc == 0 && (held = bow__held_pop(taken)) != NULL) {
-        size_t n = weight(held);
-        size_t len = held->len;
+        n_handed += weight(held);
+        n_bytes += held->len;
         rc = bow__call_stream_hand_over(call, held, 0);
         if (rc < 0) {
             bow__held_free(held);
         }
-        atomic_fetch_sub_explicit(&call->stream->n_waiting, n, memory_order_relaxed);
-        *ret_bytes += len;
     }
     bow__held_clear(taken);
+    settle(call, n_handed);
+    call->ops->sent(call, n_bytes);
     return rc;
 }
 
@@ -174,7 +182,6 @@ int bow__call_stream_take_posted(struct bow_call *call)
 {
     struct bow__call_stream *stream = call->stream;
     struct bow__held_queue taken;
-    size_t n_bytes = 0;
     int rc = 0;
 
     bool is_answered = take_posted(stream, &taken);
@@ -183,9 +190,7 @@ int bow__call_stream_take_posted(struct bow_call *call)
         return is_answered ? -ECANCELED : 0;
     }
     if (taken.first != NULL) {
-        rc = send_all(call, &taken, &n_bytes);
-        bow__call_stream_settle(call);
-        call->ops->sent(call, n_bytes);
+        rc = send_all(call, &taken);
     }
     if (rc == -ENOMEM) {
         refuse_memory(call);
