@@ -206,11 +206,13 @@ static const struct bow_service service = {
 
 int serve_setup_bare(void **state)
 {
+    struct bow_context_options options = BOW_CONTEXT_OPTIONS_INIT;
     struct serving *s = calloc(1, sizeof(*s));
     void *calls = NULL;
 
     assert_non_null(s);
     assert_int_equal(calls_setup_bare(&calls), 0);
+    assert_int_equal(bow_context_new(&options, &s->peer_context), 0);
     s->t = calls;
     *state = s;
     return 0;
@@ -232,7 +234,7 @@ void serve_start(struct serving *s, const struct bow_server_options *options)
 
 void serve_connect(struct serving *s)
 {
-    session_peer_begin(&s->peer, s->t->context, calls_raw_connect(s->t), false, calls_is_grpc());
+    session_peer_begin(&s->peer, s->peer_context, calls_raw_connect(s->t), false, calls_is_grpc());
     s->has_peer = true;
     session_peer_wait(&s->peer, &s->peer.n_readies, 1);
 }
@@ -257,6 +259,8 @@ int serve_teardown(void **state)
     if (s->has_peer) {
         session_peer_end(&s->peer);
     }
+    assert_int_equal(bow_context_bytes(s->peer_context), 0);
+    bow_context_unref(s->peer_context);
     bow_server_free(s->t->server);
     s->t->server = NULL;
     assert_true(s->n_closed <= s->n_entered);

@@ -20,6 +20,7 @@
 
 struct serving {
     struct calls *t;
+    struct bow_context *peer_context; /* of its own: what the server holds can be told apart */
     struct session_peer peer;
     bool has_peer;
 

@@ -181,6 +181,10 @@ void session_peer_flush(struct session_peer *peer)
 
     while (peer->session->ops->drain(peer->session, &piece, 1) > 0) {
         ssize_t n = send(peer->fd, piece.iov_base, piece.iov_len, MSG_NOSIGNAL);
+        if (n < 0 && peer->may_be_lost) {
+            peer->lost = true;
+            return;
+        }
         assert_true(n > 0);
         peer->session->ops->sent(peer->session, (size_t)n);
     }
@@ -196,6 +200,10 @@ bool session_peer_serve(struct session_peer *peer, int timeout_ms)
     }
     ssize_t got =
         recv(peer->fd, peer->bytes + peer->n_bytes, sizeof(peer->bytes) - peer->n_bytes, 0);
+    if (got <= 0 && peer->may_be_lost) {
+        peer->lost = true;
+        return false;
+    }
     assert_true(got > 0);
     peer->n_bytes += (size_t)got;
     ssize_t used = peer->session->ops->feed(peer->session, peer->bytes, peer->n_bytes, now_ns());

@@ -23,6 +23,8 @@ struct session_peer {
     struct bow__pool pool;
     struct bow__session *session;
     uint64_t key;      /* of the last call that was opened */
+    bool may_be_lost;  /* the other end may close the connection: no failure of the test */
+    bool lost;         /* it has */
     bool keeps_credit; /* what comes is not given back */
     size_t n_kept;     /* then: bytes of it, of the last call */
 
