@@ -27,20 +27,21 @@ extern "C" {
 struct bow_call;
 struct bow_loop;
 
-/** What the client sent along. It lives as long as the call. Thread: any that holds the call. */
+/** What the client sent along. Lives as long as the call. Thread: any that holds the call. */
 BOW_EXPORT const struct bow_metadata *bow_call_metadata(const struct bow_call *call);
 
 /**
- * Send `key` and `value` along, before the first message (initial) or with the status
- * (trailing). Copied.
+ * Send `key` and `value` along before the first message. Both are copied.
  *
- * Thread:  any; the call is the caller's
+ * Thread:  any; the call's memory is the caller's
  * Returns: 0; -EINVAL for a key or value that the rules of <bowline/metadata.h> forbid; -EMSGSIZE
  *          when all of it would exceed BOW_LIMIT_HEADER_BYTES; -EALREADY for initial metadata
  *          after the first message; -ENOMEM
  */
 BOW_EXPORT BOW_MUST_USE int bow_call_add_initial(struct bow_call *call, const char *key,
                                                  struct bow_slice value);
+/** Send `key` and `value` along with the status. As bow_call_add_initial(), but at any time before
+ * the call is answered. */
 BOW_EXPORT BOW_MUST_USE int bow_call_add_trailing(struct bow_call *call, const char *key,
                                                   struct bow_slice value);
 

@@ -14,7 +14,9 @@
  * A streaming call is counted. The handler's own reference ends when on_closed has
  * returned (for a handler that never listens: when the call has ended); who uses the
  * call longer, or from another thread, takes one with bow_call_ref(). Once the
- * call has ended, by whichever side, all that sends says -ECANCELED.
+ * call has ended, by whichever side, all that sends says -ECANCELED. Sending and answering may
+ * be done by several threads at a time; the call's memory (bow_call_alloc(), metadata) has one
+ * user at a time, and lives until the last reference is dropped.
  *
  * Events come on the call's loop, one at a time, never from inside a function
  * of the call. Messages that come before bow_call_listen(), or while the call is paused,
@@ -55,8 +57,8 @@ BOW_EXPORT int bow_call_listen(struct bow_call *call, const void *events, void *
  *          one message (use the reply); -ENOMEM. After an error the call goes on.
  */
 BOW_EXPORT BOW_MUST_USE int bow_call_send(struct bow_call *call, const ProtobufCMessage *message);
-/** The same for a message that is encoded already; whose type is not checked. Takes no reference
- * of the caller's. */
+/** Send a message that is encoded already, as bow_call_send(); its type is not checked. Takes no
+ * reference of the caller's. */
 BOW_EXPORT BOW_MUST_USE int bow_call_send_payload(struct bow_call *call,
                                                   struct bow_payload *payload);
 
@@ -72,12 +74,14 @@ BOW_EXPORT bool bow_call_is_writable(const struct bow_call *call);
  */
 BOW_EXPORT int bow_call_finish(struct bow_call *call);
 
-/** Stop the delivery of messages, at once; and go on with it, later. Thread: loop. */
+/** Stop the delivery of messages, at once. Thread: loop. */
 BOW_EXPORT void bow_call_pause(struct bow_call *call);
+/** Go on with it, later. Thread: loop. */
 BOW_EXPORT void bow_call_resume(struct bow_call *call);
 
-/** One more, or one fewer, who uses a streaming call. Thread: any that holds a reference. */
+/** Take one more reference to a streaming call. Returns `call`. Thread: any that holds one. */
 BOW_EXPORT struct bow_call *bow_call_ref(struct bow_call *call);
+/** Drop a reference. Thread: any that holds it. */
 BOW_EXPORT void bow_call_unref(struct bow_call *call);
 
 #ifdef __cplusplus

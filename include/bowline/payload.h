@@ -31,9 +31,9 @@ BOW_EXPORT BOW_MUST_USE int bow_payload_new(struct bow_context *context,
                                             const ProtobufCMessage *message,
                                             struct bow_payload **ret_payload);
 
-/** Thread: any. */
+/** Take one more reference. Thread: any. */
 BOW_EXPORT struct bow_payload *bow_payload_ref(struct bow_payload *payload);
-/** NULL is allowed. Thread: any. */
+/** Drop a reference; NULL is allowed. Thread: any. */
 BOW_EXPORT void bow_payload_unref(struct bow_payload *payload);
 
 #ifdef __cplusplus
