@@ -3,8 +3,9 @@
  * A native session fed with anything. The first byte says which side it is and
  * whether the opening is already behind it, the second seeds what its host does;
  * the rest is fed in one piece and in many, which must bring the same events, and
- * once more with output taken out meanwhile, which ends calls earlier. No event may
- * come after a stream's last; all memory must come back.
+ * once more with output taken out and time going on meanwhile, which ends calls earlier.
+ * The host says several messages, ends its side or not, reads or does not. No event may
+ * come after a stream's last, none is writable then; all memory must come back.
  */
 #include "rpc/core/session.h"
 
@@ -25,6 +26,7 @@ struct host {
     uint64_t random; /* of the host's own will: moved by events only */
     uint64_t splits;
     uint64_t events; /* hash of all that came */
+    uint64_t now_ns;
     uint64_t keys[N_KEYS];
     bool ended[N_KEYS];
     size_t n_keys;
@@ -99,38 +101,80 @@ static void say(struct host *host, uint64_t key, uint32_t flags)
     }
 }
 
+static const struct bow_metadata_entry entries[] = {
+    {"k", {(const uint8_t *)"v", 1}},
+    {"a-bin", {(const uint8_t *)"\0\xff", 2}},
+};
+
+static struct bow_metadata some_metadata(struct host *host)
+{
+    return (struct bow_metadata){entries, (size_t)roll(&host->random, 3)};
+}
+
+/* It may come behind messages, so that is not the stream's end for the session. */
+static void finish(struct host *host, uint64_t key)
+{
+    struct bow_status status = {.code = BOW_OK, .message = "", .metadata = some_metadata(host)};
+
+    if (roll(&host->random, 2) == 0) {
+        status.code = roll(&host->random, 2) == 0 ? BOW_ABORTED : BOW_DEADLINE_EXCEEDED;
+        status.message = "no";
+    }
+    host->session->ops->finish(host->session, key, &status);
+    require(host->session->ops->queued(host->session, key) == 0);
+}
+
 static void end_call(struct host *host, uint64_t key, bool *ended)
 {
-    struct bow_status status = {.code = BOW_ABORTED, .message = "no"};
-
     if (!host->server) {
         host->session->ops->cancel(host->session, key, BOW_CANCELLED);
     } else if (roll(&host->random, 2) == 0) {
-        host->session->ops->finish(host->session, key, &status);
+        finish(host, key);
     } else {
-        say(host, key, BOW__SEND_END);
+        say(host, key, BOW__SEND_END | BOW__SEND_COMPRESSED);
     }
     if (ended != NULL) {
         *ended = true;
     }
 }
 
+static void say_some(struct host *host, uint64_t key)
+{
+    size_t n = 1 + roll(&host->random, 4);
+
+    for (size_t i = 0; i < n; i++) {
+        say(host, key, roll(&host->random, 2) == 0 ? BOW__SEND_COMPRESSED : 0);
+    }
+    if (!host->server && roll(&host->random, 3) == 0) {
+        host->session->ops->half_close(host->session, key);
+    }
+}
+
 static void act(struct host *host, uint64_t key, bool *ended)
 {
-    switch (roll(&host->random, 5)) {
+    switch (roll(&host->random, 6)) {
     case 0:
         end_call(host, key, ended);
         return;
     case 1:
+    case 2:
         host->session->ops->consumed(host->session, key, 1 + roll(&host->random, 70000));
         return;
-    case 2:
-        if (host->server) {
-            say(host, key, 0);
-        }
+    case 3:
+        say_some(host, key);
         return;
     default:
         return;
+    }
+}
+
+static void note_metadata(struct host *host, const struct bow_metadata *metadata)
+{
+    for (size_t i = 0; i < metadata->n; i++) {
+        const struct bow_metadata_entry *entry = &metadata->entries[i];
+        require(entry->value.data[entry->value.len] == 0 && entry->key[0] != 0);
+        note(host, entry->key, strlen(entry->key));
+        note(host, entry->value.data, entry->value.len);
     }
 }
 
@@ -141,7 +185,14 @@ static void *on_open(void *owner, uint64_t key, const struct bow__request_head *
     note_event(host, 'o', key);
     note(host, head->path.data, head->path.len);
     note(host, &head->time_left_ns, sizeof(head->time_left_ns));
+    note(host, &head->encoding, sizeof(head->encoding));
+    note_metadata(host, &head->metadata);
     add_key(host, key);
+    if (roll(&host->random, 2) == 0) {
+        struct bow_metadata metadata = some_metadata(host);
+        enum bow__encoding encoding = (enum bow__encoding)roll(&host->random, BOW__N_ENCODINGS);
+        require(host->session->ops->respond(host->session, key, &metadata, encoding) == 0);
+    }
     act(host, key, slot_of(host, key));
     return host;
 }
@@ -154,6 +205,7 @@ static void on_message(void *owner, uint64_t key, void *stream, struct bow__mess
     (void)stream;
     note_event(host, end ? 'M' : 'm', key);
     note(host, message->bytes.data, message->bytes.len);
+    note(host, &message->encoding, sizeof(message->encoding));
     act(host, key, slot_of(host, key));
 }
 
@@ -166,6 +218,16 @@ static void on_half_close(void *owner, uint64_t key, void *stream)
     act(host, key, slot_of(host, key));
 }
 
+static void on_headers(void *owner, uint64_t key, void *stream, const struct bow_metadata *metadata)
+{
+    struct host *host = owner;
+
+    (void)stream;
+    note_event(host, 'i', key);
+    note_metadata(host, metadata);
+    act(host, key, slot_of(host, key));
+}
+
 static void on_end(void *owner, uint64_t key, void *stream, const struct bow_status *status)
 {
     struct host *host = owner;
@@ -175,6 +237,7 @@ static void on_end(void *owner, uint64_t key, void *stream, const struct bow_sta
     note_event(host, 'e', key);
     note(host, &status->code, sizeof(status->code));
     require(strlen(status->message) < 8192);
+    note_metadata(host, &status->metadata);
     if (ended != NULL) {
         *ended = true;
     }
@@ -197,11 +260,27 @@ static const struct bow__session_events events = {
     .on_open = on_open,
     .on_message = on_message,
     .on_half_close = on_half_close,
+    .on_headers = on_headers,
     .on_status = on_end,
     .on_reset = on_end,
     .on_ready = on_ready,
     .on_goaway = on_goaway,
 };
+
+/* Producers that go on, if their stream has not ended. */
+static void go_on(struct host *host)
+{
+    uint64_t key = 0;
+
+    for (int i = 0; i < 8; i++) {
+        if (host->session->ops->take_writable(host->session, &key) == NULL) {
+            return;
+        }
+        require(host->session->ops->queued(host->session, key) <= BOW__STREAM_LOW_BYTES);
+        (void)slot_of(host, key);
+        say_some(host, key);
+    }
+}
 
 static void drain(struct host *host)
 {
@@ -222,11 +301,21 @@ static void open_calls(struct host *host)
 {
     for (uint64_t i = 0; i < 4; i++) {
         struct bow__request_head head = {
-            .path = {(const uint8_t *)"/s/m", 4}, .time_left_ns = BOW_NEVER, .path_key = i % 2};
+            .path = {(const uint8_t *)"/s/m", 4},
+            .time_left_ns = BOW_NEVER,
+            .path_key = i % 2,
+            .metadata = some_metadata(host),
+            .encoding = i == 2 ? BOW__ENCODING_ZSTD : BOW__ENCODING_IDENTITY,
+        };
         uint64_t key = 0;
         require(host->session->ops->open(host->session, &head, host, &key) == 0);
         add_key(host, key);
-        say(host, key, i == 3 ? 0 : BOW__SEND_END);
+        if (i == 3) {
+            require(host->session->ops->begin(host->session, key) == 0);
+            say_some(host, key);
+        } else {
+            say(host, key, i == 2 ? 0 : BOW__SEND_END);
+        }
     }
 }
 
@@ -237,7 +326,7 @@ static ssize_t feed(struct host *host, const uint8_t *bytes, size_t n)
 
     require(copy != NULL);
     memcpy(copy, bytes, n);
-    ssize_t used = host->session->ops->feed(host->session, copy, n, 2000000000);
+    ssize_t used = host->session->ops->feed(host->session, copy, n, host->now_ns);
     free(copy);
     require(used <= (ssize_t)n);
     return used;
@@ -260,6 +349,8 @@ static int feed_all(struct host *host, const uint8_t *bytes, size_t n)
         at += (size_t)used;
         if (host->draining) {
             drain(host);
+            go_on(host);
+            host->now_ns += 1000000;
         }
     }
     return 0;
@@ -278,6 +369,7 @@ static int run(struct host *host, uint8_t how, const uint8_t *bytes, size_t n)
         .max_message_bytes = (how & 4) != 0 ? 1000 : (size_t)4 << 20,
         .max_calls = (how & 4) != 0 ? 3 : 100,
         .heartbeat_ns = BOW_NEVER,
+        .encodings = 1u << BOW__ENCODING_ZSTD,
         .now_ns = 1000000000,
     };
 
@@ -308,6 +400,7 @@ static int run_once(const uint8_t *data, size_t size, uint64_t splits, bool drai
         .draining = draining,
         .random = data[1] + 1u,
         .splits = splits,
+        .now_ns = 2000000000,
     };
 
     require(bow_context_new(&options, &host.context) == 0);
