@@ -20,6 +20,13 @@ void emit_source(struct printer *out, const struct model_file *file);
 /** Of emit_source(): the serialized file and the tables of its messages. */
 void emit_file_tables(struct printer *out, const struct model_file *file);
 
+/** Of emit_header(): the typed handles of a streaming method; `vars` as for its other functions. */
+void emit_stream_handles(struct printer *out, const struct printer_var *vars,
+                         const struct model_method *method);
+
+/** Of emit_source(): from untyped events to those of a streaming method. */
+void emit_thunks(struct printer *out, const struct model_method *method);
+
 /** Of both: the licence line and where the file came from. */
 void emit_banner(struct printer *out, const struct model_file *file);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * x.bow.h: handlers structs and the typed functions. The functions are inline, so
- * that a program links only that part of the library which it calls.
+ * x.bow.h: handlers structs and the typed functions (those of streams: emit_stream.c). The
+ * functions are inline, so that a program links only that part of the library which it calls.
  */
 
 #include "codegen/emit.h"
@@ -33,17 +33,22 @@ static void emit_handler(struct printer *out, const struct model_method *method)
 {
     const struct printer_var vars[] = {
         {"member", method->member},
-        {"name", method->name},
+        {"method", method->lower},
         {"input", method->input->c_name},
         {NULL, NULL},
     };
 
     emit_doc(out, "    ", method->place);
-    if (method->is_streaming) {
+    if (method->proto->client_streaming) {
+        printer_template(out, vars,
+                         "    void (*$member$)(struct $method$__call call, void *user);\n");
+        return;
+    }
+    if (method->proto->server_streaming) {
         printer_template(
             out, vars,
-            "    void (*$member$)(void); /* reserved: streaming is not available yet, a "
-            "call answers UNIMPLEMENTED */\n");
+            "    void (*$member$)(struct $method$__call call, const $input$ *request,\n"
+            "        void *user);\n");
         return;
     }
     printer_template(
@@ -51,7 +56,7 @@ static void emit_handler(struct printer *out, const struct model_method *method)
         "    void (*$member$)(struct bow_call *call, const $input$ *request, void *user);\n");
 }
 
-static void emit_handlers(struct printer *out, const struct model_service *service)
+static void emit_heading(struct printer *out, const struct model_service *service)
 {
     const struct printer_var vars[] = {
         {"service", service->lower},
@@ -65,8 +70,17 @@ static void emit_handlers(struct printer *out, const struct model_service *servi
                      " * Service $name$\n"
                      " */\n"
                      "\n"
-                     "extern const struct bow_service $service$__service;\n"
-                     "\n");
+                     "extern const struct bow_service $service$__service;\n");
+}
+
+static void emit_handlers(struct printer *out, const struct model_service *service)
+{
+    const struct printer_var vars[] = {
+        {"service", service->lower},
+        {NULL, NULL},
+    };
+
+    printer_text(out, "\n");
     emit_doc(out, "", service->place);
     printer_template(out, vars, "struct $service$__handlers {\n");
     for (size_t i = 0; i < service->n_methods; i++) {
@@ -165,29 +179,47 @@ static void emit_method(struct printer *out, const struct model_service *service
     };
 
     printer_template(out, vars, method_text);
-    if (!method->is_streaming) {
+    if (method->is_streaming) {
+        emit_stream_handles(out, vars, method);
+    } else {
         printer_template(out, vars, unary_text);
     }
 }
 
 static void emit_service(struct printer *out, const struct model_service *service)
 {
-    emit_handlers(out, service);
-    emit_serve(out, service);
+    emit_heading(out, service);
     for (size_t i = 0; i < service->n_methods; i++) {
         emit_method(out, service, i);
     }
+    emit_handlers(out, service);
+    emit_serve(out, service);
+}
+
+static bool has_streams(const struct model_file *file)
+{
+    for (size_t i = 0; i < file->n_services; i++) {
+        for (size_t j = 0; j < file->services[i].n_methods; j++) {
+            if (file->services[i].methods[j].is_streaming) {
+                return true;
+            }
+        }
+    }
+    return false;
 }
 
 static void emit_includes(struct printer *out, const struct model_file *file)
 {
     printer_printf(out, "#include \"%s.pb-c.h\"\n\n", file->stem);
     if (file->n_services > 0) {
-        printer_text(out, "#include <bowline/call.h>\n"
-                          "#include <bowline/client.h>\n"
+        printer_text(out, "#include <bowline/call.h>\n");
+        printer_text(out, has_streams(file) ? "#include <bowline/call_stream.h>\n" : "");
+        printer_text(out, "#include <bowline/client.h>\n"
                           "#include <bowline/server.h>\n");
     }
-    printer_text(out, "#include <bowline/service.h>\n\n"
+    printer_text(out, "#include <bowline/service.h>\n");
+    printer_text(out, has_streams(file) ? "#include <bowline/stream.h>\n" : "");
+    printer_text(out, "\n"
                       "#if BOW_SERVICE_ABI != 2\n"
                       "#error \"generated for another version of Bowline: generate it again\"\n"
                       "#endif\n");

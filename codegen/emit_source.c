@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * x.bow.c: the tables of the services, and for each unary method the function that
- * finds its handler.
+ * x.bow.c: the tables of the services, and for each method the function that finds
+ * its handler.
  */
 
 #include "codegen/emit.h"
@@ -15,6 +15,8 @@ static void emit_invoke(struct printer *out, const struct model_service *service
         {"service", service->lower},
         {"method", method->lower},
         {"member", method->member},
+        {"call", method->is_streaming ? "handle" : "call"},
+        {"request", method->proto->client_streaming ? "" : " request,"},
         {NULL, NULL},
     };
 
@@ -24,12 +26,19 @@ static void emit_invoke(struct printer *out, const struct model_service *service
                      "$method$__invoke(struct bow_call *call, const void *request,\n"
                      "    const void *handlers, void *user)\n"
                      "{\n"
-                     "    const struct $service$__handlers *typed = handlers;\n"
-                     "\n"
+                     "    const struct $service$__handlers *typed = handlers;\n");
+    if (method->is_streaming) {
+        printer_template(out, vars, "    struct $method$__call handle = {call};\n");
+    }
+    printer_text(out, "\n");
+    if (method->proto->client_streaming) {
+        printer_text(out, "    (void)request;\n");
+    }
+    printer_template(out, vars,
                      "    if (typed->$member$ == NULL) {\n"
                      "        return false;\n"
                      "    }\n"
-                     "    typed->$member$(call, request, user);\n"
+                     "    typed->$member$($call$,$request$ user);\n"
                      "    return true;\n"
                      "}\n");
 }
@@ -68,14 +77,12 @@ static void emit_method(struct printer *out, const struct model_service *service
 {
     struct memory *memory = out->memory;
     const char *path = memory_printf(memory, "/%s/%s", service->full_name, method->name);
-    const char *invoke =
-        method->is_streaming ? "NULL" : memory_printf(memory, "%s__invoke", method->lower);
     const struct printer_var vars[] = {
         {"path", path},
         {"name", method->name},
         {"input", method->input->lower},
         {"output", method->output->lower},
-        {"invoke", invoke},
+        {"method", method->lower},
         {"flags", flags_of(memory, method)},
         {NULL, NULL},
     };
@@ -86,7 +93,13 @@ static void emit_method(struct printer *out, const struct model_service *service
                      "        .name = \"$name$\",\n"
                      "        .input = &$input$__descriptor,\n"
                      "        .output = &$output$__descriptor,\n"
-                     "        .invoke = $invoke$,\n"
+                     "        .invoke = $method$__invoke,\n");
+    if (method->is_streaming) {
+        printer_template(out, vars,
+                         "        .call_thunks = &$method$__call_thunks,\n"
+                         "        .stream_thunks = &$method$__stream_thunks,\n");
+    }
+    printer_template(out, vars,
                      "        .flags = $flags$,\n"
                      "    },\n");
 }
@@ -106,8 +119,9 @@ static void emit_service(struct printer *out, const struct model_service *servic
     };
 
     for (size_t i = 0; i < service->n_methods; i++) {
-        if (!service->methods[i].is_streaming) {
-            emit_invoke(out, service, &service->methods[i]);
+        emit_invoke(out, service, &service->methods[i]);
+        if (service->methods[i].is_streaming) {
+            emit_thunks(out, &service->methods[i]);
         }
     }
     if (!empty) {

@@ -59,7 +59,7 @@ struct model_method {
     const char *member; /* of the handlers struct */
     const struct model_message *input;
     const struct model_message *output;
-    bool is_streaming;
+    bool is_streaming; /* on either side */
 };
 
 struct model_service {

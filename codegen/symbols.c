@@ -160,11 +160,38 @@ static void add_method(struct symbols *symbols, const struct model_service *serv
     static const char *const endings[] = {
         "__method", "__invoke", "__reply", "__call", "__fn", "__on_done", "__start", NULL,
     };
+    static const char *const stream_endings[] = {
+        "__call_events",
+        "__call_on_closed",
+        "__call_on_half_close",
+        "__call_on_message",
+        "__call_on_writable",
+        "__call_thunks",
+        "__finish",
+        "__listen",
+        "__open",
+        "__send",
+        "__stream",
+        "__stream_events",
+        "__stream_finish",
+        "__stream_on_closed",
+        "__stream_on_headers",
+        "__stream_on_message",
+        "__stream_on_writable",
+        "__stream_receive",
+        "__stream_send",
+        "__stream_thunks",
+        "__stream_write",
+        NULL,
+    };
     const char *full = memory_printf(symbols->memory, "%s.%s", service->full_name, method->name);
     struct owner *owner = new_owner(symbols, service->file, method->place, "method", full);
 
     owner->option = "(bowline.c_name)";
     add_all(symbols, owner, method->lower, endings);
+    if (method->is_streaming) {
+        add_all(symbols, owner, method->lower, stream_endings);
+    }
 }
 
 static void add_service(struct symbols *symbols, const struct model_service *service)
