@@ -40,6 +40,7 @@
 
 #include <bowline/result.h>
 #include <bowline/service.h>
+#include <bowline/system.h> /* BOW_NEVER */
 #include <bowline/transport_error.h>
 
 #ifdef __cplusplus
