@@ -251,19 +251,6 @@ static void refuse_unknown(struct bow__server_conn *conn, uint64_t key, struct b
     refuse_open(conn, key, BOW_UNIMPLEMENTED, text.bytes);
 }
 
-/* Of tables that were generated before streaming methods had handlers. */
-static void refuse_streaming(struct bow__server_conn *conn, uint64_t key,
-                             const struct bow__registered_method *entry)
-{
-    struct bow__text text;
-
-    count_refused(conn->worker, entry->index, BOW_UNIMPLEMENTED);
-    bow__text_clear(&text);
-    bow__text_printf(&text, "%s is a streaming method, which this version does not serve",
-                     entry->method->path);
-    refuse_open(conn, key, BOW_UNIMPLEMENTED, text.bytes);
-}
-
 static void refuse_expired(struct bow__server_conn *conn, uint64_t key,
                            const struct bow__registered_method *entry)
 {
@@ -356,11 +343,6 @@ static void *on_open(void *owner, uint64_t key, const struct bow__request_head *
     bow__conn_seen(&conn->conn);
     if (entry == NULL) {
         refuse_unknown(conn, key, head->path);
-        return NULL;
-    }
-    if (entry->method->invoke == NULL ||
-        (entry->method->call_thunks != NULL && conn->conn.session->ops->queued == NULL)) {
-        refuse_streaming(conn, key, entry);
         return NULL;
     }
     if (head->time_left_ns == 0) {

@@ -90,7 +90,16 @@ static void test_generated_service_table_names_each_method(void **state)
     assert_ptr_equal(keep->output, &test__inner__inner__descriptor);
     assert_int_equal(keep->flags, BOW_METHOD_IDEMPOTENT);
     assert_int_equal(follow->flags, BOW_METHOD_SERVER_STREAMING);
-    assert_null(follow->invoke);
+    assert_null(keep->call_thunks);
+    assert_null(keep->stream_thunks);
+    assert_non_null(follow->invoke);
+    /* The client of Follow sends one message, and its server any number. */
+    assert_null(follow->call_thunks->on_message);
+    assert_non_null(follow->call_thunks->on_writable);
+    assert_non_null(follow->call_thunks->on_closed);
+    assert_non_null(follow->stream_thunks->on_message);
+    assert_null(follow->stream_thunks->on_writable);
+    assert_non_null(follow->stream_thunks->on_closed);
 }
 
 struct seen {

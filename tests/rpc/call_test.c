@@ -116,13 +116,13 @@ static void test_call_absent_handler_is_unimplemented(void **state)
     expect_unimplemented(t, calls__echo__absent__method(), "/calls.Echo/Absent");
 }
 
-static void test_call_streaming_method_is_unimplemented(void **state)
+static void test_call_absent_streaming_handler_is_unimplemented(void **state)
 {
     struct calls *t = *state;
     struct bow_method disguised = *calls__echo__stream__method();
 
     disguised.flags = 0;
-    expect_unimplemented(t, &disguised, "streaming");
+    expect_unimplemented(t, &disguised, "/calls.Echo/Stream is not implemented");
 }
 
 static void test_call_streaming_method_is_refused_by_the_client(void **state)
@@ -321,7 +321,7 @@ int main(int argc, char **argv)
         TEST(test_call_fail_with_ok_is_internal),
         TEST(test_call_unknown_method_is_named),
         TEST(test_call_absent_handler_is_unimplemented),
-        TEST(test_call_streaming_method_is_unimplemented),
+        TEST(test_call_absent_streaming_handler_is_unimplemented),
         TEST(test_call_streaming_method_is_refused_by_the_client),
         TEST(test_call_from_another_thread_is_answered),
         TEST(test_call_undecodable_request_is_internal),
