@@ -204,7 +204,7 @@ static const char base64_digits[] =
 
 size_t bow__base64_size(size_t n)
 {
-    return (n + 2) / 3 * 4;
+    return n / 3 * 4 + (n % 3 > 0 ? n % 3 + 1 : 0);
 }
 
 size_t bow__base64_encode(struct bow_slice bytes, char *out)
@@ -218,8 +218,12 @@ size_t bow__base64_encode(struct bow_slice bytes, char *out)
         group |= n > 2 ? (uint32_t)bytes.data[i + 2] : 0;
         *at++ = base64_digits[group >> 18];
         *at++ = base64_digits[group >> 12 & 63];
-        *at++ = n > 1 ? base64_digits[group >> 6 & 63] : '=';
-        *at++ = n > 2 ? base64_digits[group & 63] : '=';
+        if (n > 1) {
+            *at++ = base64_digits[group >> 6 & 63];
+        }
+        if (n > 2) {
+            *at++ = base64_digits[group & 63];
+        }
     }
     return (size_t)(at - out);
 }

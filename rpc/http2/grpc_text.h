@@ -43,7 +43,7 @@ size_t bow__grpc_text_cut(struct bow_slice text, size_t max);
 /** Bytes that bow__base64_encode() writes for `n` bytes. */
 size_t bow__base64_size(size_t n);
 
-/** Write `bytes` as base64 with padding. Returns the length. */
+/** Write `bytes` as base64 without padding. Returns the length. */
 size_t bow__base64_encode(struct bow_slice bytes, char *out);
 
 /**

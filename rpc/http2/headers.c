@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/text.h"
 #include "rpc/core/compress.h"
+#include "rpc/core/metadata.h"
 #include "rpc/http2/codes.h"
 #include "rpc/http2/grpc_text.h"
 #include "rpc/http2/internal.h"
@@ -17,9 +18,6 @@
 
 /** A block this many times over the limit is no mistake: the connection ends. */
 #define HEADER_BOMB_FACTOR 16u
-
-/** What RFC 9113, 6.5.2 adds for each field. */
-#define FIELD_OVERHEAD 32u
 
 typedef void (*read_fn)(struct bow__http2_session *session, struct bow__http2_header *header,
                         nghttp2_rcbuf *value);
@@ -52,7 +50,6 @@ void bow__http2_header_fini(struct bow__http2_session *session, struct bow__http
 {
     header->path = drop(header->path);
     header->timeout = drop(header->timeout);
-    bow__http2_metadata_fini(session, &header->metadata);
     bow__free(session->base.context, header->message, header->message_size);
     bow__free(session->base.context, header->details, header->details_size);
 }
@@ -136,7 +133,7 @@ static void read_accept_encoding(struct bow__http2_session *session,
                                  struct bow__http2_header *header, nghttp2_rcbuf *value)
 {
     (void)session;
-    header->accepts = bow__http2_accept_read(slice_of(value));
+    header->accepts |= bow__http2_accept_read(slice_of(value));
 }
 
 /* A decimal number that is at most `max`; -1 for anything else. */
@@ -256,11 +253,10 @@ static const struct field *find_field(const struct field *fields, struct bow_sli
     return NULL;
 }
 
-/* Whether the field is within the limit, and so to be read. */
-static bool count_bytes(struct bow__http2_session *session, struct bow__http2_header *header,
-                        size_t n)
+bool bow__http2_count_field(struct bow__http2_session *session, struct bow__http2_header *header,
+                            size_t n)
 {
-    header->n_bytes += n + FIELD_OVERHEAD;
+    header->n_bytes += n + BOW__METADATA_ENTRY_BYTES;
     if (header->n_bytes <= BOW_LIMIT_HEADER_BYTES) {
         return true;
     }
@@ -283,10 +279,7 @@ static void read_field(struct bow__http2_session *session, struct bow__http2_str
         field->read(session, &stream->header, value);
         return;
     }
-    if (bow__http2_metadata_read(session, &stream->header.metadata, slice_of(name),
-                                 slice_of(value)) < 0) {
-        bow__http2_check(session, NGHTTP2_ERR_NOMEM);
-    }
+    bow__http2_gather(session, &stream->header, slice_of(name), slice_of(value));
 }
 
 int bow__http2_on_header(nghttp2_session *ng, const nghttp2_frame *frame, nghttp2_rcbuf *name,
@@ -298,7 +291,7 @@ int bow__http2_on_header(nghttp2_session *ng, const nghttp2_frame *frame, nghttp
 
     (void)ng;
     (void)flags;
-    if (stream != NULL && count_bytes(session, &stream->header, n_bytes)) {
+    if (stream != NULL && bow__http2_count_field(session, &stream->header, n_bytes)) {
         /* A client's trailers say nothing that we know. */
         bool skip = session->base.server && frame->headers.cat != NGHTTP2_HCAT_REQUEST;
         if (!skip) {
@@ -370,11 +363,10 @@ void bow__http2_on_request(struct bow__http2_session *session, struct bow__http2
     struct bow__request_head head = {
         .path = slice_of(stream->header.path),
         .time_left_ns = stream->header.time_left_ns,
-        .metadata = bow__http2_metadata_of(&stream->header.metadata),
+        .metadata = bow__http2_gathered(session),
         .encoding = stream->header.encoding,
     };
     stream->user = base->events->on_open(base->owner, stream->key, &head);
-    bow__http2_metadata_fini(session, &stream->header.metadata);
     stream->header.path = drop(stream->header.path);
 }
 
@@ -417,7 +409,7 @@ static void end_by_grpc_status(struct bow__http2_session *session, struct bow__h
         .message = header->message != NULL ? header->message : "",
         .details = {header->details, header->details_len},
         .retry_after_ns = header->retry_after_ns,
-        .metadata = bow__http2_metadata_of(&header->metadata),
+        .metadata = bow__http2_gathered(session),
     };
 
     if (status.code == BOW_OK && bow__http2_is_mid_message(stream)) {
@@ -427,16 +419,14 @@ static void end_by_grpc_status(struct bow__http2_session *session, struct bow__h
     end_response(session, stream, &status);
 }
 
-/* Initial metadata: the block of the answer's header. What comes after it is the trailers'. */
 static void emit_headers(struct bow__http2_session *session, struct bow__http2_stream *stream)
 {
     struct bow__session *base = &session->base;
-    struct bow_metadata metadata = bow__http2_metadata_of(&stream->header.metadata);
+    struct bow_metadata metadata = bow__http2_gathered(session);
 
-    if (metadata.n > 0 && base->events->on_headers != NULL) {
+    if (metadata.n > 0) {
         base->events->on_headers(base->owner, stream->key, stream->user, &metadata);
     }
-    bow__http2_metadata_fini(session, &stream->header.metadata);
 }
 
 void bow__http2_on_response(struct bow__http2_session *session, struct bow__http2_stream *stream,
@@ -458,7 +448,6 @@ void bow__http2_on_response(struct bow__http2_session *session, struct bow__http
     }
     bool is_interim = header->http_status >= 100 && header->http_status < 200;
     if (is_interim && !end) {
-        bow__http2_metadata_fini(session, &stream->header.metadata);
         return;
     }
     if (end || header->http_status != 200 || !header->has_content_type) {

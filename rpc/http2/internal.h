@@ -101,6 +101,9 @@ void bow__http2_set_receive_callbacks(nghttp2_session_callbacks *callbacks);
 
 void bow__http2_header_init(struct bow__http2_header *header);
 void bow__http2_header_fini(struct bow__http2_session *session, struct bow__http2_header *header);
+/** Count a field of `n` bytes. Returns whether the block is within the limit. */
+bool bow__http2_count_field(struct bow__http2_session *session, struct bow__http2_header *header,
+                            size_t n);
 int bow__http2_on_header(nghttp2_session *ng, const nghttp2_frame *frame, nghttp2_rcbuf *name,
                          nghttp2_rcbuf *value, uint8_t flags, void *user);
 /** Server: the request's header is whole. */
@@ -109,22 +112,30 @@ void bow__http2_on_request(struct bow__http2_session *session, struct bow__http2
 void bow__http2_on_response(struct bow__http2_session *session, struct bow__http2_stream *stream,
                             bool end);
 
-/* metadata.c */
+/* gather.c */
 
-/** Read one field of a header block, if it is metadata. Returns 0 or -ENOMEM. */
-int bow__http2_metadata_read(struct bow__http2_session *session,
-                             struct bow__http2_metadata *metadata, struct bow_slice name,
-                             struct bow_slice value);
-void bow__http2_metadata_fini(struct bow__http2_session *session,
-                              struct bow__http2_metadata *metadata);
-struct bow_metadata bow__http2_metadata_of(const struct bow__http2_metadata *metadata);
-/** What metadata counts for in a header block. */
-size_t bow__http2_wire_bytes(const struct bow_metadata *metadata);
-/** Fields to be sent; NULL for none. Returns 0 or -ENOMEM. */
+void bow__http2_gather_begin(struct bow__http2_session *session);
+/** Take in a field that has been counted, if it is metadata. */
+void bow__http2_gather(struct bow__http2_session *session, struct bow__http2_header *header,
+                       struct bow_slice name, struct bow_slice value);
+/** What there is, until the end or another beginning. */
+struct bow_metadata bow__http2_gathered(struct bow__http2_session *session);
+void bow__http2_gather_end(struct bow__http2_session *session);
+
+/* fields.c */
+
+/** Whether a field of that name is HTTP's or the connection's own business, and no metadata. */
+bool bow__http2_is_reserved(struct bow_slice name);
+/** Whether values of that key are base64 on the wire. */
+bool bow__http2_is_binary(const char *key, size_t len);
+/** All of it on the wire, as RFC 9113 counts. */
+size_t bow__http2_fields_bytes(const struct bow_metadata *metadata);
+/** A copy, NULL of nothing. Returns 0 or -ENOMEM. */
 int bow__http2_fields_new(struct bow__http2_session *session, const struct bow_metadata *metadata,
                           struct bow__http2_fields **ret_fields);
-/** NULL is allowed. */
-void bow__http2_fields_free(struct bow__http2_session *session, struct bow__http2_fields *fields);
+/** NULL is allowed. Returns NULL. */
+struct bow__http2_fields *bow__http2_fields_free(struct bow__http2_session *session,
+                                                 struct bow__http2_fields *fields);
 
 /* encoding.c */
 
@@ -185,16 +196,25 @@ void bow__http2_drop_queue(struct bow__http2_session *session, struct bow__http2
 /* submit.c: what goes into header blocks */
 
 int bow__http2_submit_request(struct bow__http2_session *session, struct bow__http2_stream *stream);
-int bow__http2_submit_response(struct bow__http2_session *session,
-                               struct bow__http2_stream *stream);
+/** `fields` may be NULL. */
+int bow__http2_submit_response(struct bow__http2_session *session, struct bow__http2_stream *stream,
+                               struct bow__http2_fields *fields);
+/** Bytes of a header block that both sides permit, without what gRPC's own fields may take. */
+size_t bow__http2_header_room(const struct bow__http2_session *session);
 /** Answer with an HTTP status and nothing else. */
 int bow__http2_submit_http_error(struct bow__http2_session *session,
                                  struct bow__http2_stream *stream, const char *http_status);
-/** NULL is allowed. */
-void bow__http2_trailers_free(struct bow__http2_session *session,
-                              struct bow__http2_trailers *trailers);
 int bow__http2_submit_trailers(struct bow__http2_session *session,
                                struct bow__http2_stream *stream);
+/** An answer that is nothing but its status ("Trailers-Only"); trailers may be NULL. */
+int bow__http2_submit_status(struct bow__http2_session *session, struct bow__http2_stream *stream,
+                             const struct bow__http2_trailers *trailers);
+
+/* answer.c */
+
+/** Trailers may be NULL. Returns NULL. */
+struct bow__http2_trailers *bow__http2_trailers_free(struct bow__http2_session *session,
+                                                     struct bow__http2_trailers *trailers);
 int bow__http2_respond(struct bow__session *base, uint64_t key, const struct bow_metadata *metadata,
                        enum bow__encoding encoding);
 int bow__http2_finish(struct bow__session *base, uint64_t key, const struct bow_status *status);

@@ -11,41 +11,27 @@
 #include <errno.h>
 #include <string.h>
 
-/** A request's fields without path and authority, generously. */
-#define REQUEST_SPARE_BYTES ((size_t)1 << 10)
-
 static struct bow__http2_session *session_of(struct bow__session *base)
 {
     return (struct bow__http2_session *)base;
 }
 
-static bool fits_header_limit(const struct bow__http2_session *session, size_t n_bytes)
+static bool fits_header_limit(const struct bow__http2_session *session,
+                              const struct bow__request_head *head)
 {
-    size_t max =
-        nghttp2_session_get_remote_settings(session->ng, NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE);
+    size_t n = session->authority_size + head->path.len + bow__http2_fields_bytes(&head->metadata);
 
-    max = max < BOW_LIMIT_HEADER_BYTES ? max : BOW_LIMIT_HEADER_BYTES;
-    size_t fixed = session->authority_size + REQUEST_SPARE_BYTES;
-    return fixed < max && n_bytes <= max - fixed;
+    return n <= bow__http2_header_room(session);
 }
 
-/* The stream that `head` opens, not in any map yet; NULL: no memory. */
-static struct bow__http2_stream *new_stream(struct bow__http2_session *session,
-                                            const struct bow__request_head *head)
+/* What the request says until it is submitted. Returns 0 or -ENOMEM. */
+static int keep_head(struct bow__http2_session *session, struct bow__http2_stream *stream,
+                     const struct bow__request_head *head)
 {
-    struct bow__http2_stream *stream = bow__http2_stream_new(session, head->path.len);
-
-    if (stream == NULL) {
-        return NULL;
-    }
     memcpy(stream->path, head->path.data, head->path.len);
     stream->time_left_ns = head->time_left_ns;
     stream->encoding = head->encoding;
-    if (bow__http2_fields_new(session, &head->metadata, &stream->fields) < 0) {
-        bow__http2_stream_free(session, stream);
-        return NULL;
-    }
-    return stream;
+    return bow__http2_fields_new(session, &head->metadata, &stream->fields);
 }
 
 int bow__http2_open(struct bow__session *base, const struct bow__request_head *head, void *user,
@@ -61,15 +47,18 @@ int bow__http2_open(struct bow__session *base, const struct bow__request_head *h
         session->is_ready_wanted = true;
         return -EAGAIN;
     }
-    if (!fits_header_limit(session, head->path.len + bow__http2_wire_bytes(&head->metadata))) {
+    if (!fits_header_limit(session, head)) {
         return -EMSGSIZE;
     }
-    struct bow__http2_stream *stream = new_stream(session, head);
+    struct bow__http2_stream *stream = bow__http2_stream_new(session, head->path.len);
     if (stream == NULL) {
         return -ENOMEM;
     }
     stream->user = user;
-    int rc = bow__http2_stream_open(session, stream, session->next_key);
+    int rc = keep_head(session, stream, head);
+    if (rc == 0) {
+        rc = bow__http2_stream_open(session, stream, session->next_key);
+    }
     if (rc < 0) {
         bow__http2_stream_free(session, stream);
         return rc;

@@ -101,7 +101,7 @@ static int start(struct bow__http2_session *session, struct bow__http2_stream *s
         return bow__http2_submit_request(session, stream);
     }
     if (session->base.server && !stream->has_begun) {
-        return bow__http2_submit_response(session, stream);
+        return bow__http2_submit_response(session, stream, NULL);
     }
     bow__http2_resume(session, stream);
     return 0;

@@ -227,6 +227,7 @@ static void session_free(struct bow__session *base)
             session, BOW__CONTAINER(session->streams.next, struct bow__http2_stream, link));
     }
     bow__block_unref(session->chunk);
+    bow__block_unref(session->gathered.chunk);
     bow__outbuf_fini(&session->out);
     bow__map_fini(&session->by_key);
     bow__free(context, session->authority, session->authority_size);

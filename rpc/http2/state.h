@@ -45,19 +45,22 @@ struct bow__http2_outgoing {
     bool pooled; /* `block` is the session's chunk */
 };
 
-/** Metadata that is being received; a growing array, and each entry an allocation. */
-struct bow__http2_metadata {
-    struct bow_metadata_entry *entries;
-    size_t *sizes; /* of the entries' allocations; behind `entries` in the same one */
-    size_t n;
-    size_t cap;
-};
+/** Fields that gRPC itself puts into a header block, at most. */
+#define BOW__HTTP2_MAX_FIELDS 12
 
-/** Metadata as header fields; the texts lie behind them. */
+/** Metadata as header fields that we send. */
 struct bow__http2_fields {
     size_t size; /* of the allocation */
     size_t n;
-    nghttp2_nv nvs[];
+    nghttp2_nv before[BOW__HTTP2_MAX_FIELDS]; /* gRPC's own go to its end */
+    nghttp2_nv own[];                         /* and behind them their texts */
+};
+
+/** The metadata of the header block that is coming in. */
+struct bow__http2_gathered {
+    struct bow__block *chunk; /* entries, then texts; or NULL */
+    size_t n;                 /* entries */
+    size_t n_bytes;           /* of the chunk, that are used up to the last text */
 };
 
 /** What ends a server's stream, encoded for the header block. */
@@ -87,7 +90,6 @@ struct bow__http2_header {
     bool has_content_type; /* application/grpc */
     enum bow__encoding encoding;
     uint32_t accepts; /* grpc-accept-encoding, as a set */
-    struct bow__http2_metadata metadata;
 
     /* server */
     nghttp2_rcbuf *path;
@@ -142,10 +144,10 @@ struct bow__http2_stream {
     struct bow__link writable_link; /* in session->writables while it may go on */
     enum bow__encoding encoding;    /* of messages that we mark compressed */
     struct bow__http2_trailers *trailers;
-    struct bow__http2_fields *fields; /* metadata until the header is submitted */
 
     /* client: the header until it is submitted */
     uint64_t time_left_ns;
+    struct bow__http2_fields *fields; /* the metadata, or NULL */
     size_t path_len;
     char path[];
 };
@@ -181,6 +183,7 @@ struct bow__http2_session {
     uint32_t http2_error;
     bool has_said_goodbye; /* a GOAWAY with the reason is in `out` */
     bool is_failed;        /* fail() was called, or the failure was returned */
+    struct bow__http2_gathered gathered;
     nghttp2_frame_hd frame;
     size_t frame_left; /* payload of the DATA frame still to come; SIZE_MAX: padded, unknown */
     uint8_t first[24]; /* what the peer began with, for the error text */

@@ -117,6 +117,13 @@ static void on_half_close(void *owner, uint64_t key, void *stream)
     require(stream == owner, "a half close of another stream");
 }
 
+static void on_headers(void *owner, uint64_t key, void *stream, const struct bow_metadata *metadata)
+{
+    (void)key;
+    require(stream == owner, "metadata of another stream");
+    require(metadata->n > 0, "metadata that is none");
+}
+
 static void on_end(void *owner, uint64_t key, void *stream, const struct bow_status *status)
 {
     struct host *host = owner;
@@ -143,6 +150,7 @@ static const struct bow__session_events events = {
     .on_open = on_open,
     .on_message = on_message,
     .on_half_close = on_half_close,
+    .on_headers = on_headers,
     .on_status = on_end,
     .on_reset = on_end,
     .on_ready = on_ready,

@@ -199,11 +199,12 @@ static void expect_base64(const char *plain, const char *encoded)
     char text[64];
     size_t len = bow__base64_encode(slice(plain), text);
 
-    assert_int_equal(len, strlen(encoded));
+    /* Written without padding, read with it and without. */
+    assert_int_equal(len, strcspn(encoded, "="));
     assert_int_equal(len, bow__base64_size(strlen(plain)));
     assert_memory_equal(text, encoded, len);
+    expect_from_base64(encoded, strlen(encoded), plain);
     expect_from_base64(encoded, len, plain);
-    expect_from_base64(encoded, strcspn(encoded, "="), plain);
 }
 
 /* The vectors of RFC 4648, section 10. */

@@ -166,6 +166,123 @@ static void test_lists_of_binary_values_and_bad_ones_are_read(void **state)
                 "open 1 /a.B/C list-bin=4142 list-bin=4344 list-bin=45 x-request-id=17\n");
 }
 
+/* A list of empty values in one long field would be thousands of entries. */
+static void test_bomb_of_lists_is_refused(void **state)
+{
+    struct pair *pair = &((struct fixture *)*state)->pair;
+    static struct bytes in;
+    static char field[8001];
+    size_t n_before = bow_context_bytes(pair->context);
+
+    memset(field, ',', sizeof(field) - 1);
+    memset(field, 'k', 4000);
+    memcpy(field + 4000 - 4, "-bin: ", 6);
+    bytes_preface(&in);
+    bytes_request(&in, 4, 1, (const char *[]){field, NULL});
+    side_feed(&pair->server, in.data, in.len, SIZE_MAX);
+    assert_int_equal(pair->server.rc, 0);
+    side_expect(&pair->server, "");
+    in.len = side_drain(&pair->server, in.data, sizeof(in.data));
+    static char text[4096];
+    bytes_print(&in, text, sizeof(text));
+    assert_non_null(strstr(text, "grpc-status=8 grpc-message=header of"));
+    assert_true(bow_context_bytes(pair->context) < n_before + 16 * BOW_LIMIT_HEADER_BYTES);
+}
+
+/* As many as the limit permits, each as small as can be. */
+static void test_most_entries_there_can_be_are_read(void **state)
+{
+    struct pair *pair = &((struct fixture *)*state)->pair;
+    static struct bytes in;
+    static const char *more[BOW_LIMIT_HEADER_BYTES / 33 + 1];
+
+    bytes_preface(&in);
+    for (size_t i = 0; i < 480; i++) {
+        more[i] = i % 2 == 0 ? "a: " : "b-bin: QQ";
+    }
+    more[400] = NULL;
+    bytes_request(&in, 4, 1, more);
+    side_feed(&pair->server, in.data, in.len, 1000);
+    assert_int_equal(pair->server.rc, 0);
+    assert_true(side_has(&pair->server, "open 1 /a.B/C a= b-bin=41 a= b-bin=41"));
+    size_t n = 0;
+    for (const char *at = pair->server.log; (at = strstr(at, "b-bin=41")) != NULL; at++) {
+        n++;
+    }
+    assert_int_equal(n, 200);
+}
+
+/* Keys that mean something to HTTP would break the call, or be taken for ours. */
+static void test_reserved_keys_stay_here(void **state)
+{
+    struct pair *pair = &((struct fixture *)*state)->pair;
+    struct bow_metadata_entry asked[] = {
+        {"content-length", slice("1", 1)}, {"te", slice("gzip", 4)},
+        {"connection", slice("close", 5)}, {"content-type", slice("text/html", 9)},
+        {"user-agent", slice("me", 2)},    {"mine", slice("too", 3)},
+        {"host", slice("elsewhere", 9)},
+    };
+    struct bow_metadata metadata = {asked, 7};
+    struct bow__session *server = pair->server.session;
+    struct bow_status status = {.code = BOW_OK, .message = "", .metadata = metadata};
+    uint64_t key = 0;
+
+    assert_int_equal(open_with(&pair->client, &metadata, BOW__ENCODING_IDENTITY, &key), 0);
+    assert_int_equal(side_send(&pair->client, key, BOW__SEND_END, "x"), 0);
+    pair_run(pair, SIZE_MAX);
+    side_expect(&pair->server, "open 1 /a.B/C mine=too\nmessage 1 1 x end\n");
+    assert_int_equal(server->ops->respond(server, 1, &metadata, BOW__ENCODING_IDENTITY), 0);
+    assert_int_equal(side_send(&pair->server, 1, 0, "y"), 0);
+    assert_int_equal(server->ops->finish(server, 1, &status), 0);
+    pair_run(pair, SIZE_MAX);
+    side_expect(&pair->client, "ready\nheaders 1 mine=too\nmessage 1 1 y\nstatus 1 OK mine=too\n");
+}
+
+/* Initial metadata without any message is a header block of its own. */
+static void test_initial_metadata_comes_before_an_error(void **state)
+{
+    struct pair *pair = &((struct fixture *)*state)->pair;
+    struct bow_metadata_entry initial[] = {{"first", slice("1", 1)}};
+    struct bow_metadata_entry trailing[] = {{"last", slice("2", 1)}};
+    struct bow__session *server = pair->server.session;
+    struct bow_status status = {
+        .code = BOW_DATA_LOSS,
+        .message = "m",
+        .details = slice("\x08\x0F", 2),
+        .metadata = {trailing, 1},
+    };
+
+    (void)begin(pair);
+    assert_int_equal(
+        server->ops->respond(server, 1, &(struct bow_metadata){initial, 1}, BOW__ENCODING_IDENTITY),
+        0);
+    pair_run(pair, SIZE_MAX);
+    side_expect(&pair->client, "headers 1 first=1\n");
+    assert_int_equal(server->ops->finish(server, 1, &status), 0);
+    pair_run(pair, SIZE_MAX);
+    side_expect(&pair->client, "status 1 DATA_LOSS m [\x08\x0F] last=2\n");
+}
+
+/* What does not fit goes in this order: details, then metadata; the message stays. */
+static void test_status_gives_up_details_before_metadata(void **state)
+{
+    struct pair *pair = &((struct fixture *)*state)->pair;
+    static char bytes[9000];
+    struct bow_metadata_entry entry = {"k", slice(bytes, 9000)};
+    struct bow_status status = {
+        .code = BOW_ABORTED,
+        .message = "kept",
+        .details = slice(bytes, 6000),
+        .metadata = {&entry, 1},
+    };
+
+    memset(bytes, 'x', sizeof(bytes));
+    (void)begin(pair);
+    assert_int_equal(ops_of(&pair->server)->finish(pair->server.session, 1, &status), 0);
+    pair_run(pair, SIZE_MAX);
+    assert_true(side_has(&pair->client, "status 1 ABORTED kept k=xxx"));
+}
+
 static void test_encodings_are_agreed_on(void **state)
 {
     struct pair *pair = &((struct fixture *)*state)->pair;
@@ -220,6 +337,11 @@ int main(void)
         TEST(test_metadata_travels_with_an_error_alone),
         TEST(test_metadata_beyond_the_limit_is_refused_here),
         TEST(test_lists_of_binary_values_and_bad_ones_are_read),
+        TEST(test_bomb_of_lists_is_refused),
+        TEST(test_most_entries_there_can_be_are_read),
+        TEST(test_reserved_keys_stay_here),
+        TEST(test_initial_metadata_comes_before_an_error),
+        TEST(test_status_gives_up_details_before_metadata),
         TEST(test_encodings_are_agreed_on),
         TEST(test_unknown_encodings_are_refused_by_name),
     };

@@ -232,7 +232,8 @@ static void test_posted_messages_are_bounded_and_writable_follows(void **state)
 
 static void send_until_refused(struct serving *s, struct bow_call *call)
 {
-    while ((s->rc = serve_send_sized(call, s->n_sent + 1, 1000)) == 0) {
+    s->rc = 0;
+    while (s->n_sent < 400 && (s->rc = serve_send_sized(call, s->n_sent + 1, 1000)) == 0) {
         s->n_sent++;
     }
 }
@@ -249,16 +250,18 @@ static void test_send_to_who_does_not_read_is_refused_and_writable_follows(void 
 
     s->peer.keeps_credit = true;
     s->enter = listen_and_send;
+    /* What is refused before the reader's window is used up goes on at once. */
+    s->in_writable = send_until_refused;
     serve_begin(s, SERVE_BOTH);
     assert_int_equal(s->rc, -EAGAIN);
     while (session_peer_serve(&s->peer, 50)) {
     }
     uint64_t n_before = s->n_sent;
-    assert_int_equal(s->n_writable, 0);
-    assert_true(n_before < 300);
+    int n_writable = s->n_writable;
+    assert_true(n_before < 400);
     s->peer.keeps_credit = false;
     session_peer_give_credit(&s->peer);
-    serve_wait_serving(s, &s->n_writable, 1);
+    serve_wait_serving(s, &s->n_writable, n_writable + 1);
     session_peer_wait(&s->peer, &s->peer.n_messages, (int)n_before);
     assert_int_equal(s->peer.n_disordered, 0);
 }

@@ -512,6 +512,9 @@ static void test_serve_expired_on_arrival_is_not_run(void **state)
 {
     struct serving *s = *state;
 
+    if (calls_is_grpc()) {
+        skip(); /* a time-out is positive there */
+    }
     session_peer_begin_stream(&s->peer, SERVE_BOTH, 0, NULL);
     serve_expect_status(s, BOW_DEADLINE_EXCEEDED, "");
     assert_int_equal(s->n_entered, 0);

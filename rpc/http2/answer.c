@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * How a server answers: what precedes its messages, and the status that ends them, as
+ * trailers or as all there is of the answer.
+ */
+
+#include "base/alloc.h"
+#include "rpc/http2/codes.h"
+#include "rpc/http2/grpc_text.h"
+#include "rpc/http2/internal.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+/* The message, cut to what we send and to what the peer says it takes. */
+static struct bow_slice message_of(const struct bow_status *status, size_t room)
+{
+    struct bow_slice text = {(const uint8_t *)status->message, strlen(status->message)};
+
+    text.len = bow__grpc_text_cut(text, BOW_LIMIT_STATUS_MESSAGE_BYTES);
+    if (bow__grpc_percent_size(text) > room) {
+        text.len = bow__grpc_text_cut(text, room / 3);
+    }
+    return text;
+}
+
+/* `room` is left for the details, which are left out if they do not fit. */
+static int encode_texts(struct bow__http2_session *session, const struct bow_status *status,
+                        struct bow_slice message, size_t room,
+                        struct bow__http2_trailers **ret_trailers)
+{
+    struct bow_slice details = status->details;
+    size_t message_size = bow__grpc_percent_size(message);
+
+    if (details.len > room || bow__base64_size(details.len) > room) {
+        details.len = 0;
+    }
+    size_t size = sizeof(struct bow__http2_trailers) + message_size + bow__base64_size(details.len);
+    struct bow__http2_trailers *trailers = bow__alloc_zero(session->base.context, size);
+    if (trailers == NULL) {
+        return -ENOMEM;
+    }
+    trailers->size = size;
+    trailers->code = status->code;
+    trailers->retry_after_ms =
+        status->retry_after_ns / 1000000 + (status->retry_after_ns % 1000000 != 0);
+    trailers->message_len = bow__grpc_percent_encode(message, trailers->texts);
+    trailers->details_len = bow__base64_encode(details, trailers->texts + message_size);
+    *ret_trailers = trailers;
+    return 0;
+}
+
+static bool is_plain_ok(const struct bow_status *status)
+{
+    return status->code == BOW_OK && status->message[0] == '\0' && status->details.len == 0 &&
+           status->metadata.n == 0;
+}
+
+/* Encode the status, without metadata that does not fit; NULL stands for OK and nothing else. */
+static int encode_trailers(struct bow__http2_session *session, const struct bow_status *status,
+                           struct bow__http2_trailers **ret_trailers)
+{
+    size_t room = bow__http2_header_room(session);
+    struct bow_slice message = message_of(status, room);
+    size_t n_metadata = bow__http2_fields_bytes(&status->metadata);
+
+    *ret_trailers = NULL;
+    if (is_plain_ok(status)) {
+        return 0;
+    }
+    room -= bow__grpc_percent_size(message);
+    bool has_metadata = n_metadata <= room;
+    room -= has_metadata ? n_metadata : 0;
+    int rc = encode_texts(session, status, message, room, ret_trailers);
+    if (rc == 0 && has_metadata) {
+        rc = bow__http2_fields_new(session, &status->metadata, &(*ret_trailers)->fields);
+    }
+    if (rc < 0) {
+        *ret_trailers = bow__http2_trailers_free(session, *ret_trailers);
+    }
+    return rc;
+}
+
+struct bow__http2_trailers *bow__http2_trailers_free(struct bow__http2_session *session,
+                                                     struct bow__http2_trailers *trailers)
+{
+    if (trailers != NULL) {
+        bow__http2_fields_free(session, trailers->fields);
+        bow__free(session->base.context, trailers, trailers->size);
+    }
+    return NULL;
+}
+
+/* With messages that wait, the last of them brings the trailers. Without, they need no window. */
+static int end_begun(struct bow__http2_session *session, struct bow__http2_stream *stream)
+{
+    if (stream->n_queued == 0) {
+        int rc = bow__http2_submit_trailers(session, stream);
+        if (rc < 0) {
+            return rc;
+        }
+    }
+    bow__http2_end_local(session, stream);
+    bow__http2_resume(session, stream);
+    return 0;
+}
+
+int bow__http2_end_answer(struct bow__http2_session *session, struct bow__http2_stream *stream,
+                          const struct bow_status *status)
+{
+    struct bow__http2_trailers *trailers = NULL;
+
+    if (session->broken || stream->closed || stream->local_ended) {
+        return 0;
+    }
+    int rc = encode_trailers(session, status, &trailers);
+    if (rc < 0) {
+        return rc;
+    }
+    if (stream->has_begun) {
+        stream->trailers = trailers;
+        return end_begun(session, stream);
+    }
+    rc = bow__http2_submit_status(session, stream, trailers);
+    bow__http2_trailers_free(session, trailers);
+    stream->local_ended = rc == 0;
+    return rc;
+}
+
+static int say_metadata(struct bow__http2_session *session, struct bow__http2_stream *stream,
+                        const struct bow_metadata *metadata)
+{
+    struct bow__http2_fields *fields = NULL;
+
+    int rc = bow__http2_fields_new(session, metadata, &fields);
+    if (rc == 0) {
+        rc = bow__http2_submit_response(session, stream, fields);
+    }
+    bow__http2_fields_free(session, fields);
+    return rc;
+}
+
+int bow__http2_respond(struct bow__session *base, uint64_t key, const struct bow_metadata *metadata,
+                       enum bow__encoding encoding)
+{
+    struct bow__http2_session *session = (struct bow__http2_session *)base;
+    struct bow__http2_stream *stream = bow__http2_stream_find(session, key);
+
+    if (stream == NULL || stream->local_ended || stream->closed || session->broken) {
+        return -ENOENT;
+    }
+    assert(base->server && !stream->has_begun);
+    if (bow__http2_fields_bytes(metadata) > bow__http2_header_room(session)) {
+        return -EMSGSIZE;
+    }
+    stream->encoding = encoding;
+    return metadata->n > 0 ? say_metadata(session, stream, metadata) : 0;
+}
+
+/* Nobody waits any more, so nothing that only the client could move along may hold the end up. */
+static bool drops_messages(const struct bow_status *status)
+{
+    return status->code == BOW_DEADLINE_EXCEEDED || status->code == BOW_CANCELLED;
+}
+
+static int finish_open(struct bow__http2_session *session, struct bow__http2_stream *stream,
+                       const struct bow_status *status)
+{
+    /* The only way that HTTP/2 has to say so, and clients then try elsewhere by themselves. */
+    if (status->not_processed && status->code == BOW_UNAVAILABLE && !stream->has_begun) {
+        bow__http2_stream_reset(session, stream, NGHTTP2_REFUSED_STREAM);
+        return 0;
+    }
+    if (drops_messages(status)) {
+        bow__http2_drop_queue(session, stream);
+    }
+    int rc = bow__http2_end_answer(session, stream, status);
+    if (rc < 0) {
+        bow__http2_stream_reset(session, stream, NGHTTP2_ENHANCE_YOUR_CALM);
+    }
+    return rc;
+}
+
+int bow__http2_finish(struct bow__session *base, uint64_t key, const struct bow_status *status)
+{
+    struct bow__http2_session *session = (struct bow__http2_session *)base;
+    struct bow__http2_stream *stream = bow__http2_stream_find(session, key);
+
+    if (stream == NULL) {
+        return -ENOENT;
+    }
+    /* Whatever comes of it, the host has said its last word on the call and hears no more of it. */
+    if (!bow__http2_stream_drop(session, stream) || session->broken) {
+        return -ENOENT;
+    }
+    return finish_open(session, stream, status);
+}
