@@ -48,6 +48,7 @@ struct cut {
     uint8_t prefix[PREFIX_BYTES];
     size_t n_prefix;
     size_t n; /* bytes of the message */
+    uint32_t cost;
     bool last;
     bool ends_call; /* a reply that fits is inside its STATUS */
 };
@@ -69,6 +70,7 @@ static struct cut plan_cut(const struct bow__native *session,
     size_t n_before = 0;
 
     cut.last = cut.n == message->n_left;
+    cut.cost = (uint32_t)bow__frame_cost(!message->begun, cut.n);
     if (!message->begun) {
         frame.flags |= BOW__FRAME_HAS_MESSAGE;
         frame.flags |= (message->flags & BOW__SEND_COMPRESSED) != 0 ? BOW__FRAME_COMPRESSED : 0;
@@ -148,8 +150,8 @@ static int cut_frame(struct bow__native *session, struct bow__native_stream *str
     message->offset += cut.n;
     message->n_left -= cut.n;
     bow__native_dequeued(session, stream, cut.n);
-    stream->send_credit -= (uint32_t)cut.n;
-    session->send_credit -= (uint32_t)cut.n;
+    stream->send_credit -= cut.cost;
+    session->send_credit -= cut.cost;
     return cut.last ? end_message(session, stream, &cut) : 0;
 }
 
@@ -162,7 +164,7 @@ static bool cut_next(struct bow__native *session)
         return false;
     }
     struct bow__native_stream *stream = BOW__CONTAINER(link, struct bow__native_stream, send_link);
-    if (session->send_credit == 0 && stream->queue->n_left > 0) {
+    if (session->send_credit < bow__native_needed_credit(stream->queue)) {
         return false;
     }
     uint64_t id = stream->id;

@@ -30,13 +30,14 @@ static size_t ahead_bytes(const struct bow__native *session)
 static int break_credit(struct bow__native *session, const struct bow__frame *frame, size_t n,
                         const char *whose, uint32_t credit)
 {
-    return bow__native_break_at(
-        session, frame, "%zu message bytes exceed the credit of the %s (%u)", n, whose, credit);
+    return bow__native_break_at(session, frame, "spends %zu bytes of credit, the %s has %u", n,
+                                whose, credit);
 }
 
 int bow__native_receive_credit_spend(struct bow__native *session, const struct bow__frame *frame,
                                      struct bow__native_stream *stream, size_t n)
 {
+    n = bow__frame_cost((frame->flags & BOW__FRAME_HAS_MESSAGE) != 0, n);
     if (n > session->receive_credit) {
         return break_credit(session, frame, n, "connection", session->receive_credit);
     }
@@ -83,7 +84,7 @@ static size_t wanted_credit(const struct bow__native *session,
     size_t window = stream->window.size;
     /* Bytes that still arrive of the frame under way have been charged already. */
     size_t n_arriving = session->target == stream ? session->n_body_left : 0;
-    size_t n_held = stream->n_unread + stream->n_arrived + n_arriving;
+    size_t n_held = stream->n_unread + stream->n_overhead + stream->n_arrived + n_arriving;
 
     if (stream->n_unread > 0) {
         return window > n_held ? window - n_held : 0;
@@ -119,6 +120,16 @@ void bow__native_unhold(struct bow__native *session, size_t n)
     bow__native_return_connection_credit(session);
 }
 
+/* The host counts bytes, not messages: of what they cost beside, it has done with as large a part.
+ */
+static size_t overhead_of(const struct bow__native_stream *stream, size_t n)
+{
+    if (n == stream->n_unread) {
+        return stream->n_overhead;
+    }
+    return (size_t)((uint64_t)stream->n_overhead * n / stream->n_unread);
+}
+
 void bow__native_consumed(struct bow__session *base, uint64_t key, size_t n)
 {
     struct bow__native *session = bow__native_of(base);
@@ -130,7 +141,9 @@ void bow__native_consumed(struct bow__session *base, uint64_t key, size_t n)
     if (n > stream->n_unread) {
         n = stream->n_unread;
     }
+    size_t part = overhead_of(stream, n);
     stream->n_unread -= n;
-    bow__native_unhold(session, n);
+    stream->n_overhead -= part;
+    bow__native_unhold(session, n + part);
     bow__native_return_stream_credit(session, stream);
 }

@@ -13,6 +13,8 @@
  * Only reading and writing of these bytes; what a frame means is its reader's business.
  */
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define BOW__FRAME_HEADER_BYTES ((size_t)12)
@@ -47,6 +49,10 @@ enum bow__frame_flags {
     BOW__FRAME_HAS_MESSAGE = 8, /* a message begins in this frame, be it empty */
     BOW__FRAME_ACK = 1,         /* PING */
 };
+
+/** Credit that the frame a message begins in spends at least: messages without bytes cost their
+ * reader memory as well. */
+#define BOW__FRAME_MESSAGE_COST ((size_t)64)
 
 struct bow__frame {
     uint32_t length;
@@ -98,6 +104,12 @@ static inline void bow__frame_encode(uint8_t *to, const struct bow__frame *frame
     bow__put_u32(to, frame->length);
     bow__put_u64(to + 4, (uint64_t)frame->type << 56 | (uint64_t)frame->flags << 48 |
                              (frame->stream & BOW__FRAME_STREAM_MAX));
+}
+
+/** The credit that `n` message bytes spend, which begin the message or go on with it. */
+static inline size_t bow__frame_cost(bool begins, size_t n)
+{
+    return begins && n < BOW__FRAME_MESSAGE_COST ? BOW__FRAME_MESSAGE_COST : n;
 }
 
 static inline struct bow__frame bow__frame_decode(const uint8_t *from)

@@ -16,8 +16,10 @@
  */
 static int count_late(struct bow__native *session, const struct bow__frame *frame, size_t n_message)
 {
-    if (n_message > 0 && n_message <= session->late_credit) {
-        session->late_credit -= n_message;
+    size_t cost = bow__frame_cost((frame->flags & BOW__FRAME_HAS_MESSAGE) != 0, n_message);
+
+    if (cost > 0 && cost <= session->late_credit) {
+        session->late_credit -= cost;
         return 0;
     }
     return bow__native_count(session, frame, &session->late_frames,

@@ -148,6 +148,18 @@ void bow__native_message_drop(struct bow__native *session, struct bow__native_st
     stream->n_arrived = 0;
 }
 
+/* Messages without bytes are not heard of again. */
+static void give_up_overhead(struct bow__native *session, struct bow__native_stream *stream)
+{
+    size_t n = stream->n_overhead;
+
+    stream->n_overhead = 0;
+    if (n > 0) {
+        bow__native_unhold(session, n);
+        bow__native_return_stream_credit(session, stream);
+    }
+}
+
 static void emit(struct bow__native *session, struct bow__native_stream *stream,
                  struct bow__message *message, bool end)
 {
@@ -158,9 +170,16 @@ static void emit(struct bow__native *session, struct bow__native_stream *stream,
         bow__block_unref(message->block);
         return;
     }
-    stream->n_unread += message->bytes.len;
+    size_t n = message->bytes.len;
+    size_t overhead = bow__frame_cost(true, n) - n;
+    stream->n_unread += n;
+    stream->n_overhead += overhead;
+    session->n_held += overhead;
     session->base.events->on_message(session->base.owner, stream->id, stream->user, message, end);
     bow__block_unref(message->block);
+    if (stream->open && stream->n_unread == 0) {
+        give_up_overhead(session, stream);
+    }
 }
 
 void bow__native_message_end(struct bow__native *session, struct bow__native_stream *stream,

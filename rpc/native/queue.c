@@ -66,7 +66,7 @@ void bow__native_wake_sender(struct bow__native *session, struct bow__native_str
 {
     const struct bow__native_outgoing *first = stream->queue;
 
-    if (first != NULL && (stream->send_credit > 0 || first->n_left == 0) &&
+    if (first != NULL && stream->send_credit >= bow__native_needed_credit(first) &&
         bow__list_is_empty(&stream->send_link)) {
         bow__list_push_back(&session->senders, &stream->send_link);
     }

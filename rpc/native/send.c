@@ -144,6 +144,7 @@ bool bow__native_make_room(struct bow__native *session, const struct bow__native
     }
     size_t n_body = session->peer.max_frame_bytes - (n_prefix - BOW__FRAME_HEADER_BYTES);
     size_t credit = min_size(stream->send_credit, session->send_credit);
+    credit = credit < BOW__FRAME_MESSAGE_COST ? 0 : credit;
     session->room = (struct bow__native_room){
         .key = stream->id,
         .at = at,
@@ -247,7 +248,7 @@ int bow__native_commit(struct bow__session *base, uint64_t key, uint32_t flags, 
     }
     assert(session->room.key == key && len <= session->room.cap);
     bow__native_put_room(session, (uint8_t)(flags_of(flags) | BOW__FRAME_HAS_MESSAGE), len);
-    spend(session, stream, len);
+    spend(session, stream, bow__frame_cost(true, len));
     if ((flags & BOW__SEND_END) != 0) {
         end_out(session, stream);
     }

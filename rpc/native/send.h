@@ -46,6 +46,12 @@ void bow__native_cancel(struct bow__session *base, uint64_t key, enum bow_code c
 
 /* queue.c */
 
+/** What the next frame of a message that waits spends at least. */
+static inline uint32_t bow__native_needed_credit(const struct bow__native_outgoing *message)
+{
+    return message->begun ? 1 : (uint32_t)BOW__FRAME_MESSAGE_COST;
+}
+
 /** Frames may be cut of `stream` now, if it has any. */
 void bow__native_wake_sender(struct bow__native *session, struct bow__native_stream *stream);
 /** `n` of the bytes that waited on `stream` have been cut. */

@@ -107,8 +107,8 @@ void bow__native_stream_end(struct bow__native *session, struct bow__native_stre
         session->target = NULL;
     }
     bow__native_message_drop(session, stream);
-    if (stream->n_unread > 0) {
-        bow__native_unhold(session, stream->n_unread);
+    if (stream->n_unread + stream->n_overhead > 0) {
+        bow__native_unhold(session, stream->n_unread + stream->n_overhead);
     }
     while (stream->queue != NULL) {
         bow__native_outgoing_pop(session, stream);

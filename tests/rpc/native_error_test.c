@@ -302,8 +302,7 @@ static void test_native_error_beyond_credit_is_named(void **state)
     hex_decode("00000001 03 08 000000000003", frame, sizeof(frame));
     side_feed(&pair.server, frame, 13);
     side_assert_broken(&pair.server, BOW_INTERNAL,
-                       "MESSAGE frame, stream 3: 1 message bytes exceed the credit of the stream "
-                       "(0)");
+                       "MESSAGE frame, stream 3: spends 64 bytes of credit, the stream has 0");
     pair_fini(&pair);
 }
 

@@ -159,9 +159,9 @@ static void test_native_flow_settings_raise_the_windows_of_open_calls(void **sta
     assert_int_equal(pair.client.rc, 0);
     assert_int_equal(pair.client.n_readies, 1);
     const struct bow__native *client = side_native(&pair.client);
-    assert_int_equal(client->send_credit, 2 * MIB - 5);
+    assert_int_equal(client->send_credit, 2 * MIB - 64);
     const struct bow__native_stream *stream = bow__map_get(&client->by_id, 1);
-    assert_int_equal(stream->send_credit, 131072 - 5);
+    assert_int_equal(stream->send_credit, 131072 - 64);
     pair_fini(&pair);
 }
 
@@ -275,11 +275,102 @@ static void test_native_flow_beyond_the_connections_credit_breaks(void **state)
     pair_init(&pair);
     unsigned stream = fill_connection(&pair);
     snprintf(text, sizeof(text),
-             "REQUEST frame, stream %u: 65529 message bytes exceed the credit of the connection "
-             "(%u)",
+             "REQUEST frame, stream %u: spends 65529 bytes of credit, the connection has %u",
              stream, side_native(&pair.server)->receive_credit);
     feed_small(&pair.server, stream);
     side_assert_broken(&pair.server, BOW_INTERNAL, text);
+    pair_fini(&pair);
+}
+
+/* Small messages. */
+
+static uint64_t begin_stream(struct pair *pair)
+{
+    struct bow__request_head head = {.path = {(const uint8_t *)"/s/m", 4},
+                                     .time_left_ns = BOW_NEVER};
+    struct bow__session *client = pair->client.session;
+    uint64_t key = 0;
+
+    assert_int_equal(client->ops->open(client, &head, NULL, &key), 0);
+    assert_int_equal(client->ops->begin(client, key), 0);
+    pair_run(pair);
+    return key;
+}
+
+/* Messages of a byte cost whom they wait for more than that, so that fewer of them may wait. */
+static void test_native_flow_small_messages_unread_are_few(void **state)
+{
+    struct pair pair;
+
+    (void)state;
+    pair_init(&pair);
+    assert_int_equal(pair_open(&pair), 0);
+    uint64_t key = begin_stream(&pair);
+    for (int i = 0; i < 2000; i++) {
+        assert_int_equal(side_say(&pair.client, key, 0, "x", 1), 0);
+        pair_run(&pair);
+    }
+    assert_int_equal(pair.server.n_messages, 65536 / 64);
+    assert_int_equal(side_native(&pair.server)->n_held, 65536);
+    struct bow__session *client = pair.client.session;
+    assert_int_equal(client->ops->queued(client, key), 2000 - 65536 / 64);
+    /* Read half of them, and all: no credit is lost, none is gained. */
+    struct bow__session *server = pair.server.session;
+    server->ops->consumed(server, key, 512);
+    assert_int_equal(side_native(&pair.server)->n_held, 65536 / 2);
+    pair_run(&pair);
+    assert_int_equal(pair.server.n_messages, 65536 / 64 + 512);
+    for (int i = 0; i < 10; i++) {
+        server->ops->consumed(server, key, 2000);
+        pair_run(&pair);
+    }
+    assert_int_equal(pair.server.n_messages, 2000);
+    assert_int_equal(side_native(&pair.server)->n_held, 0);
+    pair_fini(&pair);
+}
+
+static void test_native_flow_messages_without_bytes_never_run_dry(void **state)
+{
+    struct pair pair;
+
+    (void)state;
+    pair_init(&pair);
+    assert_int_equal(pair_open(&pair), 0);
+    uint64_t key = begin_stream(&pair);
+    for (size_t i = 0; i < 5000; i++) {
+        assert_int_equal(side_say(&pair.client, key, 0, "", 0), 0);
+        pair_run(&pair);
+        assert_int_equal(pair.server.n_messages, i + 1);
+    }
+    assert_int_equal(side_native(&pair.server)->n_held, 0);
+    pair_fini(&pair);
+}
+
+/* With less credit than a message costs, in place or from the queue, it waits. */
+static void test_native_flow_small_message_waits_for_what_it_costs(void **state)
+{
+    struct pair pair;
+    static uint8_t bytes[65536 - 63];
+    size_t cap = 0;
+
+    (void)state;
+    pair_init(&pair);
+    assert_int_equal(pair_open(&pair), 0);
+    uint64_t key = begin_stream(&pair);
+    struct bow__session *client = pair.client.session;
+    /* The last frame of a message may spend what is left, the first may not. */
+    for (int i = 0; i < 4; i++) {
+        size_t n = i < 3 ? 16384 : 16384 - 63;
+        assert_int_equal(side_say(&pair.client, key, 0, bytes, n), 0);
+        pair_run(&pair);
+    }
+    assert_null(client->ops->reserve(client, key, 0, &cap));
+    assert_int_equal(side_say(&pair.client, key, 0, "x", 1), 0);
+    pair_run(&pair);
+    assert_int_equal(pair.server.n_messages, 4);
+    assert_int_equal(client->ops->queued(client, key), 1);
+    side_feed_hex(&pair.client, "00000004 06 00 000000000001 00000001");
+    side_assert_output(&pair.client, "00000001 03 08 000000000001 78");
     pair_fini(&pair);
 }
 
@@ -325,6 +416,9 @@ int main(void)
         cmocka_unit_test(test_native_flow_without_connection_credit_waits_for_it),
         cmocka_unit_test(test_native_flow_held_too_long_withholds_the_connections_credit),
         cmocka_unit_test(test_native_flow_beyond_the_connections_credit_breaks),
+        cmocka_unit_test(test_native_flow_small_messages_unread_are_few),
+        cmocka_unit_test(test_native_flow_messages_without_bytes_never_run_dry),
+        cmocka_unit_test(test_native_flow_small_message_waits_for_what_it_costs),
         cmocka_unit_test(test_native_flow_in_place_ends_where_the_peer_does_not_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -254,7 +254,7 @@ static void test_native_golden_window_is_as_pictured(void **state)
     assert_int_equal(side_open(&pair.client, &options), 0);
     options = pair_options(&pair, true);
     assert_int_equal(side_open(&pair.server, &options), 0);
-    assert_true(begin(&pair, 0, "", 0) == 11);
+    assert_true(begin(&pair, 0, NULL, 0) == 11);
     pair_run(&pair);
     assert_int_equal(side_say(&pair.client, 11, 0, bytes, sizeof(bytes)), 0);
     pair_run(&pair);
