@@ -101,9 +101,11 @@ static size_t wanted_credit(const struct bow__native *session,
 void bow__native_return_stream_credit(struct bow__native *session,
                                       struct bow__native_stream *stream)
 {
+    if (stream->peer_ended) {
+        return;
+    }
     size_t wanted = wanted_credit(session, stream);
-
-    if (stream->peer_ended || wanted < stream->receive_credit + stream->window.size / 4) {
+    if (wanted < stream->receive_credit + stream->window.size / 4) {
         return;
     }
     uint32_t more = (uint32_t)wanted - stream->receive_credit;
@@ -141,7 +143,7 @@ void bow__native_consumed(struct bow__session *base, uint64_t key, size_t n)
     if (n > stream->n_unread) {
         n = stream->n_unread;
     }
-    size_t part = overhead_of(stream, n);
+    size_t part = stream->n_overhead > 0 ? overhead_of(stream, n) : 0;
     stream->n_unread -= n;
     stream->n_overhead -= part;
     bow__native_unhold(session, n + part);

@@ -148,6 +148,14 @@ void bow__native_message_drop(struct bow__native *session, struct bow__native_st
     stream->n_arrived = 0;
 }
 
+static void add_overhead(struct bow__native *session, struct bow__native_stream *stream, size_t n)
+{
+    size_t overhead = bow__frame_cost(true, n) - n;
+
+    stream->n_overhead += overhead;
+    session->n_held += overhead;
+}
+
 /* Messages without bytes are not heard of again. */
 static void give_up_overhead(struct bow__native *session, struct bow__native_stream *stream)
 {
@@ -170,14 +178,14 @@ static void emit(struct bow__native *session, struct bow__native_stream *stream,
         bow__block_unref(message->block);
         return;
     }
-    size_t n = message->bytes.len;
-    size_t overhead = bow__frame_cost(true, n) - n;
-    stream->n_unread += n;
-    stream->n_overhead += overhead;
-    session->n_held += overhead;
+    stream->n_unread += message->bytes.len;
+    /* After END there is no credit to be withheld. */
+    if (!end) {
+        add_overhead(session, stream, message->bytes.len);
+    }
     session->base.events->on_message(session->base.owner, stream->id, stream->user, message, end);
     bow__block_unref(message->block);
-    if (stream->open && stream->n_unread == 0) {
+    if (!end && stream->open && stream->n_unread == 0) {
         give_up_overhead(session, stream);
     }
 }
