@@ -5,6 +5,7 @@
 
 #include "call_fixture.h"
 
+#include <bowline/system.h>
 #include <errno.h>
 
 #include <setjmp.h>
@@ -309,6 +310,66 @@ static void test_call_is_counted_by_method_and_code(void **state)
     assert_true(say.total_ns > 0);
 }
 
+/* Times at the edges of what a number holds: none of them is over at once. */
+static void test_call_f06_times_at_the_edges_expire_nothing(void **state)
+{
+    static const uint64_t timeouts_ns[] = {
+        INT64_MAX - 1, INT64_MAX, (uint64_t)INT64_MAX + 1, BOW_NEVER - 1, BOW_NEVER,
+        (uint64_t)-1,  0};
+    struct calls *t = *state;
+    Calls__Request request = CALLS__REQUEST__INIT;
+
+    for (size_t i = 0; i < sizeof(timeouts_ns) / sizeof(timeouts_ns[0]); i++) {
+        struct bow_result result = BOW_RESULT_INIT;
+        struct bow_call_options options = BOW_CALL_OPTIONS_INIT;
+        options.timeout_ns = timeouts_ns[i];
+        assert_non_null(calls__echo__say__call(t->client, &request, &options, &result));
+        bow_result_fini(&result);
+    }
+    assert_int_equal(t->n_said, sizeof(timeouts_ns) / sizeof(timeouts_ns[0]));
+}
+
+/* Stalls */
+
+#define N_TIMED 300
+#define N_TRIES 5
+
+static int compare_times(const void *left, const void *right)
+{
+    const uint64_t *a = left;
+    const uint64_t *b = right;
+    return (*a > *b) - (*a < *b);
+}
+
+static uint64_t time_99_of_100(struct calls *t)
+{
+    const struct bow_system *system = bow_system_default();
+    Calls__Request request = CALLS__REQUEST__INIT;
+    uint64_t times[N_TIMED];
+
+    for (int i = 0; i < N_TIMED; i++) {
+        struct bow_result result = BOW_RESULT_INIT;
+        uint64_t started = system->now_ns(system->user);
+        assert_non_null(calls__echo__say__call(t->client, &request, NULL, &result));
+        times[i] = system->now_ns(system->user) - started;
+        bow_result_fini(&result);
+    }
+    qsort(times, N_TIMED, sizeof(times[0]), compare_times);
+    return times[N_TIMED * 99 / 100];
+}
+
+static void test_call_f32_small_ones_never_stall(void **state)
+{
+    uint64_t best = BOW_NEVER;
+
+    /* Whoever else uses the machine does so at one time, a stall of the protocol's at all. */
+    for (int i = 0; i < N_TRIES && best >= 5 * MS; i++) {
+        uint64_t took = time_99_of_100(*state);
+        best = took < best ? took : best;
+    }
+    assert_true(best < 5 * MS);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, calls_setup, calls_teardown)
 
 int main(int argc, char **argv)
@@ -333,6 +394,8 @@ int main(int argc, char **argv)
         TEST(test_call_request_over_the_limit_is_resource_exhausted),
         TEST(test_call_reply_over_the_limit_is_resource_exhausted),
         TEST(test_call_is_counted_by_method_and_code),
+        TEST(test_call_f06_times_at_the_edges_expire_nothing),
+        TEST(test_call_f32_small_ones_never_stall),
     };
 
     calls_choose(argc, argv);

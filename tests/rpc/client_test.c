@@ -428,6 +428,35 @@ static void test_client_f18_deadline_holds_while_the_peer_does_not_read(void **s
     close(mute.fd);
 }
 
+/* Its socket is full, and who starts, cancels and frees is another thread than its loop's. */
+static void test_client_f17_full_socket_holds_up_no_caller(void **state)
+{
+    struct calls *t = *state;
+    struct mute mute;
+    struct bow_client *client = new_mute_client(t, &mute, 0);
+    struct bow_call_options options = BOW_CALL_OPTIONS_INIT;
+    Calls__Request request = CALLS__REQUEST__INIT;
+    uint64_t ids[20];
+
+    request.payload.len = (size_t)1 << 20;
+    request.payload.data = calloc(1, request.payload.len);
+    assert_non_null(request.payload.data);
+    options.timeout_ns = BOW_NEVER;
+    for (int i = 0; i < 20; i++) {
+        assert_int_equal(
+            calls__echo__say__start(client, &request, &options, calls_on_done, t, &ids[i]), 0);
+    }
+    for (int i = 0; i < 10; i++) {
+        bow_client_cancel(client, ids[i]);
+    }
+    calls_wait(t, &t->n_done, 10);
+    assert_int_equal(t->n_done, 10);
+    bow_client_free(client);
+    assert_int_equal(t->n_done, 20);
+    free(request.payload.data);
+    close(mute.fd);
+}
+
 /*
  * A call is cancelled by another thread while its loop is busy, and its deadline passes: the
  * cancellation finds it over. By then the next call may stand in the same memory.
@@ -526,6 +555,7 @@ int main(int argc, char **argv)
         TEST(test_client_being_freed_takes_no_calls),
         TEST(test_client_outlives_its_loop),
         TEST(test_client_queue_is_bounded_and_freed),
+        TEST(test_client_f17_full_socket_holds_up_no_caller),
         TEST(test_client_f18_deadline_holds_while_the_peer_does_not_read),
         TEST(test_client_f19_cancel_posted_before_the_deadline_hurts_no_other),
     };
