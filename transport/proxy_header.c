@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
  * Parsing both versions of the PROXY protocol's header. A length is checked before
- * anything is done with it; extensions are skipped, but must fit.
+ * anything is done with it; of the extensions the checksum is verified, the others are
+ * skipped, but must fit.
  */
 
 #include "transport/proxy_header.h"
+
+#include "base/crc32c.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -19,6 +22,8 @@
 #define V2_FIXED_BYTES 16
 #define V2_UNIX_BYTES 108
 #define V2_EXTENSION_BYTES 3
+#define V2_CHECKSUM 3 /* the type of this extension, */
+#define V2_CHECKSUM_BYTES 4
 
 enum { FAMILY_NONE = 0, FAMILY_INET = 1, FAMILY_INET6 = 2, FAMILY_UNIX = 3 };
 
@@ -200,36 +205,56 @@ static void set_addresses(const uint8_t *body, unsigned family, struct bow__prox
     }
 }
 
-static bool extensions_fit(struct bow_slice rest)
+/* Over the whole header, with the bytes of the sum itself, at `at`, as zero. */
+static bool is_sum_of(struct bow_slice header, size_t at)
 {
-    while (rest.len >= V2_EXTENSION_BYTES) {
-        size_t len = V2_EXTENSION_BYTES + (size_t)read_u16(rest.data + 1);
-        if (len > rest.len) {
-            return false;
-        }
-        rest.data += len;
-        rest.len -= len;
-    }
-    return rest.len == 0;
+    static const uint8_t zero[V2_CHECKSUM_BYTES];
+    const uint8_t *sum = header.data + at;
+    const size_t end = at + V2_CHECKSUM_BYTES;
+    uint32_t claimed = (uint32_t)read_u16(sum) << 16 | read_u16(sum + 2);
+
+    uint32_t crc = bow__crc32c(0, header.data, at);
+    crc = bow__crc32c(crc, zero, sizeof(zero));
+    return bow__crc32c(crc, header.data + end, header.len - end) == claimed;
 }
 
-static int parse_body(struct bow_slice body, unsigned family, unsigned transport,
+static int check_extensions(struct bow_slice header, size_t at, const char **ret_reason)
+{
+    bool is_right = true;
+
+    while (at < header.len) {
+        size_t left = header.len - at;
+        size_t len = left >= V2_EXTENSION_BYTES ? read_u16(header.data + at + 1) : left;
+        if (len + V2_EXTENSION_BYTES > left) {
+            return refuse(-EBADMSG, "version 2: an extension is longer than the header",
+                          ret_reason);
+        }
+        if (header.data[at] == V2_CHECKSUM) {
+            is_right =
+                is_right && len == V2_CHECKSUM_BYTES && is_sum_of(header, at + V2_EXTENSION_BYTES);
+        }
+        at += V2_EXTENSION_BYTES + len;
+    }
+    return is_right ? 0 : refuse(-EBADMSG, "version 2: the checksum is wrong", ret_reason);
+}
+
+static int parse_body(struct bow_slice bytes, unsigned family, unsigned transport,
                       struct bow__proxy_header *header, const char **ret_reason)
 {
-    size_t n_addresses = addresses_bytes(family);
+    const size_t end = V2_FIXED_BYTES + addresses_bytes(family);
 
-    if (body.len < n_addresses) {
+    if (bytes.len < end) {
         return refuse(-EBADMSG, "version 2: too short for its addresses", ret_reason);
     }
     /* With family or transport unknown, the layout of what follows is not known either. */
     if (family == FAMILY_NONE || transport == 0) {
         return 0;
     }
-    if (!extensions_fit((struct bow_slice){body.data + n_addresses, body.len - n_addresses})) {
-        return refuse(-EBADMSG, "version 2: an extension is longer than the header", ret_reason);
+    int rc = check_extensions(bytes, end, ret_reason);
+    if (rc == 0) {
+        set_addresses(bytes.data + V2_FIXED_BYTES, family, header);
     }
-    set_addresses(body.data, family, header);
-    return 0;
+    return rc;
 }
 
 static int parse_v2(struct bow_slice bytes, size_t max_bytes, struct bow__proxy_header *header,
@@ -258,8 +283,8 @@ static int parse_v2(struct bow_slice bytes, size_t max_bytes, struct bow__proxy_
     if (command == 0) {
         return 0; /* LOCAL: of the proxy itself, whatever else it holds */
     }
-    return parse_body((struct bow_slice){bytes.data + V2_FIXED_BYTES, header->len - V2_FIXED_BYTES},
-                      family, transport, header, ret_reason);
+    return parse_body((struct bow_slice){bytes.data, header->len}, family, transport, header,
+                      ret_reason);
 }
 
 static bool begins(struct bow_slice bytes, const char *with, size_t len)

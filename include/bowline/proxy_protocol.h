@@ -11,7 +11,7 @@
  *
  * Who can connect directly could claim any address, so a header is read only from
  * networks that are listed, and from there it must come. The bytes of others are
- * passed on as they are, or others are refused.
+ * passed on as they are, or others are refused. A checksum in it is verified.
  *
  * It stands in front, before TLS, and takes itself out when the header is read. Handlers behind it
  * see on_active then, and not before. What is malformed, too long or late ends the

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* The PROXY header of both versions as bytes: whole, cut at each byte, and wrong. */
 
+#include "base/crc32c.h"
 #include "transport/address.h"
 #include "transport/proxy_header.h"
 
@@ -85,7 +86,7 @@ static void refuse_line(const char *line, const char *reason)
     assert_refused(line, strlen(line), -EBADMSG, reason);
 }
 
-static void test_proxy_header_v1_lines_are_read(void **state)
+static void test_proxy_header_l60_v1_lines_are_read(void **state)
 {
     (void)state;
     assert_line("PROXY TCP4 198.51.100.7 203.0.113.1 56324 443\r\n", "198.51.100.7:56324",
@@ -103,7 +104,7 @@ static void test_proxy_header_v1_lines_are_read(void **state)
     assert_line("PROXY UNKNOWN ffff::1 what ever follows\r\n", NULL, NULL);
 }
 
-static void test_proxy_header_v1_mistakes_are_refused(void **state)
+static void test_proxy_header_l60_v1_mistakes_are_refused(void **state)
 {
     static const char *const bad[] = {
         "PROXY TCP4\r\n",
@@ -139,7 +140,7 @@ static void test_proxy_header_v1_mistakes_are_refused(void **state)
     assert_refused(nul, sizeof(nul) - 1, -EBADMSG, "not two addresses");
 }
 
-static void test_proxy_header_v1_line_without_end_is_refused_after_107_bytes(void **state)
+static void test_proxy_header_l60_v1_line_without_end_is_refused_after_107_bytes(void **state)
 {
     char line[200];
     (void)state;
@@ -154,7 +155,7 @@ static void test_proxy_header_v1_line_without_end_is_refused_after_107_bytes(voi
     assert_refused(line, 108, -EMSGSIZE, "no end of line in 107 bytes");
 }
 
-static void test_proxy_header_anything_else_is_refused_at_its_first_byte(void **state)
+static void test_proxy_header_l60_anything_else_is_refused_at_its_first_byte(void **state)
 {
     (void)state;
     assert_refused("G", 1, -EBADMSG, "neither version 1 nor version 2");
@@ -197,7 +198,7 @@ static void refuse_v2(struct v2 v2, int error, const char *reason)
     assert_refused(v2.bytes, v2.len, error, reason);
 }
 
-static void test_proxy_header_v2_addresses_of_each_family_are_read(void **state)
+static void test_proxy_header_l60_v2_addresses_of_each_family_are_read(void **state)
 {
     uint8_t inet6_body[36] = {0x20, 0x01, 0x0d, 0xb8};
     uint8_t unix_body[2 * UNIX_BYTES] = "/run/client";
@@ -216,7 +217,7 @@ static void test_proxy_header_v2_addresses_of_each_family_are_read(void **state)
     assert_v2(v2_of(0x21, 0x31, unix_body, sizeof(unix_body)), "unix:", "unix:");
 }
 
-static void test_proxy_header_v2_without_addresses_is_read_over(void **state)
+static void test_proxy_header_l60_v2_without_addresses_is_read_over(void **state)
 {
     (void)state;
     assert_v2(v2_of(0x20, 0x00, NULL, 0), NULL, NULL); /* the proxy's own health check */
@@ -226,7 +227,7 @@ static void test_proxy_header_v2_without_addresses_is_read_over(void **state)
     assert_v2(v2_of(0x21, 0x10, inet_body, 12), NULL, NULL);
 }
 
-static void test_proxy_header_v2_extensions_are_skipped_and_must_fit(void **state)
+static void test_proxy_header_l60_v2_extensions_are_skipped_and_must_fit(void **state)
 {
     uint8_t body[64];
     (void)state;
@@ -240,7 +241,59 @@ static void test_proxy_header_v2_extensions_are_skipped_and_must_fit(void **stat
     refuse_v2(v2_of(0x21, 0x11, body, 20), -EBADMSG, "an extension is longer");
 }
 
-static void test_proxy_header_v2_mistakes_are_refused(void **state)
+/* The address and ports of an example, then the checksum, over 16 + 12 + 7 + `more` bytes. */
+static struct v2 v2_with_sum(const void *more, size_t n_more)
+{
+    uint8_t body[64] = {0};
+
+    memcpy(body, inet_body, 12);
+    memcpy(body + 12, "\x03\x00\x04", 3);
+    memcpy(body + 19, more, n_more);
+    struct v2 v2 = v2_of(0x21, 0x11, body, 19 + n_more);
+    uint32_t sum = bow__crc32c(0, v2.bytes, v2.len);
+    for (unsigned i = 0; i < 4; i++) {
+        v2.bytes[16 + 15 + i] = (uint8_t)(sum >> (24 - 8 * i));
+    }
+    return v2;
+}
+
+static void test_proxy_header_l60_v2_checksum_is_verified(void **state)
+{
+    (void)state;
+    struct v2 v2 = v2_with_sum("\x01\x00\x02h2", 5);
+    assert_v2(v2, "198.51.100.7:56324", "203.0.113.1:443");
+    assert_v2(v2_with_sum("", 0), "198.51.100.7:56324", "203.0.113.1:443");
+    /* Each bit of addresses, sum and the rest; those of the fixed part say more by themselves. */
+    for (size_t i = 16; i < v2.len; i++) {
+        for (unsigned bit = 0; bit < 8; bit++) {
+            struct v2 bad = v2;
+            bad.bytes[i] ^= (uint8_t)(1 << bit);
+            bool is_length = i == 29 || i == 30 || i == 36 || i == 37;
+            bool is_type = i == 28; /* then it is another extension, which is skipped */
+            if (!is_length && !is_type) {
+                refuse_v2(bad, -EBADMSG, "the checksum is wrong");
+            }
+        }
+    }
+    v2 = v2_with_sum("", 0);
+    v2.bytes[13] = 0x12; /* another transport */
+    refuse_v2(v2, -EBADMSG, "the checksum is wrong");
+}
+
+static void test_proxy_header_l60_v2_checksum_has_four_bytes_and_is_one(void **state)
+{
+    uint8_t body[64] = {0};
+
+    (void)state;
+    memcpy(body, inet_body, 12);
+    memcpy(body + 12, "\x03\x00\x03\x01\x02\x03", 6);
+    refuse_v2(v2_of(0x21, 0x11, body, 18), -EBADMSG, "the checksum is wrong");
+    memcpy(body + 12, "\x03\x00\x00", 3);
+    refuse_v2(v2_of(0x21, 0x11, body, 15), -EBADMSG, "the checksum is wrong");
+    refuse_v2(v2_with_sum("\x03\x00\x04\x00\x00\x00\x00", 7), -EBADMSG, "the checksum is wrong");
+}
+
+static void test_proxy_header_l60_v2_mistakes_are_refused(void **state)
 {
     (void)state;
     refuse_v2(v2_of(0x11, 0x11, inet_body, 12), -EBADMSG, "unknown version or command");
@@ -253,7 +306,7 @@ static void test_proxy_header_v2_mistakes_are_refused(void **state)
     refuse_v2(v2_of(0x21, 0x31, inet_body, 12), -EBADMSG, "too short for its addresses");
 }
 
-static void test_proxy_header_v2_claim_over_the_limit_is_refused_before_its_bytes(void **state)
+static void test_proxy_header_l60_v2_claim_over_the_limit_is_refused_before_its_bytes(void **state)
 {
     uint8_t body[MAX] = {0};
     struct bow__proxy_header header;
@@ -273,15 +326,17 @@ static void test_proxy_header_v2_claim_over_the_limit_is_refused_before_its_byte
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_proxy_header_v1_lines_are_read),
-        cmocka_unit_test(test_proxy_header_v1_mistakes_are_refused),
-        cmocka_unit_test(test_proxy_header_v1_line_without_end_is_refused_after_107_bytes),
-        cmocka_unit_test(test_proxy_header_anything_else_is_refused_at_its_first_byte),
-        cmocka_unit_test(test_proxy_header_v2_addresses_of_each_family_are_read),
-        cmocka_unit_test(test_proxy_header_v2_without_addresses_is_read_over),
-        cmocka_unit_test(test_proxy_header_v2_extensions_are_skipped_and_must_fit),
-        cmocka_unit_test(test_proxy_header_v2_mistakes_are_refused),
-        cmocka_unit_test(test_proxy_header_v2_claim_over_the_limit_is_refused_before_its_bytes),
+        cmocka_unit_test(test_proxy_header_l60_v1_lines_are_read),
+        cmocka_unit_test(test_proxy_header_l60_v1_mistakes_are_refused),
+        cmocka_unit_test(test_proxy_header_l60_v1_line_without_end_is_refused_after_107_bytes),
+        cmocka_unit_test(test_proxy_header_l60_anything_else_is_refused_at_its_first_byte),
+        cmocka_unit_test(test_proxy_header_l60_v2_addresses_of_each_family_are_read),
+        cmocka_unit_test(test_proxy_header_l60_v2_without_addresses_is_read_over),
+        cmocka_unit_test(test_proxy_header_l60_v2_extensions_are_skipped_and_must_fit),
+        cmocka_unit_test(test_proxy_header_l60_v2_checksum_is_verified),
+        cmocka_unit_test(test_proxy_header_l60_v2_checksum_has_four_bytes_and_is_one),
+        cmocka_unit_test(test_proxy_header_l60_v2_mistakes_are_refused),
+        cmocka_unit_test(test_proxy_header_l60_v2_claim_over_the_limit_is_refused_before_its_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -73,7 +73,7 @@ static struct bow_proxy_stats stats_of(const struct proxied *b)
     return stats;
 }
 
-static void test_proxy_protocol_peer_is_the_client_before_anyone_is_active(void **state)
+static void test_proxy_protocol_l60_peer_is_the_client_before_anyone_is_active(void **state)
 {
     struct proxied b;
     (void)state;
@@ -93,7 +93,7 @@ static void test_proxy_protocol_peer_is_the_client_before_anyone_is_active(void 
     end(&b);
 }
 
-static void test_proxy_protocol_header_may_come_byte_by_byte(void **state)
+static void test_proxy_protocol_l60_header_may_come_byte_by_byte(void **state)
 {
     struct proxied b;
     (void)state;
@@ -107,7 +107,7 @@ static void test_proxy_protocol_header_may_come_byte_by_byte(void **state)
     end(&b);
 }
 
-static void test_proxy_protocol_v2_and_local_connections_of_the_proxy(void **state)
+static void test_proxy_protocol_l60_v2_and_local_connections_of_the_proxy(void **state)
 {
     static const char v2[] = "\r\n\r\n\0\r\nQUIT\n\x21\x11\x00\x0c"
                              "\xc6\x33\x64\x07\xcb\x00\x71\x01\xdc\x04\x01\xbb"
@@ -130,7 +130,7 @@ static void test_proxy_protocol_v2_and_local_connections_of_the_proxy(void **sta
     end(&b);
 }
 
-static void test_proxy_protocol_from_elsewhere_is_not_believed(void **state)
+static void test_proxy_protocol_l60_from_elsewhere_is_not_believed(void **state)
 {
     struct proxied b;
     (void)state;
@@ -143,7 +143,7 @@ static void test_proxy_protocol_from_elsewhere_is_not_believed(void **state)
     end(&b);
 }
 
-static void test_proxy_protocol_others_may_be_refused(void **state)
+static void test_proxy_protocol_l60_others_may_be_refused(void **state)
 {
     struct proxied b;
     (void)state;
@@ -174,7 +174,7 @@ static void check_refused(const char *bytes, int error, const char *reason)
     end(&b);
 }
 
-static void test_proxy_protocol_malformed_header_closes_and_says_why(void **state)
+static void test_proxy_protocol_l60_malformed_header_closes_and_says_why(void **state)
 {
     (void)state;
     check_refused("GET / HTTP/1.1\r\n", -EBADMSG, "neither version 1 nor version 2");
@@ -184,7 +184,7 @@ static void test_proxy_protocol_malformed_header_closes_and_says_why(void **stat
                   -EMSGSIZE, "no end of line in 107 bytes");
 }
 
-static void test_proxy_protocol_end_of_the_peer_within_a_header_is_malformed(void **state)
+static void test_proxy_protocol_l60_end_of_the_peer_within_a_header_is_malformed(void **state)
 {
     struct proxied b;
     (void)state;
@@ -204,7 +204,7 @@ static void test_proxy_protocol_end_of_the_peer_within_a_header_is_malformed(voi
     end(&b);
 }
 
-static void test_proxy_protocol_f12_header_has_one_time_limit(void **state)
+static void test_proxy_protocol_l60_f12_header_has_one_time_limit(void **state)
 {
     struct proxied b;
     (void)state;
@@ -234,7 +234,7 @@ static size_t count_lines(const char *log)
     return n;
 }
 
-static void test_proxy_protocol_many_bad_headers_are_said_once(void **state)
+static void test_proxy_protocol_l60_many_bad_headers_are_said_once(void **state)
 {
     struct proxied b;
     (void)state;
@@ -250,7 +250,7 @@ static void test_proxy_protocol_many_bad_headers_are_said_once(void **state)
     end(&b);
 }
 
-static void test_proxy_protocol_without_memory_for_the_name_closes(void **state)
+static void test_proxy_protocol_l60_without_memory_for_the_name_closes(void **state)
 {
     struct proxied b;
     (void)state;
@@ -263,7 +263,7 @@ static void test_proxy_protocol_without_memory_for_the_name_closes(void **state)
     end(&b);
 }
 
-static void test_proxy_protocol_policy_is_checked(void **state)
+static void test_proxy_protocol_l60_policy_is_checked(void **state)
 {
     struct loops t;
     struct bow_proxy_options options = BOW_PROXY_OPTIONS_INIT;
@@ -297,17 +297,17 @@ static void test_proxy_protocol_policy_is_checked(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_proxy_protocol_peer_is_the_client_before_anyone_is_active),
-        cmocka_unit_test(test_proxy_protocol_header_may_come_byte_by_byte),
-        cmocka_unit_test(test_proxy_protocol_v2_and_local_connections_of_the_proxy),
-        cmocka_unit_test(test_proxy_protocol_from_elsewhere_is_not_believed),
-        cmocka_unit_test(test_proxy_protocol_others_may_be_refused),
-        cmocka_unit_test(test_proxy_protocol_malformed_header_closes_and_says_why),
-        cmocka_unit_test(test_proxy_protocol_end_of_the_peer_within_a_header_is_malformed),
-        cmocka_unit_test(test_proxy_protocol_f12_header_has_one_time_limit),
-        cmocka_unit_test(test_proxy_protocol_many_bad_headers_are_said_once),
-        cmocka_unit_test(test_proxy_protocol_without_memory_for_the_name_closes),
-        cmocka_unit_test(test_proxy_protocol_policy_is_checked),
+        cmocka_unit_test(test_proxy_protocol_l60_peer_is_the_client_before_anyone_is_active),
+        cmocka_unit_test(test_proxy_protocol_l60_header_may_come_byte_by_byte),
+        cmocka_unit_test(test_proxy_protocol_l60_v2_and_local_connections_of_the_proxy),
+        cmocka_unit_test(test_proxy_protocol_l60_from_elsewhere_is_not_believed),
+        cmocka_unit_test(test_proxy_protocol_l60_others_may_be_refused),
+        cmocka_unit_test(test_proxy_protocol_l60_malformed_header_closes_and_says_why),
+        cmocka_unit_test(test_proxy_protocol_l60_end_of_the_peer_within_a_header_is_malformed),
+        cmocka_unit_test(test_proxy_protocol_l60_f12_header_has_one_time_limit),
+        cmocka_unit_test(test_proxy_protocol_l60_many_bad_headers_are_said_once),
+        cmocka_unit_test(test_proxy_protocol_l60_without_memory_for_the_name_closes),
+        cmocka_unit_test(test_proxy_protocol_l60_policy_is_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
