@@ -161,8 +161,8 @@ BOW_EXPORT BOW_MUST_USE int bow_executor_run_once(struct bow_executor *executor,
 BOW_EXPORT int bow_executor_shutdown(struct bow_executor *executor, uint64_t quiet_ns,
                                      uint64_t timeout_ns);
 
-/** Wait until the executor has terminated. Returns: 0; -ETIMEDOUT; -EDEADLK on a thread of the
- * executor. Thread: any but the executor's. */
+/** Wait until the executor has terminated. Real time counts, whatever the context's clock says.
+ * Returns: 0; -ETIMEDOUT; -EDEADLK on a thread of the executor. Thread: any but the executor's. */
 BOW_EXPORT BOW_MUST_USE int bow_executor_join(struct bow_executor *executor, uint64_t timeout_ns);
 
 /** Counters since the executor was made, and gauges. Begin with `size` set, the rest zero. */

@@ -268,7 +268,7 @@ BOW_EXPORT uint64_t bow_loop_next_timeout(struct bow_loop *loop);
 BOW_EXPORT int bow_loop_shutdown(struct bow_loop *loop, uint64_t quiet_ns, uint64_t timeout_ns);
 
 /**
- * Wait until the loop has terminated.
+ * Wait until the loop has terminated. Real time counts, whatever the context's clock says.
  *
  * Thread:  any but the loop's
  * Returns: 0; -ETIMEDOUT; -EDEADLK on the loop's own thread
