@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-static void test_clock_add_saturates_at_never(void **state)
+static void test_clock_f06_add_saturates_at_never(void **state)
 {
     (void)state;
     assert_int_equal(bow__time_add(5, 7), 12);
@@ -21,7 +21,7 @@ static void test_clock_add_saturates_at_never(void **state)
     assert_true(bow__time_add(BOW_NEVER - 5, 4) == BOW_NEVER - 1);
 }
 
-static void test_clock_left_is_zero_when_passed(void **state)
+static void test_clock_f06_left_is_zero_when_passed(void **state)
 {
     (void)state;
     assert_int_equal(bow__time_left(10, 4), 6);
@@ -40,8 +40,8 @@ static void test_clock_min_is_the_earlier(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_clock_add_saturates_at_never),
-        cmocka_unit_test(test_clock_left_is_zero_when_passed),
+        cmocka_unit_test(test_clock_f06_add_saturates_at_never),
+        cmocka_unit_test(test_clock_f06_left_is_zero_when_passed),
         cmocka_unit_test(test_clock_min_is_the_earlier),
     };
 

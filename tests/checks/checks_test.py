@@ -357,5 +357,68 @@ BOW_EXPORT BOW_MUST_USE int bow_loop_new(const struct bow_loop_options *options,
         self.assert_finds("api_index", "include/bowline/new.h:1: ", "give it a place", arguments=["--check"])
 
 
+class RowsTest(TreeTest):
+    PAGE = ("# Rows\n\n| id | behaviour |\n| --- | --- |\n| L01 | it goes |\n| F02 | it stops |\n\n"
+            "## What is missing\n\n| L01 | nothing |\n")
+    TESTS = ("static void test_loop_l01_goes(void **state)\n{\n}\n"
+             "static void\ntest_loop_l01_f02_stops_though_its_name_is_long(void **state)\n{\n}\n"
+             "    cmocka_unit_test(test_loop_l01_goes),\n")
+
+    def setUp(self):
+        super().setUp()
+        self.write("docs/transport-rows.md", self.PAGE)
+        self.write("tests/transport/loop_test.c", self.TESTS)
+        self.write("tests/mutants/F02-goes-on.patch", "")
+
+    def rows(self, *arguments):
+        run = subprocess.run(
+            [sys.executable, str(CHECKS.parent / "rows"), "--root", str(self.root), *arguments],
+            capture_output=True, text=True, check=False)
+        self.assertEqual(run.stderr, "")
+        return run.returncode, run.stdout.splitlines()
+
+    def test_rows_are_printed_with_their_tests_and_mutants(self):
+        code, lines = self.rows()
+        self.assertEqual(code, 0, lines)
+        where = "     tests/transport/loop_test.c:"
+        self.assertEqual(lines, [
+            "L01  it goes",
+            where + "test_loop_l01_f02_stops_though_its_name_is_long",
+            where + "test_loop_l01_goes",
+            "",
+            "F02  it stops",
+            where + "test_loop_l01_f02_stops_though_its_name_is_long",
+            "     mutants: F02-goes-on",
+            "",
+            "2 rows and faults, 2 tests, 1 mutants: none is empty",
+        ])
+
+    def test_rows_of_given_ids_are_printed_alone(self):
+        code, lines = self.rows("f02")
+        self.assertEqual((code, lines[0], len(lines)), (0, "F02  it stops", 5))
+        self.assertEqual(self.rows("L77")[0], 1)
+
+    def test_rows_that_are_empty_are_found(self):
+        for name, text, expected in (
+            ("tests/transport/loop_test.c", self.TESTS.replace("_f02_", "_"), "F02 has no test"),
+            ("tests/transport/loop_test.c", self.TESTS.replace("_l01_", "_"), "L01 has no test"),
+            ("tests/transport/loop_test.c", self.TESTS.replace("loop_l01_g", "loop_l02_g"),
+             "L02 is not in docs/transport-rows.md"),
+            ("docs/transport-rows.md", "# Rows\n", "L01 is not in"),
+        ):
+            with self.subTest(expected=expected):
+                self.write(name, text)
+                code, lines = self.rows()
+                self.assertEqual(code, 1)
+                self.assertTrue(lines[-2].startswith(expected), lines)
+                self.setUp()
+
+    def test_rows_need_a_mutant_for_each_fault(self):
+        (self.root / "tests/mutants/F02-goes-on.patch").unlink()
+        code, lines = self.rows()
+        self.assertEqual(code, 1)
+        self.assertTrue(lines[-2].startswith("F02 has no patch"), lines)
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -69,7 +69,7 @@ static void test_timeout_decode_reads_every_unit(void **state)
     expect_decoded("99999999S", UINT64_C(99999999) * 1000000000);
 }
 
-static void test_timeout_decode_beyond_64_bits_is_never(void **state)
+static void test_timeout_f06_decode_beyond_64_bits_is_never(void **state)
 {
     (void)state;
     expect_decoded("5124095H", UINT64_C(5124095) * HOUR_NS);
@@ -78,7 +78,7 @@ static void test_timeout_decode_beyond_64_bits_is_never(void **state)
     expect_decoded("99999999M", UINT64_C(99999999) * 60 * 1000000000);
 }
 
-static void test_timeout_decode_of_anything_else_fails(void **state)
+static void test_timeout_f06_decode_of_anything_else_fails(void **state)
 {
     static const char *const bad[] = {"",    "n",   "1",   "1s",   "1h",         "-1n", "+1n",
                                       " 1n", "1n ", "1 n", "0x1n", "123456789n", "1.5S"};
@@ -262,8 +262,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_timeout_encode_takes_the_finest_unit_that_fits),
         cmocka_unit_test(test_timeout_decode_reads_every_unit),
-        cmocka_unit_test(test_timeout_decode_beyond_64_bits_is_never),
-        cmocka_unit_test(test_timeout_decode_of_anything_else_fails),
+        cmocka_unit_test(test_timeout_f06_decode_beyond_64_bits_is_never),
+        cmocka_unit_test(test_timeout_f06_decode_of_anything_else_fails),
         cmocka_unit_test(test_timeout_survives_the_way),
         cmocka_unit_test(test_percent_encoding_goes_both_ways),
         cmocka_unit_test(test_percent_decode_takes_what_peers_send),

@@ -75,7 +75,7 @@ static void test_tls_f10_pause_between_records_goes_on_without_new_bytes(void **
 }
 
 /* The last bytes and the close_notify came together; the end is told after the pause. */
-static void test_tls_eof_waits_for_the_end_of_a_pause(void **state)
+static void test_tls_f10_eof_waits_for_the_end_of_a_pause(void **state)
 {
     struct pair pair;
 
@@ -413,7 +413,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_tls_f10_pause_inside_a_record_goes_on_without_new_bytes),
         cmocka_unit_test(test_tls_f10_pause_between_records_goes_on_without_new_bytes),
-        cmocka_unit_test(test_tls_eof_waits_for_the_end_of_a_pause),
+        cmocka_unit_test(test_tls_f10_eof_waits_for_the_end_of_a_pause),
         cmocka_unit_test(test_tls_pulled_pieces_of_any_size_arrive_in_order),
         cmocka_unit_test(test_tls_small_pulled_pieces_share_records),
         cmocka_unit_test(test_tls_pushed_bytes_leave_before_pulled_ones),

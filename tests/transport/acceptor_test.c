@@ -266,7 +266,7 @@ static void test_acceptor_l52_1000_connections_spread_evenly_over_4_workers(void
     net_end(&net);
 }
 
-static void test_acceptor_l52_turn_accepts_a_bounded_batch(void **state)
+static void test_acceptor_l52_f03_turn_accepts_a_bounded_batch(void **state)
 {
     struct net net;
     struct served served = {.n_loops = 0};
@@ -321,7 +321,7 @@ static void test_acceptor_beyond_max_channels_closes_at_once_and_counts(void **s
     net_end(&net);
 }
 
-static void test_acceptor_out_of_descriptors_pauses_and_logs_once(void **state)
+static void test_acceptor_l53_f11_out_of_descriptors_pauses_and_logs_once(void **state)
 {
     struct net net;
     struct served served = {.n_loops = 0};
@@ -502,9 +502,9 @@ int main(void)
         cmocka_unit_test(test_acceptor_l51_one_acceptor_loop_and_workers),
         cmocka_unit_test(test_acceptor_l51_boss_group_and_worker_group),
         cmocka_unit_test(test_acceptor_l52_1000_connections_spread_evenly_over_4_workers),
-        cmocka_unit_test(test_acceptor_l52_turn_accepts_a_bounded_batch),
+        cmocka_unit_test(test_acceptor_l52_f03_turn_accepts_a_bounded_batch),
         cmocka_unit_test(test_acceptor_beyond_max_channels_closes_at_once_and_counts),
-        cmocka_unit_test(test_acceptor_out_of_descriptors_pauses_and_logs_once),
+        cmocka_unit_test(test_acceptor_l53_f11_out_of_descriptors_pauses_and_logs_once),
         cmocka_unit_test(test_acceptor_star_is_one_dual_stack_socket),
         cmocka_unit_test(test_acceptor_unix_path_replaces_a_stale_file_and_unlinks_its_own),
         cmocka_unit_test(test_acceptor_unix_path_leaves_a_file_that_is_no_socket),

@@ -282,7 +282,7 @@ static void check_close_inside(const char *event)
     net_end(&net);
 }
 
-static void test_channel_l59_close_inside_any_callback_is_safe(void **state)
+static void test_channel_l59_f08_close_inside_any_callback_is_safe(void **state)
 {
     (void)state;
     check_close_inside("active");
@@ -343,7 +343,7 @@ static size_t cross(struct probe *probe, const struct bow_buf *bytes)
     return bytes->len;
 }
 
-static void test_channel_l17_event_of_a_closed_channel_reaches_no_other(void **state)
+static void test_channel_l17_f07_event_of_a_closed_channel_reaches_no_other(void **state)
 {
     struct crossing crossing = {.has_crossed = false};
     struct net *net = &crossing.net;
@@ -376,7 +376,7 @@ static void test_channel_l17_event_of_a_closed_channel_reaches_no_other(void **s
     net_end(net);
 }
 
-static void test_channel_l59_memory_goes_after_the_last_reference(void **state)
+static void test_channel_l59_f20_memory_goes_after_the_last_reference(void **state)
 {
     struct net net;
     struct probe probe;
@@ -399,7 +399,7 @@ static void test_channel_l59_memory_goes_after_the_last_reference(void **state)
     net_end(&net);
 }
 
-static void test_channel_loop_shutdown_closes_and_fails_writes(void **state)
+static void test_channel_l08_loop_shutdown_closes_and_fails_writes(void **state)
 {
     struct net net;
     struct probe probe;
@@ -425,7 +425,7 @@ static void pause_when_complete(struct probe *probe, const char *event)
     }
 }
 
-static void test_channel_l59_end_of_the_peer_waits_while_reading_is_paused(void **state)
+static void test_channel_l59_f09_end_of_the_peer_waits_while_reading_is_paused(void **state)
 {
     struct net net;
     struct probe probe;
@@ -467,7 +467,7 @@ static size_t take_one(struct probe *probe, const struct bow_buf *bytes)
     return 1;
 }
 
-static void test_channel_l59_bytes_kept_by_a_pause_come_before_the_end(void **state)
+static void test_channel_l59_f09_bytes_kept_by_a_pause_come_before_the_end(void **state)
 {
     struct net net;
     struct probe probe;
@@ -495,7 +495,7 @@ static void test_channel_l59_bytes_kept_by_a_pause_come_before_the_end(void **st
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_channel_l17_event_of_a_closed_channel_reaches_no_other),
+        cmocka_unit_test(test_channel_l17_f07_event_of_a_closed_channel_reaches_no_other),
         cmocka_unit_test(test_channel_l59_f09_rdhup_with_unread_data_delivers_first),
         cmocka_unit_test(test_channel_l59_f09_hangup_with_unread_data_delivers_first),
         cmocka_unit_test(test_channel_l59_half_close_by_the_peer_still_gets_answers),
@@ -503,11 +503,11 @@ int main(void)
         cmocka_unit_test(test_channel_l59_eof_nobody_handles_closes_after_the_reply),
         cmocka_unit_test(test_channel_l59_reset_closes_once),
         cmocka_unit_test(test_channel_l59_reset_while_paused_is_seen),
-        cmocka_unit_test(test_channel_l59_close_inside_any_callback_is_safe),
-        cmocka_unit_test(test_channel_l59_memory_goes_after_the_last_reference),
-        cmocka_unit_test(test_channel_loop_shutdown_closes_and_fails_writes),
-        cmocka_unit_test(test_channel_l59_end_of_the_peer_waits_while_reading_is_paused),
-        cmocka_unit_test(test_channel_l59_bytes_kept_by_a_pause_come_before_the_end),
+        cmocka_unit_test(test_channel_l59_f08_close_inside_any_callback_is_safe),
+        cmocka_unit_test(test_channel_l59_f20_memory_goes_after_the_last_reference),
+        cmocka_unit_test(test_channel_l08_loop_shutdown_closes_and_fails_writes),
+        cmocka_unit_test(test_channel_l59_f09_end_of_the_peer_waits_while_reading_is_paused),
+        cmocka_unit_test(test_channel_l59_f09_bytes_kept_by_a_pause_come_before_the_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -78,7 +78,8 @@ static int write_after_the_peer_has_gone(void *user)
     return bow_channel_write_and_flush(crossing->channel, &buf, probe_done, &crossing->probe);
 }
 
-static void test_channel_l59_bytes_before_a_reset_are_delivered_when_writing_finds_it(void **state)
+static void
+test_channel_l59_f09_bytes_before_a_reset_are_delivered_when_writing_finds_it(void **state)
 {
     struct net net;
     struct crossing crossing;
@@ -259,7 +260,8 @@ int main(int argc, char **argv)
     int n_rounds = argc > 1 ? atoi(argv[1]) : 500;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_channel_l62_f14_write_into_a_reset_connection_raises_no_sigpipe),
-        cmocka_unit_test(test_channel_l59_bytes_before_a_reset_are_delivered_when_writing_finds_it),
+        cmocka_unit_test(
+            test_channel_l59_f09_bytes_before_a_reset_are_delivered_when_writing_finds_it),
         cmocka_unit_test_prestate(test_channel_l59_f29_reply_and_close_at_once_loses_nothing,
                                   &n_rounds),
         cmocka_unit_test(test_channel_close_after_flush_gives_up_after_its_timeout),

@@ -92,7 +92,7 @@ static void test_channel_l55_small_message_takes_one_receive(void **state)
     assert_non_null(strstr(probe.log, " eof inactive removed"));
 }
 
-static void test_channel_l55_turn_reads_at_most_256_kib_in_16_reads(void **state)
+static void test_channel_l55_f03_turn_reads_at_most_256_kib_in_16_reads(void **state)
 {
     struct net net;
     struct probe probe;
@@ -131,7 +131,7 @@ static void test_channel_l55_turn_reads_at_most_256_kib_in_16_reads(void **state
     net_end(&net);
 }
 
-static void test_channel_l55_busy_peer_does_not_starve_a_quiet_one(void **state)
+static void test_channel_l55_f03_busy_peer_does_not_starve_a_quiet_one(void **state)
 {
     struct net net;
     struct probe busy;
@@ -542,8 +542,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_channel_l54_ready_to_write_comes_before_ready_to_read),
         cmocka_unit_test(test_channel_l55_small_message_takes_one_receive),
-        cmocka_unit_test(test_channel_l55_turn_reads_at_most_256_kib_in_16_reads),
-        cmocka_unit_test(test_channel_l55_busy_peer_does_not_starve_a_quiet_one),
+        cmocka_unit_test(test_channel_l55_f03_turn_reads_at_most_256_kib_in_16_reads),
+        cmocka_unit_test(test_channel_l55_f03_busy_peer_does_not_starve_a_quiet_one),
         cmocka_unit_test(test_channel_l57_paused_reading_leaves_bytes_in_the_socket),
         cmocka_unit_test(test_channel_l63_what_is_not_consumed_comes_again_with_more),
         cmocka_unit_test(test_channel_l63_idle_connection_owns_no_buffer),

@@ -56,7 +56,7 @@ static size_t echo_bytes_apart(struct probe *probe, const struct bow_buf *bytes)
     return bytes->len;
 }
 
-static void test_channel_l56_flushes_of_one_batch_are_one_sendmsg(void **state)
+static void test_channel_l56_f32_flushes_of_one_batch_are_one_sendmsg(void **state)
 {
     struct net net;
     struct probe probe;
@@ -388,7 +388,7 @@ static void test_channel_l58_outbound_goes_through_handlers_tail_to_head(void **
     net_end(&net);
 }
 
-static void test_channel_tcp_sends_small_writes_without_delay(void **state)
+static void test_channel_l56_f32_tcp_sends_small_writes_without_delay(void **state)
 {
     struct net net;
     struct probe probe;
@@ -410,7 +410,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_channel_l54_write_interest_only_while_the_socket_is_full),
         cmocka_unit_test(test_channel_l56_write_queues_and_flush_sends),
-        cmocka_unit_test(test_channel_l56_flushes_of_one_batch_are_one_sendmsg),
+        cmocka_unit_test(test_channel_l56_f32_flushes_of_one_batch_are_one_sendmsg),
         cmocka_unit_test(test_channel_l56_counted_buf_is_shared_and_released),
         cmocka_unit_test(test_channel_l56_flush_pulls_from_a_handler_until_it_has_no_more),
         cmocka_unit_test(test_channel_l56_pushed_bytes_leave_before_pulled_ones),
@@ -419,7 +419,7 @@ int main(void)
         cmocka_unit_test(test_channel_l58_outbound_goes_through_handlers_tail_to_head),
         cmocka_unit_test(test_channel_stalled_write_shows_when_it_began_to_wait),
         cmocka_unit_test(test_channel_write_without_memory_refuses_and_runs_no_completion),
-        cmocka_unit_test(test_channel_tcp_sends_small_writes_without_delay),
+        cmocka_unit_test(test_channel_l56_f32_tcp_sends_small_writes_without_delay),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

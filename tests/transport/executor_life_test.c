@@ -309,7 +309,7 @@ static void begin_last(struct last *last, struct bow_executor *executor)
     assert_int_equal(bow_executor_post(executor, &last->task), 0);
 }
 
-static void test_executor_l44_last_reference_may_go_inside_a_task_of_its_owner(void **state)
+static void test_executor_l44_f20_last_reference_may_go_inside_a_task_of_its_owner(void **state)
 {
     struct loops t;
     struct last last;
@@ -338,7 +338,7 @@ static int count_threads(void)
     return n;
 }
 
-static void test_executor_l44_last_reference_may_go_inside_a_task_of_a_thread(void **state)
+static void test_executor_l44_f20_last_reference_may_go_inside_a_task_of_a_thread(void **state)
 {
     struct loops t;
     struct last last;
@@ -367,8 +367,8 @@ int main(void)
             test_executor_l44_after_the_timeout_what_was_accepted_runs_and_more_is_refused),
         cmocka_unit_test(test_executor_l44_running_task_is_no_quiet),
         cmocka_unit_test(test_executor_l44_one_that_never_started_ends_at_once),
-        cmocka_unit_test(test_executor_l44_last_reference_may_go_inside_a_task_of_its_owner),
-        cmocka_unit_test(test_executor_l44_last_reference_may_go_inside_a_task_of_a_thread),
+        cmocka_unit_test(test_executor_l44_f20_last_reference_may_go_inside_a_task_of_its_owner),
+        cmocka_unit_test(test_executor_l44_f20_last_reference_may_go_inside_a_task_of_a_thread),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

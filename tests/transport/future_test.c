@@ -289,7 +289,7 @@ static void free_itself(struct bow_future *future, void *user)
     test_free(ear);
 }
 
-static void test_future_l40_listener_may_free_itself_and_the_last_reference(void **state)
+static void test_future_l40_f20_listener_may_free_itself_and_the_last_reference(void **state)
 {
     struct stage stage;
     struct ear *ear = test_malloc(sizeof(*ear));
@@ -572,7 +572,7 @@ int main(void)
         cmocka_unit_test(test_future_l40_listeners_run_on_the_loop_in_the_order_of_adding),
         cmocka_unit_test(test_future_l40_listener_adds_and_removes_others),
         cmocka_unit_test(test_future_l40_removed_listener_is_not_called),
-        cmocka_unit_test(test_future_l40_listener_may_free_itself_and_the_last_reference),
+        cmocka_unit_test(test_future_l40_f20_listener_may_free_itself_and_the_last_reference),
         cmocka_unit_test(test_future_l40_future_without_a_home_has_no_listeners),
         cmocka_unit_test(
             test_future_l40_listeners_of_a_loop_that_ended_go_to_its_rejection_handler),

@@ -452,7 +452,7 @@ static int give_up_own_loop(void *user)
     return 0;
 }
 
-static void test_loop_last_unref_on_its_own_thread_ends_thread_and_memory(void **state)
+static void test_loop_l06_f20_last_unref_on_its_own_thread_ends_thread_and_memory(void **state)
 {
     struct loops t;
     atomic_int may_go = 0;
@@ -469,7 +469,7 @@ static void test_loop_last_unref_on_its_own_thread_ends_thread_and_memory(void *
     loops_end(&t);
 }
 
-static void test_loop_unref_inside_an_owners_turn_ends_it(void **state)
+static void test_loop_l06_f20_unref_inside_an_owners_turn_ends_it(void **state)
 {
     struct loops t;
 
@@ -553,8 +553,8 @@ int main(void)
         cmocka_unit_test(test_loop_l07_every_accepted_task_runs_though_the_loop_ends),
         cmocka_unit_test(test_loop_l08_shutdown_closes_watches_and_disarms_timers),
         cmocka_unit_test(test_loop_l08_the_loop_ends_after_its_last_channel),
-        cmocka_unit_test(test_loop_last_unref_on_its_own_thread_ends_thread_and_memory),
-        cmocka_unit_test(test_loop_unref_inside_an_owners_turn_ends_it),
+        cmocka_unit_test(test_loop_l06_f20_last_unref_on_its_own_thread_ends_thread_and_memory),
+        cmocka_unit_test(test_loop_l06_f20_unref_inside_an_owners_turn_ends_it),
         cmocka_unit_test(test_loop_unref_of_an_owners_loop_runs_what_was_accepted),
         cmocka_unit_test(test_loop_held_memory_refuses_posts_after_the_last_reference),
         cmocka_unit_test(test_loop_survives_each_failing_allocation),

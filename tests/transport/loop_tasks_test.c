@@ -192,7 +192,7 @@ static int post_same_again(void *user)
     return bow_loop_post(freed->loop, &freed->task);
 }
 
-static void test_loop_l30_a_tasks_memory_is_free_when_it_starts(void **state)
+static void test_loop_l30_f20_a_tasks_memory_is_free_when_it_starts(void **state)
 {
     struct loops t;
 
@@ -374,7 +374,7 @@ int main(void)
         cmocka_unit_test(test_loop_l30_posting_intrusive_tasks_never_allocates),
         cmocka_unit_test(test_loop_l30_each_producers_tasks_run_in_its_order),
         cmocka_unit_test(test_loop_l30_heap_tasks_are_bounded_and_intrusive_ones_are_not),
-        cmocka_unit_test(test_loop_l30_a_tasks_memory_is_free_when_it_starts),
+        cmocka_unit_test(test_loop_l30_f20_a_tasks_memory_is_free_when_it_starts),
         cmocka_unit_test(test_loop_l37_tail_tasks_run_after_the_others_once_a_turn),
         cmocka_unit_test(test_loop_l37_tail_tasks_are_bounded),
         cmocka_unit_test(test_loop_l38_a_failing_task_is_logged_by_name_and_hurts_no_other),

@@ -250,7 +250,7 @@ static void echo(struct ready *ready)
     assert_int_equal(send(ready->watch.fd, &byte, 1, MSG_NOSIGNAL), 1);
 }
 
-static void test_loop_l15_restless_tasks_and_timers_do_not_starve_io(void **state)
+static void test_loop_l15_f03_restless_tasks_and_timers_do_not_starve_io(void **state)
 {
     struct loops t;
     int pair[2];
@@ -293,7 +293,7 @@ static void test_loop_l15_restless_tasks_and_timers_do_not_starve_io(void **stat
     loops_end(&t);
 }
 
-static void test_loop_l15_a_flood_of_io_does_not_starve_tasks_or_timers(void **state)
+static void test_loop_l15_f03_a_flood_of_io_does_not_starve_tasks_or_timers(void **state)
 {
     struct loops t;
     struct ready flood[8];
@@ -330,8 +330,8 @@ int main(void)
         cmocka_unit_test(test_loop_l14_io_ratio_shares_the_time),
         cmocka_unit_test(test_loop_l14_at_100_those_present_at_the_start_run),
         cmocka_unit_test(test_loop_l14_the_clock_is_read_every_64_tasks),
-        cmocka_unit_test(test_loop_l15_restless_tasks_and_timers_do_not_starve_io),
-        cmocka_unit_test(test_loop_l15_a_flood_of_io_does_not_starve_tasks_or_timers),
+        cmocka_unit_test(test_loop_l15_f03_restless_tasks_and_timers_do_not_starve_io),
+        cmocka_unit_test(test_loop_l15_f03_a_flood_of_io_does_not_starve_tasks_or_timers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -195,7 +195,7 @@ static int interrupt(struct fake_system *fake, uint64_t timeout_ns, void *user)
     return -EINTR;
 }
 
-static void test_loop_l12_a_signal_does_not_restart_the_timeout(void **state)
+static void test_loop_l12_f02_a_signal_does_not_restart_the_timeout(void **state)
 {
     struct loops t;
     struct bow_timer timer;
@@ -223,7 +223,7 @@ static void ignore(int number)
 }
 
 /* With the kernel's signals: were the time-out restarted at each, this would never end. */
-static void test_loop_l12_a_timer_fires_though_signals_keep_coming(void **state)
+static void test_loop_l12_f02_a_timer_fires_though_signals_keep_coming(void **state)
 {
     struct loops t;
     struct bow_timer timer;
@@ -286,7 +286,7 @@ static void *produce(void *argument)
     return NULL;
 }
 
-static void test_loop_l13_no_wake_up_is_lost(void **state)
+static void test_loop_l13_f01_no_wake_up_is_lost(void **state)
 {
     struct loops t;
     struct producer producers[N_PRODUCERS];
@@ -348,7 +348,7 @@ static int act_before_the_wait(struct fake_system *fake, uint64_t timeout_ns, vo
     return 0;
 }
 
-static void test_loop_l13_a_post_between_the_check_and_the_poll_wakes_it(void **state)
+static void test_loop_l13_f01_a_post_between_the_check_and_the_poll_wakes_it(void **state)
 {
     struct loops t;
     struct ambush ambush = {.act = post_task};
@@ -530,10 +530,10 @@ int main(void)
         cmocka_unit_test(test_loop_l11_the_adaptive_one_spins_for_a_bounded_time),
         cmocka_unit_test(test_loop_l11_busy_wait_never_sleeps_and_needs_no_wake_up),
         cmocka_unit_test(test_loop_l11_going_round_without_polling_is_no_fixed_strategy),
-        cmocka_unit_test(test_loop_l12_a_signal_does_not_restart_the_timeout),
-        cmocka_unit_test(test_loop_l12_a_timer_fires_though_signals_keep_coming),
-        cmocka_unit_test(test_loop_l13_no_wake_up_is_lost),
-        cmocka_unit_test(test_loop_l13_a_post_between_the_check_and_the_poll_wakes_it),
+        cmocka_unit_test(test_loop_l12_f02_a_signal_does_not_restart_the_timeout),
+        cmocka_unit_test(test_loop_l12_f02_a_timer_fires_though_signals_keep_coming),
+        cmocka_unit_test(test_loop_l13_f01_no_wake_up_is_lost),
+        cmocka_unit_test(test_loop_l13_f01_a_post_between_the_check_and_the_poll_wakes_it),
         cmocka_unit_test(test_loop_l13_the_wake_up_is_skipped_while_the_loop_is_awake),
         cmocka_unit_test(test_inbox_wakes_once_and_only_for_what_is_due_earlier),
         cmocka_unit_test(test_inbox_with_a_task_does_not_sleep),

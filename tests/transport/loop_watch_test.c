@@ -99,7 +99,8 @@ static void usurp(struct ready *ready)
     open_idle(&usurper->fresh, loop, fd);
 }
 
-static void test_loop_l17_an_event_never_reaches_the_channel_that_reused_its_number(void **state)
+static void
+test_loop_l17_f07_an_event_never_reaches_the_channel_that_reused_its_number(void **state)
 {
     struct loops t;
     struct ready ready[2];
@@ -140,7 +141,7 @@ static void usurp_in_place(struct ready *ready)
     open_idle(other, loop, fd);
 }
 
-static void test_loop_l17_an_event_never_reaches_the_channel_in_the_same_memory(void **state)
+static void test_loop_l17_f07_an_event_never_reaches_the_channel_in_the_same_memory(void **state)
 {
     struct loops t;
     struct ready ready[2];
@@ -213,7 +214,7 @@ static void pause_other(struct ready *ready)
     assert_int_equal(bow__loop_rewatch(ready->loop, &other->watch, 0), 0);
 }
 
-static void test_loop_l17_interest_0_holds_for_the_rest_of_the_batch(void **state)
+static void test_loop_l17_f07_interest_0_holds_for_the_rest_of_the_batch(void **state)
 {
     struct loops t;
     struct ready ready[2];
@@ -325,11 +326,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_loop_l16_the_batch_doubles_when_it_was_full),
         cmocka_unit_test(test_loop_l16_a_batch_that_cannot_grow_serves_all_the_same),
-        cmocka_unit_test(test_loop_l17_an_event_never_reaches_the_channel_that_reused_its_number),
-        cmocka_unit_test(test_loop_l17_an_event_never_reaches_the_channel_in_the_same_memory),
+        cmocka_unit_test(
+            test_loop_l17_f07_an_event_never_reaches_the_channel_that_reused_its_number),
+        cmocka_unit_test(test_loop_l17_f07_an_event_never_reaches_the_channel_in_the_same_memory),
         cmocka_unit_test(test_loop_l17_rewatch_changes_what_is_reported),
         cmocka_unit_test(test_loop_l17_interest_0_reports_not_even_a_hang_up),
-        cmocka_unit_test(test_loop_l17_interest_0_holds_for_the_rest_of_the_batch),
+        cmocka_unit_test(test_loop_l17_f07_interest_0_holds_for_the_rest_of_the_batch),
         cmocka_unit_test(test_loop_l18_after_256_deregistrations_the_rest_is_polled_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

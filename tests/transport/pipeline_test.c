@@ -101,7 +101,7 @@ static size_t add_behind_and_leave(struct probe *probe, const struct bow_buf *by
     return bytes->len;
 }
 
-static void test_pipeline_l58_handler_removes_itself_while_it_runs(void **state)
+static void test_pipeline_l58_f20_handler_removes_itself_while_it_runs(void **state)
 {
     struct chain chain;
     (void)state;
@@ -129,7 +129,7 @@ static size_t remove_all_others(struct probe *probe, const struct bow_buf *bytes
     return bytes->len;
 }
 
-static void test_pipeline_l58_handler_removes_its_neighbours_while_it_runs(void **state)
+static void test_pipeline_l58_f20_handler_removes_its_neighbours_while_it_runs(void **state)
 {
     struct chain chain;
     (void)state;
@@ -260,8 +260,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pipeline_l58_inbound_goes_head_to_tail_and_removal_tail_to_head),
         cmocka_unit_test(test_pipeline_l58_handlers_are_added_first_last_and_after),
-        cmocka_unit_test(test_pipeline_l58_handler_removes_itself_while_it_runs),
-        cmocka_unit_test(test_pipeline_l58_handler_removes_its_neighbours_while_it_runs),
+        cmocka_unit_test(test_pipeline_l58_f20_handler_removes_itself_while_it_runs),
+        cmocka_unit_test(test_pipeline_l58_f20_handler_removes_its_neighbours_while_it_runs),
         cmocka_unit_test(test_pipeline_l58_rest_goes_through_a_handler_added_in_front),
         cmocka_unit_test(test_pipeline_l58_error_travels_until_it_is_handled),
         cmocka_unit_test(test_pipeline_l58_error_nobody_handles_is_logged_with_the_peer),

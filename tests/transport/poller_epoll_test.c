@@ -213,7 +213,7 @@ static void check_interruption(int error)
     ops->close(poller);
 }
 
-static void test_poller_l12_a_signal_ends_the_wait(void **state)
+static void test_poller_l12_f02_a_signal_ends_the_wait(void **state)
 {
     (void)state;
     check_interruption(0);
@@ -250,7 +250,7 @@ int main(void)
         cmocka_unit_test(test_poller_l12_the_fallback_does_not_round_to_milliseconds),
         cmocka_unit_test(test_poller_l12_events_come_through_with_and_without_pwait2),
         cmocka_unit_test(test_poller_l05_arm_makes_its_descriptor_readable_by_itself),
-        cmocka_unit_test(test_poller_l12_a_signal_ends_the_wait),
+        cmocka_unit_test(test_poller_l12_f02_a_signal_ends_the_wait),
         cmocka_unit_test(test_poller_l16_takes_as_many_events_as_asked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

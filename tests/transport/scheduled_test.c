@@ -235,7 +235,7 @@ static void test_scheduled_l33_due_ones_wait_while_the_queue_is_full(void **stat
 
 /* L34 */
 
-static void test_scheduled_l34_an_overflowing_delay_never_comes_due(void **state)
+static void test_scheduled_l34_f06_an_overflowing_delay_never_comes_due(void **state)
 {
     struct loops t;
 
@@ -344,7 +344,7 @@ static int cancel_itself(void *user)
     return 0;
 }
 
-static void test_scheduled_l36_it_may_cancel_and_release_itself(void **state)
+static void test_scheduled_l36_f20_it_may_cancel_and_release_itself(void **state)
 {
     struct loops t;
 
@@ -396,7 +396,7 @@ static void test_scheduled_l36_one_that_is_due_can_still_be_cancelled(void **sta
 
 /* F05 */
 
-static void test_scheduled_l36_a_million_cancelled_leave_the_memory_flat(void **state)
+static void test_scheduled_l36_f05_a_million_cancelled_leave_the_memory_flat(void **state)
 {
     struct loops t;
     struct bow_scheduled *scheduled = NULL;
@@ -486,12 +486,12 @@ int main(void)
         cmocka_unit_test(test_scheduled_l32_wrong_arguments_are_refused),
         cmocka_unit_test(test_scheduled_l33_deadline_first_then_order_of_scheduling),
         cmocka_unit_test(test_scheduled_l33_due_ones_wait_while_the_queue_is_full),
-        cmocka_unit_test(test_scheduled_l34_an_overflowing_delay_never_comes_due),
+        cmocka_unit_test(test_scheduled_l34_f06_an_overflowing_delay_never_comes_due),
         cmocka_unit_test(test_scheduled_l36_cancelled_from_another_thread_it_does_not_start),
         cmocka_unit_test(test_scheduled_l36_cancel_says_that_it_is_running),
-        cmocka_unit_test(test_scheduled_l36_it_may_cancel_and_release_itself),
+        cmocka_unit_test(test_scheduled_l36_f20_it_may_cancel_and_release_itself),
         cmocka_unit_test(test_scheduled_l36_one_that_is_due_can_still_be_cancelled),
-        cmocka_unit_test(test_scheduled_l36_a_million_cancelled_leave_the_memory_flat),
+        cmocka_unit_test(test_scheduled_l36_f05_a_million_cancelled_leave_the_memory_flat),
         cmocka_unit_test(test_scheduled_l36_each_either_runs_or_is_cancelled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -99,7 +99,7 @@ static void test_system_l62_descriptors_are_nonblocking_and_cloexec_from_birth(v
 }
 
 /* F14: the disposition is the default, so a SIGPIPE would end this program. */
-static void test_system_l62_writing_to_a_reset_connection_raises_no_signal(void **state)
+static void test_system_l62_f14_writing_to_a_reset_connection_raises_no_signal(void **state)
 {
     const struct bow_system *s = sys_table();
     const struct linger abort_it = {.l_onoff = 1, .l_linger = 0};
@@ -384,7 +384,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_system_l62_descriptors_are_nonblocking_and_cloexec_from_birth),
-        cmocka_unit_test(test_system_l62_writing_to_a_reset_connection_raises_no_signal),
+        cmocka_unit_test(test_system_l62_f14_writing_to_a_reset_connection_raises_no_signal),
         cmocka_unit_test(test_system_l62_sockets_pass_bytes_and_errors),
         cmocka_unit_test(test_system_l62_wake_ups_add_up_to_one),
         cmocka_unit_test(test_system_l62_threads_block_all_signals_and_no_disposition_changes),

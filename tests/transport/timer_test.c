@@ -108,7 +108,7 @@ static void test_timer_l33_equal_deadlines_fire_in_the_order_of_arming(void **st
 
 /* L34, F06 */
 
-static void test_timer_l34_overflowing_delays_saturate(void **state)
+static void test_timer_l34_f06_overflowing_delays_saturate(void **state)
 {
     struct loops t;
     struct recorder *fired[8];
@@ -145,7 +145,7 @@ static void test_timer_l34_overflowing_delays_saturate(void **state)
     loops_end(&t);
 }
 
-static void test_timer_l34_start_at_takes_the_past_and_never(void **state)
+static void test_timer_l34_f06_start_at_takes_the_past_and_never(void **state)
 {
     struct loops t;
     struct recorder *fired[4];
@@ -201,7 +201,7 @@ static void test_timer_l33_one_armed_for_the_past_holds_up_none_that_is_due(void
 
 /* F04 */
 
-static void test_timer_l34_steps_of_the_wall_clock_move_nothing(void **state)
+static void test_timer_l34_f04_steps_of_the_wall_clock_move_nothing(void **state)
 {
     struct loops t;
     struct recorder *fired[1];
@@ -247,7 +247,7 @@ static void stop_other_and_itself(struct bow_timer *timer, void *user)
     bow_timer_stop(timer);
 }
 
-static void test_timer_l36_cancel_is_at_once_also_from_inside_a_timer(void **state)
+static void test_timer_l36_f20_cancel_is_at_once_also_from_inside_a_timer(void **state)
 {
     struct loops t;
     struct chain chains[2];
@@ -274,7 +274,7 @@ static void free_itself(struct bow_timer *timer, void *user)
     free(timer);
 }
 
-static void test_timer_l36_its_memory_may_go_when_it_fires(void **state)
+static void test_timer_l36_f20_its_memory_may_go_when_it_fires(void **state)
 {
     struct loops t;
     int n = 0;
@@ -355,7 +355,7 @@ static struct recorder *model_next(struct recorder *recorders, uint64_t now_ns)
     return best;
 }
 
-static void test_timer_l36_random_operations_match_a_sorted_list(void **state)
+static void test_timer_l36_f05_random_operations_match_a_sorted_list(void **state)
 {
     struct loops t;
     struct recorder *fired[N_MODEL];
@@ -405,14 +405,14 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_timer_l12_fires_at_its_nanosecond),
         cmocka_unit_test(test_timer_l33_equal_deadlines_fire_in_the_order_of_arming),
-        cmocka_unit_test(test_timer_l34_overflowing_delays_saturate),
-        cmocka_unit_test(test_timer_l34_start_at_takes_the_past_and_never),
+        cmocka_unit_test(test_timer_l34_f06_overflowing_delays_saturate),
+        cmocka_unit_test(test_timer_l34_f06_start_at_takes_the_past_and_never),
         cmocka_unit_test(test_timer_l33_one_armed_for_the_past_holds_up_none_that_is_due),
-        cmocka_unit_test(test_timer_l34_steps_of_the_wall_clock_move_nothing),
-        cmocka_unit_test(test_timer_l36_cancel_is_at_once_also_from_inside_a_timer),
-        cmocka_unit_test(test_timer_l36_its_memory_may_go_when_it_fires),
+        cmocka_unit_test(test_timer_l34_f04_steps_of_the_wall_clock_move_nothing),
+        cmocka_unit_test(test_timer_l36_f20_cancel_is_at_once_also_from_inside_a_timer),
+        cmocka_unit_test(test_timer_l36_f20_its_memory_may_go_when_it_fires),
         cmocka_unit_test(test_timer_l36_arming_never_allocates_however_often),
-        cmocka_unit_test(test_timer_l36_random_operations_match_a_sorted_list),
+        cmocka_unit_test(test_timer_l36_f05_random_operations_match_a_sorted_list),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
