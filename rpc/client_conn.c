@@ -54,7 +54,7 @@ static void take_reply(struct bow__client_conn *conn, uint64_t key, struct bow__
     bow__text_clear(&reason);
     bow__text_printf(&reason, "the reply of %s cannot be decoded: ", call->method->path);
     int rc = decode_reply(call, message, &reason);
-    session->ops->consumed(session, key, n_bytes);
+    session->ops->consumed(session, key, bow__consumed_bytes(n_bytes));
     if (rc < 0) {
         conn->link->counters.now.undecodable_messages++;
         give_up(call, rc == -ENOMEM ? BOW_RESOURCE_EXHAUSTED : BOW_INTERNAL, reason.bytes);

@@ -434,7 +434,7 @@ static void on_message(void *owner, uint64_t key, void *stream, struct bow__mess
     bow__text_clear(&reason);
     bow__served_counts(served)->bytes_in += n_bytes;
     int rc = bow__call_decode(&served->call, message, &reason);
-    session->ops->consumed(session, key, n_bytes);
+    session->ops->consumed(session, key, bow__consumed_bytes(n_bytes));
     if (rc < 0) {
         refuse_undecodable(served, rc, &reason);
         return;

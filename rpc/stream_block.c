@@ -161,7 +161,7 @@ int bow_stream_receive(struct bow_stream *stream, uint64_t timeout_ns,
     if (held == NULL) {
         return 0;
     }
-    size_t n = held->len;
+    size_t n = bow__consumed_bytes(held->len);
     rc = bow__stream_decode_held(stream, held, &message, &reason);
     if (rc < 0) {
         bow__stream_give_up(stream, rc == -ENOMEM ? BOW_RESOURCE_EXHAUSTED : BOW_INTERNAL,

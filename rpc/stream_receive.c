@@ -99,7 +99,7 @@ static void emit(struct bow_stream *stream, const ProtobufCMessage *message)
 
 static void deliver_now(struct bow_stream *stream, struct bow__message *message)
 {
-    size_t n = message->bytes.len;
+    size_t n = bow__consumed_bytes(message->bytes.len);
     ProtobufCMessage *decoded = NULL;
     struct bow__text reason;
 
@@ -139,7 +139,7 @@ static bool is_dropping(struct bow_stream *stream)
 static void take_blocking(struct bow_stream *stream, struct bow__message *message)
 {
     if (is_dropping(stream)) {
-        consumed(stream, message->bytes.len);
+        consumed(stream, bow__consumed_bytes(message->bytes.len));
     } else {
         keep(stream, message);
     }
@@ -167,7 +167,7 @@ static bool deliver_held(struct bow_stream *stream)
 {
     struct bow__held *held = bow__held_pop(&stream->in);
     ProtobufCMessage *decoded = NULL;
-    size_t n = held->len;
+    size_t n = bow__consumed_bytes(held->len);
     struct bow__text reason;
 
     int rc = bow__stream_decode_held(stream, held, &decoded, &reason);

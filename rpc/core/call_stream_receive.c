@@ -15,7 +15,7 @@ static void let_go(struct bow_call *call, size_t n_bytes)
 {
     bow__arena_reset(&call->stream->arena);
     if (call->session != NULL) {
-        call->session->ops->consumed(call->session, call->key, n_bytes);
+        call->session->ops->consumed(call->session, call->key, bow__consumed_bytes(n_bytes));
         call->ops->sent(call, 0);
     }
 }

@@ -121,7 +121,7 @@ size_t bow__held_clear(struct bow__held_queue *queue)
     size_t n = 0;
 
     while ((held = bow__held_pop(queue)) != NULL) {
-        n += held->len;
+        n += bow__consumed_bytes(held->len);
         bow__held_free(held);
     }
     return n;

@@ -50,7 +50,7 @@ void bow__held_push(struct bow__held_queue *queue, struct bow__held *held);
 struct bow__held *bow__held_pop(struct bow__held_queue *queue);
 /** Append all of `from`, which is empty then. */
 void bow__held_append(struct bow__held_queue *queue, struct bow__held_queue *from);
-/** Free all. Returns how many bytes they held. */
+/** Free all. Returns how many bytes they held, as bow__consumed_bytes() counts. */
 size_t bow__held_clear(struct bow__held_queue *queue);
 
 #endif

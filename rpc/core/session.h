@@ -82,6 +82,12 @@ struct bow__message {
     enum bow__encoding encoding; /* of a compressed one */
 };
 
+/** What consumed() is told of a message: one without bytes waited to be read as well. */
+static inline size_t bow__consumed_bytes(size_t len)
+{
+    return len > 0 ? len : 1;
+}
+
 struct bow__session_events {
     /**
      * Server: a call arrived. Returns what its later events bring as `stream`. To
@@ -201,7 +207,8 @@ struct bow__session_ops {
      * cannot be told, so the connection is of no use any more.
      */
     int (*finish)(struct bow__session *session, uint64_t key, const struct bow_status *status);
-    /** The host has done with `n` message bytes of the stream: credit may be returned. */
+    /** The host has done with messages of `n` bytes, as bow__consumed_bytes() counts each: credit
+     * may be returned. */
     void (*consumed)(struct bow__session *session, uint64_t key, size_t n);
     /** Client: give the call up; the peer is told; no event follows. */
     void (*cancel)(struct bow__session *session, uint64_t key, enum bow_code code);
@@ -235,7 +242,7 @@ struct bow__session {
     uint32_t n_streams; /* open now */
     uint64_t heartbeats_sent;
     uint64_t heartbeats_lost;
-    uint64_t rtt_ns;            /* of the last heartbeat that was answered; 0: none was yet */
+    uint64_t rtt_ns;            /* of the last PING that was answered; 0: none was yet */
     enum bow_code failure_code; /* after feed or on_time failed */
     struct bow__text failure;   /* what was wrong, the peer's bytes escaped */
 };

@@ -250,9 +250,10 @@ static ssize_t take_without_begin(struct bow__native *session, struct bow__nativ
     return 0;
 }
 
+/* What spends no credit and ends nothing is held back by nothing else. */
 static int count_if_empty(struct bow__native *session, const struct bow__frame *frame, size_t n)
 {
-    if (n > 0 || (frame->flags & BOW__FRAME_END) != 0) {
+    if (n > 0 || (frame->flags & (BOW__FRAME_END | BOW__FRAME_HAS_MESSAGE)) != 0) {
         return 0;
     }
     return bow__native_count(session, frame, &session->empty_frames,

@@ -148,24 +148,13 @@ void bow__native_message_drop(struct bow__native *session, struct bow__native_st
     stream->n_arrived = 0;
 }
 
+/* Of a message that came before END, for after it there is no credit to be withheld. */
 static void add_overhead(struct bow__native *session, struct bow__native_stream *stream, size_t n)
 {
     size_t overhead = bow__frame_cost(true, n) - n;
 
     stream->n_overhead += overhead;
     session->n_held += overhead;
-}
-
-/* Messages without bytes are not heard of again. */
-static void give_up_overhead(struct bow__native *session, struct bow__native_stream *stream)
-{
-    size_t n = stream->n_overhead;
-
-    stream->n_overhead = 0;
-    if (n > 0) {
-        bow__native_unhold(session, n);
-        bow__native_return_stream_credit(session, stream);
-    }
 }
 
 static void emit(struct bow__native *session, struct bow__native_stream *stream,
@@ -178,16 +167,14 @@ static void emit(struct bow__native *session, struct bow__native_stream *stream,
         bow__block_unref(message->block);
         return;
     }
-    stream->n_unread += message->bytes.len;
-    /* After END there is no credit to be withheld. */
+    size_t n = bow__consumed_bytes(message->bytes.len);
+    stream->n_unread += n;
+    session->n_held += n - message->bytes.len;
     if (!end) {
-        add_overhead(session, stream, message->bytes.len);
+        add_overhead(session, stream, n);
     }
     session->base.events->on_message(session->base.owner, stream->id, stream->user, message, end);
     bow__block_unref(message->block);
-    if (!end && stream->open && stream->n_unread == 0) {
-        give_up_overhead(session, stream);
-    }
 }
 
 void bow__native_message_end(struct bow__native *session, struct bow__native_stream *stream,

@@ -87,7 +87,7 @@ struct bow__native_stream {
     /* In. */
     uint32_t receive_credit; /* what the peer may still send */
     struct bow__native_window window;
-    size_t n_unread;   /* bytes of whole messages that the host has not consumed */
+    size_t n_unread;   /* of whole messages, as bow__consumed_bytes() counts */
     size_t n_overhead; /* what those cost beyond their bytes */
     bool assembling;   /* a message has begun and is not whole */
     bool compressed;

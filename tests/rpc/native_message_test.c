@@ -146,8 +146,8 @@ static void test_native_message_many_each_way_keep_their_order(void **state)
         pair_run(&pair);
         assert_int_equal(pair.client.n_messages, i + 1);
         assert_int_equal(pair.client.message_len, i * 50000);
-        client->ops->consumed(client, key, pair.client.message_len);
-        server->ops->consumed(server, key, pair.server.message_len);
+        client->ops->consumed(client, key, bow__consumed_bytes(pair.client.message_len));
+        server->ops->consumed(server, key, bow__consumed_bytes(pair.server.message_len));
     }
     assert_int_equal(side_say(&pair.server, key, 0, large, sizeof(large)), 0);
     assert_int_equal(side_say(&pair.server, key, 0, "last", 4), 0);

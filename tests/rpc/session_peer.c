@@ -80,9 +80,9 @@ static void on_message(void *owner, uint64_t key, void *stream, struct bow__mess
     peer->n_disordered += peer->n_messages > 0 && number != peer->last_number + 1;
     peer->last_number = number;
     if (peer->keeps_credit) {
-        peer->n_kept += message->bytes.len;
+        peer->n_kept += bow__consumed_bytes(message->bytes.len);
     } else {
-        peer->session->ops->consumed(peer->session, key, message->bytes.len);
+        peer->session->ops->consumed(peer->session, key, bow__consumed_bytes(message->bytes.len));
     }
     peer->n_messages++;
 }

@@ -67,9 +67,9 @@ static void on_message(void *owner, uint64_t key, void *stream, struct bow__mess
     peer->n_half_closes += end;
     calls__request__free_unpacked(request, NULL);
     if (peer->keeps_credit) {
-        peer->n_kept += message->bytes.len;
+        peer->n_kept += bow__consumed_bytes(message->bytes.len);
     } else {
-        peer->session->ops->consumed(peer->session, key, message->bytes.len);
+        peer->session->ops->consumed(peer->session, key, bow__consumed_bytes(message->bytes.len));
     }
 }
 
