@@ -9,6 +9,7 @@
 #include "transport/transport_error.h"
 #include <bowline/metrics.h>
 
+#include <bowline/security.h>
 #include <errno.h>
 #include <string.h>
 
@@ -27,6 +28,12 @@ static void destroy(struct bow_client *client)
     bow_loop_unref(client->own_loop);
     if (client->links != NULL) {
         bow__free(context, client->links, client->n_links * sizeof(*client->links));
+    }
+    if (client->server_name != NULL) {
+        bow__free(context, client->server_name, strlen(client->server_name) + 1);
+    }
+    if (client->options.security != NULL) {
+        client->options.security->ops->unref(client->options.security);
     }
     if (client->target != NULL) {
         bow__free(context, client->target, strlen(client->target) + 1);
@@ -97,7 +104,12 @@ static int make(const struct bow_client_options *options, bool http2, struct bow
     pthread_mutex_init(&client->lock, NULL);
     pthread_cond_init(&client->settled, NULL);
     client->target = bow__dup(context, options->target, strlen(options->target));
-    int rc = client->target != NULL ? make_links(client) : -ENOMEM;
+    client->server_name = bow__client_server_name(context, options, options->target);
+    client->options.server_name = NULL;
+    if (options->security != NULL) {
+        options->security->ops->ref(options->security);
+    }
+    int rc = client->target != NULL && client->server_name != NULL ? make_links(client) : -ENOMEM;
     if (rc < 0) {
         destroy(client);
         return rc;

@@ -201,8 +201,13 @@ static void on_up(struct bow__conn *conn)
 
 static void on_down(struct bow__conn *conn, const struct bow_status *why)
 {
-    (void)why;
-    bow__link_conn_retired(client_conn_of(conn)->link, client_conn_of(conn));
+    struct bow__client_conn *lost = client_conn_of(conn);
+
+    if (!conn->up) {
+        bow__link_conn_failed(lost->link, why->message);
+        return;
+    }
+    bow__link_conn_retired(lost->link, lost);
 }
 
 static void on_gone(struct bow__conn *conn)
@@ -211,6 +216,17 @@ static void on_gone(struct bow__conn *conn)
 
     bow__list_remove(&gone->at);
     bow__link_check_closed(gone->link);
+}
+
+static int secure(const struct bow_client *client, struct bow_channel *channel)
+{
+    struct bow_security *security = client->options.security;
+    struct bow_security_request request = {
+        .server_name = client->server_name,
+        .alpn = client->http2 ? "h2" : "bowline/1",
+    };
+
+    return security->ops->add(security, channel, &request);
 }
 
 int bow__client_conn_init(struct bow_channel *channel, void *user)
@@ -232,10 +248,18 @@ int bow__client_conn_init(struct bow_channel *channel, void *user)
     };
     struct bow__client_conn *conn = bow_channel_data(channel);
     struct bow__client_link *link = user;
+    const struct bow_client *client = link->client;
 
+    if (client->options.security != NULL) {
+        int rc = secure(client, channel);
+        if (rc < 0) {
+            return rc;
+        }
+    }
     conn->link = link;
     bow__list_push_back(&link->conns, &conn->at);
     bow__conn_init(&conn->conn, channel, &ops, &link->counters, false);
-    conn->conn.http2 = link->client->http2;
+    conn->conn.http2 = client->http2;
+    conn->conn.security = client->options.security;
     return 0;
 }

@@ -3,6 +3,7 @@
  * A client's options: defaults, and what cannot be.
  */
 
+#include "base/alloc.h"
 #include "rpc/client_state.h"
 #include "rpc/http2_built.h"
 #include "transport/address.h"
@@ -43,6 +44,24 @@ static int refuse(const struct bow_client_options *options, int rc, const char *
     return bow__transport_error(options->error, "making a client for", target, rc, reason);
 }
 
+/* Of a target that can be parsed. */
+char *bow__client_server_name(struct bow_context *context, const struct bow_client_options *options,
+                              const char *address)
+{
+    const char *end = strrchr(address, ':');
+
+    if (options->server_name != NULL) {
+        return bow__dup(context, options->server_name, strlen(options->server_name));
+    }
+    if (strncmp(address, "unix", 4) == 0 || end == NULL) {
+        return bow__dup(context, "localhost", strlen("localhost"));
+    }
+    if (*address == '[') {
+        return bow__dup(context, address + 1, (size_t)(end - address) - 2);
+    }
+    return bow__dup(context, address, (size_t)(end - address));
+}
+
 static int check_target(const struct bow_client_options *options, const char *address)
 {
     struct bow__address parsed;
@@ -53,10 +72,11 @@ static int check_target(const struct bow_client_options *options, const char *ad
     if (rc < 0) {
         return refuse(options, rc, why.bytes);
     }
-    if (bow_address_is_local(address) == 0 && !options->plaintext) {
+    if (bow_address_is_local(address) == 0 && !options->plaintext && options->security == NULL) {
         return refuse(options, -EPERM,
                       "it is beyond this host, and connections are not encrypted; set "
-                      "options.plaintext = true to allow that");
+                      "options.security (see bow_tls_security()), or options.plaintext = true to "
+                      "allow that");
     }
     return 0;
 }

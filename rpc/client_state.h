@@ -160,6 +160,7 @@ struct bow_client {
     struct bow_context *context;
     struct bow_client_options options;
     char *target; /* without "grpc:" */
+    char *server_name;
     bool http2;
     bool confined;
     pthread_t thread; /* of a confined one */
@@ -182,6 +183,9 @@ struct bow_client {
  * bow_client_new() with options->error filled. */
 int bow__client_options_check(const struct bow_client_options *options, const char **ret_address,
                               bool *ret_http2);
+/** Whom the server at `address` must prove to be; the caller's, or NULL. */
+char *bow__client_server_name(struct bow_context *context, const struct bow_client_options *options,
+                              const char *address);
 /** Put the defaults in place of zeros. */
 void bow__client_options_complete(struct bow_client_options *options);
 
@@ -277,6 +281,8 @@ void bow__link_pump(struct bow__client_link *link);
 void bow__link_check_closed(struct bow__client_link *link);
 /** A connection that took calls is up, takes no more, or is gone. */
 void bow__link_conn_up(struct bow__client_link *link, struct bow__client_conn *conn);
+/** One that was never up: `why` says how it ended. */
+void bow__link_conn_failed(struct bow__client_link *link, const char *why);
 void bow__link_conn_retired(struct bow__client_link *link, struct bow__client_conn *conn);
 
 /* link_state.c */

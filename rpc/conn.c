@@ -10,6 +10,7 @@
 #include "rpc/core/errors.h"
 #include "rpc/detect.h"
 #include "rpc/http2_built.h"
+#include <bowline/server.h>
 
 #include <errno.h>
 #include <inttypes.h>
@@ -30,6 +31,11 @@ static uint64_t now_of(const struct bow__conn *conn)
 
 /* The end */
 
+static const char *security_failure(const struct bow__conn *conn)
+{
+    return conn->security != NULL ? conn->security->ops->failure(conn->channel) : "";
+}
+
 static void describe_end(const struct bow__conn *conn, struct bow__text *text,
                          struct bow_status *ret_why)
 {
@@ -38,6 +44,8 @@ static void describe_end(const struct bow__conn *conn, struct bow__text *text,
     ret_why->code = BOW_UNAVAILABLE;
     if (conn->session != NULL && conn->session->failure.len > 0) {
         bow__text_printf(text, "%s", conn->session->failure.bytes);
+    } else if (*security_failure(conn) != '\0') {
+        bow__text_printf(text, "%s", security_failure(conn));
     } else if (conn->close_reason != NULL) {
         bow__text_printf(text, "%s", conn->close_reason);
     } else if (conn->error == 0) {
@@ -334,7 +342,9 @@ static bool detect(struct bow__conn *conn, const struct bow_buf *bytes)
     enum bow__protocol protocol = bow__detect((struct bow_slice){bytes->data, bytes->len});
     int rc = 0;
 
-    if (protocol == BOW__PROTOCOL_HTTP2 && !bow__http2_is_built()) {
+    if ((protocol == BOW__PROTOCOL_HTTP2 &&
+         (!bow__http2_is_built() || (conn->protocols & BOW_PROTOCOL_GRPC) == 0)) ||
+        (protocol == BOW__PROTOCOL_NATIVE && (conn->protocols & BOW_PROTOCOL_NATIVE) == 0)) {
         protocol = BOW__PROTOCOL_UNKNOWN;
     }
     switch (protocol) {

@@ -18,6 +18,7 @@
 #include "rpc/counters.h"
 #include "transport/loop.h"
 #include <bowline/channel.h>
+#include <bowline/security.h>
 
 struct bow__conn;
 
@@ -45,8 +46,10 @@ struct bow__conn {
     uint64_t timer_at;       /* BOW_NEVER: disarmed */
     uint64_t first_frame_at; /* server: until when the peer has to show itself; BOW_NEVER: it has */
     struct bow__deferred settle;
-    const char *close_reason; /* set by who closes; lives for ever */
-    uint64_t heartbeats_sent; /* of the session, counted so far */
+    struct bow_security *security; /* borrowed; NULL: none */
+    uint32_t protocols;            /* server: BOW_PROTOCOL_ bits */
+    const char *close_reason;      /* set by who closes; lives for ever */
+    uint64_t heartbeats_sent;      /* of the session, counted so far */
     bool server;
     bool http2;      /* client: which protocol to speak */
     bool in_session; /* feed, on_time or fail is running */

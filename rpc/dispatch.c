@@ -67,6 +67,23 @@ static struct bow_loop *loop_of(const struct bow_call *call)
     return bow__served_of(call)->worker->loop;
 }
 
+static struct bow_channel *channel_of(const struct bow_call *call)
+{
+    const struct bow__server_conn *conn = bow__served_of(call)->conn;
+
+    return conn != NULL ? conn->conn.channel : NULL;
+}
+
+static int peer_subject(const struct bow_call *call, char *text, size_t size)
+{
+    const struct bow__server_conn *conn = bow__served_of(call)->conn;
+
+    if (conn == NULL || conn->conn.security == NULL) {
+        return -ENODATA;
+    }
+    return conn->conn.security->ops->peer_subject(conn->conn.channel, text, size);
+}
+
 static int run_task(void *user)
 {
     struct bow__served *served = user;
@@ -296,6 +313,8 @@ static struct bow__served *begin(struct bow__server_conn *conn, uint64_t key,
     static const struct bow__call_ops ops = {
         .in_loop = in_loop,
         .loop = loop_of,
+        .channel = channel_of,
+        .peer_subject = peer_subject,
         .post = post,
         .is_late = is_late,
         .answered = answered,

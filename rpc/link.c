@@ -179,6 +179,14 @@ void bow__link_conn_up(struct bow__client_link *link, struct bow__client_conn *c
     bow__link_pump(link);
 }
 
+void bow__link_conn_failed(struct bow__client_link *link, const char *why)
+{
+    if (!link->closing && link->state == BOW__LINK_CONNECTING && link->connect == NULL &&
+        link->conn == NULL) {
+        on_failed(link, why);
+    }
+}
+
 void bow__link_conn_retired(struct bow__client_link *link, struct bow__client_conn *conn)
 {
     if (link->conn != conn) {

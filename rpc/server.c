@@ -66,15 +66,14 @@ static int make(const struct bow_server_options *options, struct bow_context *co
         return -ENOMEM;
     }
     server->options = *options;
-    server->options.listen = NULL;
-    if (options->listen != NULL) {
-        server->options.listen = bow__dup(context, options->listen, strlen(options->listen));
-        if (server->options.listen == NULL) {
-            bow__free(context, server, sizeof(*server));
-            return -ENOMEM;
-        }
-    }
     server->context = context;
+    int rc = bow__server_listen_list(server);
+    server->options.listen = NULL; /* it was borrowed */
+    if (rc < 0) {
+        bow__server_free_listeners(server);
+        bow__free(context, server, sizeof(*server));
+        return rc;
+    }
     set_limits(server);
     bow__registry_init(&server->registry, context);
     bow__text_clear(&server->error);
@@ -144,10 +143,7 @@ void bow__server_destroy(struct bow_server *server)
     bow__registry_fini(&server->registry);
     pthread_cond_destroy(&server->stopped);
     pthread_mutex_destroy(&server->lock);
-    if (server->options.listen != NULL) {
-        bow__free(context, (void *)(uintptr_t)server->options.listen,
-                  strlen(server->options.listen) + 1);
-    }
+    bow__server_free_listeners(server);
     bow__free(context, server, sizeof(*server));
     bow_context_unref(context);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * A server's start: its loops, a worker on each, and the listeners. All or nothing.
+ * A server's start: its loops, a worker on each, and the listeners (server_listen.c). All or
+ * nothing.
  */
 
 #include "base/alloc.h"
@@ -8,23 +9,6 @@
 
 #include <errno.h>
 #include <string.h>
-
-static struct bow__worker *worker_on(const struct bow_server *server, const struct bow_loop *loop)
-{
-    for (uint32_t i = 0; i < server->n_workers; i++) {
-        if (server->workers[i]->loop == loop) {
-            return server->workers[i];
-        }
-    }
-    return NULL;
-}
-
-static int on_channel(struct bow_channel *channel, void *user)
-{
-    struct bow__worker *worker = worker_on(user, bow_channel_loop(channel));
-
-    return worker != NULL ? bow__worker_accept(worker, channel) : -ESHUTDOWN;
-}
 
 static void explain(struct bow_server *server, const char *stage, int error)
 {
@@ -93,110 +77,6 @@ static int make_workers(struct bow_server *server)
     return 0;
 }
 
-/* Listeners */
-
-static int check_plaintext(struct bow_server *server, const char *address)
-{
-    int local = bow_address_is_local(address);
-
-    if (strncmp(address, "grpc:", strlen("grpc:")) == 0) {
-        bow__text_printf(&server->error,
-                         "parsing \"%s\": \"grpc:\" is for a client's target; a server speaks gRPC "
-                         "on each of its addresses",
-                         address);
-        return -EINVAL;
-    }
-    /* What cannot be parsed the acceptor explains. */
-    if (local == 0 && !server->options.plaintext) {
-        bow__text_printf(&server->error,
-                         "listening on %s: it can be reached from other hosts, and connections are "
-                         "not encrypted; set options.plaintext = true to allow that, or listen on "
-                         "127.0.0.1, [::1] or a Unix socket",
-                         address);
-        return -EPERM;
-    }
-    return 0;
-}
-
-static int listen_on(struct bow_server *server, const char *address)
-{
-    struct bow_acceptor_options options = BOW_ACCEPTOR_OPTIONS_INIT;
-    struct bow_transport_error error = {0};
-
-    int rc = check_plaintext(server, address);
-    if (rc < 0) {
-        return rc;
-    }
-    options.address = address;
-    options.loop = server->main;
-    options.workers = server->group;
-    options.backlog = server->options.backlog;
-    options.channel.data_bytes = sizeof(struct bow__server_conn);
-    options.channel.on_channel = on_channel;
-    options.channel.user = server;
-    rc = bow_acceptor_new(server->context, &options, &server->acceptors[server->n_acceptors],
-                          &error);
-    if (rc < 0) {
-        bow__text_printf(&server->error, "%s", error.text);
-        return rc;
-    }
-    if (server->port == 0) {
-        server->port = bow_acceptor_port(server->acceptors[server->n_acceptors]);
-    }
-    server->n_acceptors++;
-    return 0;
-}
-
-static size_t count_commas(const char *list)
-{
-    size_t n = 0;
-
-    for (; *list != '\0'; list++) {
-        n += *list == ',';
-    }
-    return n;
-}
-
-/* Each entry of the list, cut in place in a copy of it. */
-static int listen_on_each(struct bow_server *server, char *list)
-{
-    int rc = 0;
-
-    while (list != NULL && rc == 0) {
-        char *comma = strchr(list, ',');
-        if (comma != NULL) {
-            *comma = '\0';
-        }
-        list += strspn(list, " ");
-        rc = listen_on(server, list);
-        list = comma != NULL ? comma + 1 : NULL;
-    }
-    return rc;
-}
-
-static int make_listeners(struct bow_server *server)
-{
-    const char *list = server->options.listen;
-
-    if (list == NULL || *list == '\0') {
-        bow__text_printf(&server->error, "starting: options.listen names no address");
-        return -EINVAL;
-    }
-    size_t len = strlen(list);
-    server->cap_acceptors = (uint32_t)count_commas(list) + 1;
-    server->acceptors =
-        bow__alloc_array(server->context, server->cap_acceptors, sizeof(struct bow_acceptor *));
-    char *copy = bow__dup(server->context, list, len);
-    int rc = -ENOMEM;
-    if (server->acceptors != NULL && copy != NULL) {
-        rc = listen_on_each(server, copy);
-    }
-    if (copy != NULL) {
-        bow__free(server->context, copy, len + 1);
-    }
-    return rc;
-}
-
 static int make_all(struct bow_server *server, enum bow_loop_thread kind)
 {
     int rc = bow__registry_seal(&server->registry);
@@ -210,7 +90,7 @@ static int make_all(struct bow_server *server, enum bow_loop_thread kind)
         rc = make_workers(server);
     }
     if (rc == 0) {
-        rc = make_listeners(server);
+        rc = bow__server_make_acceptors(server);
     }
     return rc;
 }

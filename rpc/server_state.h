@@ -29,6 +29,15 @@ enum bow__server_state {
     BOW__SERVER_STOPPED,
 };
 
+/** An address to listen on, until the server is destroyed. */
+struct bow__listener {
+    struct bow__listener *next;
+    struct bow_server *server;
+    struct bow_listen_options options; /* `address` points below, `security` is a reference */
+    size_t address_len;
+    char address[];
+};
+
 struct bow_server {
     struct bow_context *context;
     struct bow_server_options options; /* `listen` is ours */
@@ -42,6 +51,8 @@ struct bow_server {
     bool owns_group;
     struct bow__worker **workers;
     uint32_t n_workers;
+    struct bow__listener *listeners; /* in the order they were given */
+    uint32_t n_listeners;
     struct bow_acceptor **acceptors;
     uint32_t n_acceptors;
     uint32_t cap_acceptors;
@@ -72,6 +83,16 @@ struct bow_server {
 
 /** Start with a main loop of the given kind unless options name one. */
 int bow__server_start(struct bow_server *server, enum bow_loop_thread kind);
+
+/* server_listen.c */
+
+/** Note the addresses of options.listen. Returns 0 or -ENOMEM. */
+int bow__server_listen_list(struct bow_server *server);
+void bow__server_free_listeners(struct bow_server *server);
+/** Bind and listen on each. Returns 0 or a negative errno with server->error. */
+int bow__server_make_acceptors(struct bow_server *server);
+
+/* server_start.c */
 
 /** What start has made, in reverse; before anything runs, or after all has stopped. */
 void bow__server_unmake(struct bow_server *server);

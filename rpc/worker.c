@@ -241,7 +241,8 @@ static void on_gone(struct bow__conn *conn)
     check_done(lost->worker);
 }
 
-int bow__worker_accept(struct bow__worker *worker, struct bow_channel *channel)
+int bow__worker_accept(struct bow__worker *worker, struct bow_channel *channel,
+                       const struct bow_listen_options *listening)
 {
     static const struct bow__conn_ops ops = {
         .events = &bow__dispatch_events,
@@ -263,6 +264,8 @@ int bow__worker_accept(struct bow__worker *worker, struct bow_channel *channel)
         return -EMFILE;
     }
     accepted->worker = worker;
+    accepted->conn.security = listening->security;
+    accepted->conn.protocols = listening->protocols;
     bow__list_init(&accepted->calls);
     bow__list_push_back(&worker->conns, &accepted->link);
     bow__conn_init(&accepted->conn, channel, &ops, &worker->counters, true);

@@ -95,7 +95,8 @@ int bow__worker_drain(struct bow__worker *worker);
 int bow__worker_close(struct bow__worker *worker);
 
 /** Bind a new connection. In on_channel. Returns 0; -ESHUTDOWN; -EMFILE over max_connections. */
-int bow__worker_accept(struct bow__worker *worker, struct bow_channel *channel);
+int bow__worker_accept(struct bow__worker *worker, struct bow_channel *channel,
+                       const struct bow_listen_options *listening);
 
 /** The last event of a streaming call was given: the worker may be done. Loop. */
 void bow__worker_stream_closed(struct bow__worker *worker);

@@ -149,6 +149,7 @@ int bow_tls_context_new(struct bow_context *context, const struct bow_tls_contex
     if (tls_context == NULL) {
         return report(-ENOMEM, &why, ret_error);
     }
+    tls_context->security.ops = &bow__tls_security_ops;
     tls_context->context = bow_context_ref(context);
     atomic_init(&tls_context->refs, 1);
     pthread_mutex_init(&tls_context->mutex, NULL);

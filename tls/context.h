@@ -22,6 +22,7 @@
 #include "base/list.h"
 #include "base/text.h"
 
+#include <bowline/security.h>
 #include <bowline/slice.h>
 #include <bowline/tls.h>
 #include <openssl/ssl.h>
@@ -47,6 +48,7 @@ struct bow__tls_setup {
 };
 
 struct bow_tls_context {
+    struct bow_security security;
     struct bow_context *context;
     atomic_uint refs;
     enum bow_tls_side side;
@@ -58,6 +60,8 @@ struct bow_tls_context {
     struct bow__link sessions; /* newest first */
     size_t n_sessions;
 };
+
+extern const struct bow_security_ops bow__tls_security_ops;
 
 /* context.c */
 

@@ -26,6 +26,9 @@
 /** How long a connection that failed may take to tell its peer why. */
 #define BOW__TLS_LAST_WORDS_NS (UINT64_C(1) * 1000000000u)
 
+/** The longest list of protocols that one connection names. */
+#define BOW__TLS_ALPN_BYTES ((size_t)32)
+
 enum bow__tls_state {
     BOW__TLS_HANDSHAKE = 0,
     BOW__TLS_OPEN = 1,
@@ -39,6 +42,8 @@ struct bow_tls {
     struct bow_context *context;
     SSL *ssl;
     enum bow__tls_state state;
+    uint8_t alpn[BOW__TLS_ALPN_BYTES]; /* used when the context names none */
+    size_t alpn_len;
     uint64_t handshake_timeout_ns;
     struct bow_timer handshake_timer;
     struct bow__tls_wire wire;

@@ -36,9 +36,26 @@ static int read_options(struct bow_tls_options *ret_options, const struct bow_tl
     }
     if (ret_options->server_name != NULL) {
         size_t len = name_len(ret_options->server_name);
-        return len > 0 && len <= MAX_NAME_BYTES ? 0 : -EINVAL;
+        if (len == 0 || len > MAX_NAME_BYTES) {
+            return -EINVAL;
+        }
     }
-    return 0;
+    size_t n_alpn = ret_options->alpn != NULL ? strlen(ret_options->alpn) : 0;
+    return n_alpn < BOW__TLS_ALPN_BYTES ? 0 : -EINVAL;
+}
+
+/* As on the wire: each name behind its length. */
+static void set_alpn(struct bow_tls *tls, const char *names)
+{
+    size_t len = strlen(names);
+
+    memcpy(tls->alpn + 1, names, len);
+    tls->alpn_len = len + 1;
+    for (size_t at = 0; at <= len;) {
+        size_t n = strcspn(names + at, ",");
+        tls->alpn[at] = (uint8_t)n;
+        at += n + 1;
+    }
 }
 
 static bool needs_name(const struct bow_tls_context *tls_context,
@@ -113,6 +130,11 @@ int bow__tls_on_session(SSL *ssl, SSL_SESSION *session)
 static int begin_as_client(struct bow_tls *tls)
 {
     SSL_set_connect_state(tls->ssl);
+    /* It returns 0 for success. */
+    if (tls->alpn_len > 0 && tls->setup->alpn == NULL && !tls->setup->is_users &&
+        SSL_set_alpn_protos(tls->ssl, tls->alpn, (unsigned)tls->alpn_len) != 0) {
+        return -ENOMEM;
+    }
     int rc = set_name(tls);
     if (rc == 0 && !tls->setup->is_users) {
         take_up_session(tls);
@@ -172,6 +194,9 @@ static int make(struct bow_tls_context *tls_context, struct bow__tls_setup *setu
     tls->setup = bow__tls_setup_ref(setup);
     tls->handshake_timeout_ns = options->handshake_timeout_ns != 0 ? options->handshake_timeout_ns
                                                                    : BOW_LIMIT_TLS_HANDSHAKE_NS;
+    if (options->alpn != NULL) {
+        set_alpn(tls, options->alpn);
+    }
     int rc = set_up_ssl(tls);
     ERR_clear_error();
     if (rc < 0) {

@@ -6,7 +6,7 @@
  */
 
 #include "base/alloc.h"
-#include "tls/context.h"
+#include "tls/handler.h"
 
 #include <errno.h>
 #include <openssl/err.h>
@@ -52,11 +52,15 @@ static int choose_protocol(SSL *ssl, const unsigned char **ret_name, unsigned ch
                            const unsigned char *offered, unsigned n_offered, void *user)
 {
     const struct bow__tls_setup *setup = user;
+    const struct bow_tls *tls = SSL_get_app_data(ssl);
+    const uint8_t *spoken = setup->alpn != NULL ? setup->alpn : tls->alpn;
+    size_t len = setup->alpn != NULL ? setup->alpn_len : tls->alpn_len;
     unsigned char *name = NULL;
-    (void)ssl;
 
-    int rc = SSL_select_next_proto(&name, ret_len, setup->alpn, (unsigned)setup->alpn_len, offered,
-                                   n_offered);
+    if (len == 0) {
+        return SSL_TLSEXT_ERR_NOACK;
+    }
+    int rc = SSL_select_next_proto(&name, ret_len, spoken, (unsigned)len, offered, n_offered);
     if (rc != OPENSSL_NPN_NEGOTIATED) {
         return SSL_TLSEXT_ERR_ALERT_FATAL; /* RFC 7301 section 3.2 */
     }
@@ -67,15 +71,15 @@ static int choose_protocol(SSL *ssl, const unsigned char **ret_name, unsigned ch
 static int set_alpn(struct bow__tls_setup *setup, const struct bow_tls_context_options *options,
                     struct bow__text *why)
 {
-    if (options->alpn == NULL) {
-        return 0;
-    }
-    int rc = parse_alpn(setup, options->alpn, why);
+    int rc = options->alpn != NULL ? parse_alpn(setup, options->alpn, why) : 0;
     if (rc < 0) {
         return rc;
     }
     if (options->side == BOW_TLS_SERVER) {
         SSL_CTX_set_alpn_select_cb(setup->ssl_ctx, choose_protocol, setup);
+        return 0;
+    }
+    if (options->alpn == NULL) {
         return 0;
     }
     /* This one returns 0 for success. */

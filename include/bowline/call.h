@@ -25,6 +25,7 @@ extern "C" {
 #endif
 
 struct bow_call;
+struct bow_channel;
 struct bow_loop;
 
 /** What the client sent along. Lives as long as the call. Thread: any that holds the call. */
@@ -102,6 +103,20 @@ BOW_EXPORT uint64_t bow_call_deadline(const struct bow_call *call);
 
 /** Whether nobody waits for the answer any more: cancelled, expired or lost. Thread: any. */
 BOW_EXPORT bool bow_call_is_cancelled(const struct bow_call *call);
+
+/** The channel of the call's connection, to ask it more: bow_channel_peer_credentials() of a Unix
+ * socket, bow_tls_of(). NULL once nobody waits for the answer. Thread: loop. */
+BOW_EXPORT struct bow_channel *bow_call_channel(const struct bow_call *call);
+
+/**
+ * Who the peer was proved to be: the subject of its certificate, as "CN=alice,O=Example".
+ *
+ * Thread:  loop
+ * Returns: 0; -ENODATA when it did not prove anything, or nobody waits any more; -ENOSPC when it
+ *          does not fit
+ */
+BOW_EXPORT BOW_MUST_USE int bow_call_peer_subject(const struct bow_call *call, char *text,
+                                                  size_t size);
 
 /** The loop of the call's connection. Thread: any. */
 BOW_EXPORT struct bow_loop *bow_call_loop(const struct bow_call *call);

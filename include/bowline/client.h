@@ -51,6 +51,7 @@ struct bow_client;
 struct bow_context;
 struct bow_group;
 struct bow_loop;
+struct bow_security;
 
 /** What a client's connection on one loop is about, as gRPC names it. */
 enum bow_client_state {
@@ -87,12 +88,14 @@ struct bow_client_options {
     struct bow_transport_error *error; /* NULL, or filled when bow_client_new() fails; borrowed */
     bow_client_state_fn on_state;      /* NULL: nobody wants to know */
     void *state_user;
+    struct bow_security *security; /* see bow_tls_security(); shared; NULL: none */
+    const char *server_name; /* whom the server must prove to be; NULL: the target's host; copied */
 };
 
 #define BOW_CLIENT_OPTIONS_INIT                                                                    \
     {                                                                                              \
         sizeof(struct bow_client_options), NULL, NULL, NULL, NULL, false, 0, 0, 0, 0, 0, 0, 0, 0,  \
-            NULL, NULL, NULL                                                                       \
+            NULL, NULL, NULL, NULL, NULL                                                           \
     }
 
 /** Options of one call; NULL where they are passed means the defaults. */
@@ -118,8 +121,8 @@ struct bow_call_options {
  * Owns:    gives `*ret_client`; free with bow_client_free()
  * Returns: 0; -ENOMEM; -EINVAL for a target that cannot be parsed or is missing, "grpc:" in
  *          a build without HTTP/2, or both a loop and a group; -EPERM for a target beyond
- *          loopback without options.plaintext. `*options->error` then says which, and what to do
- *          (but for options whose size is not a known one)
+ *          loopback without options.security or options.plaintext. `*options->error` then says
+ * which, and what to do (but for options whose size is not a known one)
  */
 BOW_EXPORT BOW_MUST_USE int bow_client_new(const struct bow_client_options *options,
                                            struct bow_client **ret_client);

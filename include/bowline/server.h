@@ -17,10 +17,18 @@
 extern "C" {
 #endif
 
+struct bow_channel;
 struct bow_context;
 struct bow_group;
 struct bow_loop;
+struct bow_security;
 struct bow_server;
+
+/** The protocols that a listener speaks; the first bytes of a connection tell which. */
+enum bow_protocol {
+    BOW_PROTOCOL_NATIVE = 1, /* Bowline's own */
+    BOW_PROTOCOL_GRPC = 2,   /* gRPC over HTTP/2 */
+};
 
 /** What a server is made with; begin with BOW_SERVER_OPTIONS_INIT. */
 struct bow_server_options {
@@ -44,12 +52,15 @@ struct bow_server_options {
     uint32_t max_calls;              /* in flight per connection; 0: BOW_LIMIT_CALLS_IN_FLIGHT */
     uint32_t max_connections;        /* 0: BOW_LIMIT_CONNECTIONS */
     int backlog;                     /* 0: SOMAXCONN */
+    struct bow_security
+        *security;      /* of all connections, see bow_tls_security(); shared; NULL: none */
+    uint32_t protocols; /* spoken: BOW_PROTOCOL_ bits; 0: all */
 };
 
 #define BOW_SERVER_OPTIONS_INIT                                                                    \
     {                                                                                              \
         sizeof(struct bow_server_options), NULL, NULL, NULL, NULL, 0, false, 0, 0, 0, 0, 0, 0, 0,  \
-            0, 0, 0                                                                                \
+            0, 0, 0, NULL, 0                                                                       \
     }
 
 /**
@@ -75,6 +86,37 @@ BOW_EXPORT BOW_MUST_USE int bow_server_add_service(struct bow_server *server,
                                                    const struct bow_service *service,
                                                    const void *handlers, size_t handlers_size,
                                                    uint64_t hash, void *user);
+
+/** One address to listen on, where it is to differ from others of the same server. */
+struct bow_listen_options {
+    size_t size;                   /* sizeof this struct, set by the INIT */
+    const char *address;           /* one, as in bow_server_options.listen; copied */
+    struct bow_security *security; /* shared; NULL: none */
+    uint32_t protocols;            /* BOW_PROTOCOL_ bits; 0: all */
+    bool plaintext;                /* allow plaintext on more than loopback and Unix sockets */
+    bool per_worker; /* each worker listens itself (SO_REUSEPORT): no hand-over, less even */
+    int backlog;     /* 0: SOMAXCONN */
+    /** Add handlers of your own to a new connection, in front of security: the PROXY protocol, a
+     * trace. Returns 0, or a negative errno to close it. Thread: the connection's loop. */
+    int (*prepare)(struct bow_channel *channel, void *user);
+    void *user;
+};
+
+#define BOW_LISTEN_OPTIONS_INIT                                                                    \
+    {                                                                                              \
+        sizeof(struct bow_listen_options), NULL, NULL, 0, false, false, 0, NULL, NULL              \
+    }
+
+/**
+ * Listen on one more address, beside those of options.listen. Before start only.
+ *
+ * Thread:  any, not concurrently
+ * Owns:    copies the address; shares options->security
+ * Returns: 0; -ENOMEM; -EBUSY after start; -EINVAL for no address, unknown protocols or an unknown
+ *          size. Whether the address is good is said by bow_server_start().
+ */
+BOW_EXPORT BOW_MUST_USE int bow_server_listen(struct bow_server *server,
+                                              const struct bow_listen_options *options);
 
 /**
  * Bind and listen on every address, and start the loops (all but the caller's own). On failure

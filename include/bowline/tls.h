@@ -45,6 +45,7 @@ extern "C" {
 #endif
 
 struct bow_tls;
+struct bow_security;
 struct bow_tls_context;
 struct ssl_ctx_st; /* OpenSSL's SSL_CTX */
 struct ssl_st;     /* OpenSSL's SSL */
@@ -140,6 +141,16 @@ BOW_EXPORT BOW_MUST_USE int bow_tls_context_swap(struct bow_tls_context *tls_con
                                                  const struct bow_tls_context_options *options,
                                                  struct bow_tls_error *ret_error);
 
+/**
+ * The TLS context as the security of servers and clients of calls (<bowline/server.h>,
+ * <bowline/client.h>), which take references of their own. Where its options name no alpn,
+ * what they speak is offered and chosen: "bowline/1" and "h2".
+ *
+ * Thread:  any
+ * Owns:    lends it; it lives as long as `tls_context`
+ */
+BOW_EXPORT struct bow_security *bow_tls_security(struct bow_tls_context *tls_context);
+
 /** What one connection is made with; begin with BOW_TLS_OPTIONS_INIT. */
 struct bow_tls_options {
     size_t size; /* sizeof this struct, set by the INIT */
@@ -150,11 +161,12 @@ struct bow_tls_options {
      * NULL: the name alone counts. */
     const char *session_key;
     uint64_t handshake_timeout_ns; /* 0: BOW_LIMIT_TLS_HANDSHAKE_NS; BOW_NEVER */
+    const char *alpn; /* protocols, at most 31 bytes, where the context's options name none */
 };
 
 #define BOW_TLS_OPTIONS_INIT                                                                       \
     {                                                                                              \
-        sizeof(struct bow_tls_options), NULL, NULL, 0                                              \
+        sizeof(struct bow_tls_options), NULL, NULL, 0, NULL                                        \
     }
 
 /**

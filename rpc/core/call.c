@@ -190,6 +190,16 @@ bool bow_call_is_cancelled(const struct bow_call *call)
     return atomic_load_explicit(&call->why, memory_order_relaxed) != 0;
 }
 
+struct bow_channel *bow_call_channel(const struct bow_call *call)
+{
+    return call->ops->channel(call);
+}
+
+int bow_call_peer_subject(const struct bow_call *call, char *text, size_t size)
+{
+    return call->ops->peer_subject(call, text, size);
+}
+
 struct bow_loop *bow_call_loop(const struct bow_call *call)
 {
     return call->ops->loop(call);

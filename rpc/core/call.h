@@ -50,6 +50,10 @@ enum bow__call_state {
 struct bow__call_ops {
     bool (*in_loop)(const struct bow_call *call);
     struct bow_loop *(*loop)(const struct bow_call *call);
+    /** The connection's channel; NULL once nobody waits. Loop. */
+    struct bow_channel *(*channel)(const struct bow_call *call);
+    /** Returns 0, -ENODATA, or -ENOSPC. Loop. */
+    int (*peer_subject)(const struct bow_call *call, char *text, size_t size);
     /** Have `run(call)` run on the loop, later, without allocating. One at a time. Returns 0 or
      * -ESHUTDOWN. */
     int (*post)(struct bow_call *call, void (*run)(struct bow_call *call));

@@ -43,7 +43,7 @@ PUBLIC_LEVELS = {
     },
     "transport": {
         "channel", "detect", "embedded", "executor", "frame_codec", "future", "group", "handler",
-        "idle", "loop", "loop_stats", "proxy_protocol", "submit", "task", "timer", "trace",
+        "idle", "loop", "loop_stats", "proxy_protocol", "security", "submit", "task", "timer", "trace",
     },
     "rpc": {"call", "call_set", "call_stream", "client", "metadata", "metrics", "payload", "result", "server",
             "service", "status", "stream"},

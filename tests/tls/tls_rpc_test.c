@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * Calls over TLS: both protocols, mutual, who the peer is, and what a call is told when
+ * the connection cannot be secured. The server runs on a thread of its own.
+ */
+
+#include "certs.h"
+#include "protos/echo.bow.h"
+#include "tests/support/alloc.h"
+
+#include <bowline/channel.h>
+#include <bowline/security.h>
+#include <bowline/tls.h>
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define S UINT64_C(1000000000)
+
+struct fixture {
+    struct test_alloc alloc;
+    struct bow_context *context;
+    struct certs certs;
+    struct bow_tls_context *server_tls;
+    struct bow_tls_context *client_tls;
+    struct bow_server *server;
+    struct bow_client *client;
+    char target[64];
+};
+
+static void say(struct bow_call *call, const Calls__Request *request, void *user)
+{
+    Calls__Reply reply = CALLS__REPLY__INIT;
+    char subject[128] = "";
+
+    (void)user;
+    (void)request;
+    int rc = bow_call_peer_subject(call, subject, sizeof(subject));
+    assert_true(rc == 0 || rc == -ENODATA);
+    assert_non_null(bow_call_channel(call));
+    reply.text = rc == 0 ? subject : (char *)"nobody";
+    calls__echo__say__reply(call, &reply);
+}
+
+static const char *path_of(const struct fixture *t, const char *name)
+{
+    static char paths[4][128];
+    static int next;
+
+    next = (next + 1) % 4;
+    return certs_path(&t->certs, name, paths[next], sizeof(paths[0]));
+}
+
+static struct bow_tls_context *new_tls(struct fixture *t,
+                                       const struct bow_tls_context_options *options)
+{
+    struct bow_tls_context *tls = NULL;
+    struct bow_tls_error error;
+
+    if (bow_tls_context_new(t->context, options, &tls, &error) < 0) {
+        fail_msg("%s", error.text);
+    }
+    return tls;
+}
+
+static void start_server(struct fixture *t, enum bow_tls_peer clients, uint32_t protocols)
+{
+    struct bow_tls_context_options tls = BOW_TLS_CONTEXT_OPTIONS_INIT;
+    struct bow_server_options options = BOW_SERVER_OPTIONS_INIT;
+    static const struct calls__echo__handlers handlers = {.say = say};
+
+    tls.certificate.certificate_file = path_of(t, "server.pem");
+    tls.certificate.key_file = path_of(t, "server.key");
+    tls.ca_file = clients != BOW_TLS_PEER_ANY ? path_of(t, "ca.pem") : NULL;
+    tls.clients = clients;
+    t->server_tls = new_tls(t, &tls);
+    options.context = t->context;
+    options.listen = "127.0.0.1:0";
+    options.security = bow_tls_security(t->server_tls);
+    options.protocols = protocols;
+    assert_int_equal(bow_server_new(&options, &t->server), 0);
+    assert_int_equal(calls__echo__serve(t->server, &handlers, NULL), 0);
+    assert_int_equal(bow_server_start(t->server), 0);
+}
+
+static void make_client(struct fixture *t, bool grpc, const char *certificate, const char *name)
+{
+    struct bow_tls_context_options tls = BOW_TLS_CONTEXT_OPTIONS_INIT;
+    struct bow_client_options options = BOW_CLIENT_OPTIONS_INIT;
+
+    tls.side = BOW_TLS_CLIENT;
+    tls.ca_file = path_of(t, "ca.pem");
+    if (certificate != NULL) {
+        tls.certificate.certificate_file = path_of(t, certificate);
+    }
+    t->client_tls = new_tls(t, &tls);
+    snprintf(t->target, sizeof(t->target), "%s127.0.0.1:%u", grpc ? "grpc:" : "",
+             bow_server_port(t->server));
+    options.context = t->context;
+    options.target = t->target;
+    options.security = bow_tls_security(t->client_tls);
+    options.server_name = name;
+    assert_int_equal(bow_client_new(&options, &t->client), 0);
+}
+
+static void expect_reply(struct fixture *t, const char *text)
+{
+    Calls__Request request = CALLS__REQUEST__INIT;
+    struct bow_result result = BOW_RESULT_INIT;
+    const Calls__Reply *reply = calls__echo__say__call(t->client, &request, NULL, &result);
+
+    if (reply == NULL) {
+        fail_msg("%s: %s", bow_code_name(result.status.code), result.status.message);
+    }
+    assert_string_equal(reply->text, text);
+    bow_result_fini(&result);
+}
+
+static void expect_unavailable(struct fixture *t, const char *part)
+{
+    Calls__Request request = CALLS__REQUEST__INIT;
+    struct bow_result result = BOW_RESULT_INIT;
+
+    assert_null(calls__echo__say__call(t->client, &request, NULL, &result));
+    assert_int_equal(result.status.code, BOW_UNAVAILABLE);
+    if (strstr(result.status.message, part) == NULL) {
+        fail_msg("\"%s\" says nothing of \"%s\"", result.status.message, part);
+    }
+    bow_result_fini(&result);
+}
+
+static int setup(void **state)
+{
+    struct fixture *t = calloc(1, sizeof(*t));
+
+    assert_non_null(t);
+    test_alloc_init(&t->alloc);
+    t->context = test_context_new(&t->alloc);
+    certs_make(&t->certs);
+    *state = t;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *t = *state;
+
+    bow_client_free(t->client);
+    bow_server_free(t->server);
+    bow_tls_context_unref(t->client_tls);
+    bow_tls_context_unref(t->server_tls);
+    test_context_end(t->context, &t->alloc);
+    certs_remove(&t->certs);
+    free(t);
+    return 0;
+}
+
+static void test_calls_over_tls_are_answered(void **state)
+{
+    struct fixture *t = *state;
+
+    start_server(t, BOW_TLS_PEER_ANY, 0);
+    make_client(t, false, NULL, NULL);
+    expect_reply(t, "nobody");
+    expect_reply(t, "nobody");
+}
+
+static void test_grpc_calls_over_tls_are_answered(void **state)
+{
+    struct fixture *t = *state;
+
+    start_server(t, BOW_TLS_PEER_ANY, 0);
+    make_client(t, true, NULL, "server.test");
+    expect_reply(t, "nobody");
+}
+
+static void test_the_peer_of_mutual_tls_is_known(void **state)
+{
+    struct fixture *t = *state;
+
+    start_server(t, BOW_TLS_PEER_REQUIRE, 0);
+    make_client(t, false, "both.pem", NULL);
+    expect_reply(t, "CN=alice,O=Example");
+}
+
+/* TLS 1.3 tells a client only after its own handshake is done. */
+static void test_a_client_without_a_certificate_is_told(void **state)
+{
+    struct fixture *t = *state;
+
+    start_server(t, BOW_TLS_PEER_REQUIRE, 0);
+    make_client(t, true, NULL, NULL);
+    expect_unavailable(t, "certificate");
+}
+
+static void test_a_server_of_another_name_is_refused(void **state)
+{
+    struct fixture *t = *state;
+
+    start_server(t, BOW_TLS_PEER_ANY, 0);
+    make_client(t, false, NULL, "elsewhere.test");
+    expect_unavailable(t, "elsewhere.test");
+    /* And again: it has not hung after the failed attempt. */
+    expect_unavailable(t, "elsewhere.test");
+}
+
+static void test_a_plaintext_server_is_named_as_one(void **state)
+{
+    struct fixture *t = *state;
+    struct bow_server_options options = BOW_SERVER_OPTIONS_INIT;
+
+    options.context = t->context;
+    options.listen = "127.0.0.1:0";
+    assert_int_equal(bow_server_new(&options, &t->server), 0);
+    assert_int_equal(bow_server_start(t->server), 0);
+    make_client(t, false, NULL, NULL);
+    expect_unavailable(t, "TLS");
+}
+
+static void test_a_listener_speaks_what_it_was_told(void **state)
+{
+    struct fixture *t = *state;
+
+    start_server(t, BOW_TLS_PEER_ANY, BOW_PROTOCOL_GRPC);
+    make_client(t, true, NULL, NULL);
+    expect_reply(t, "nobody");
+    bow_client_free(t->client);
+    bow_tls_context_unref(t->client_tls);
+    make_client(t, false, NULL, NULL);
+    expect_unavailable(t, "");
+}
+
+static int prepare(struct bow_channel *channel, void *user)
+{
+    (void)channel;
+    ++*(int *)user;
+    return 0;
+}
+
+static void test_listeners_differ_in_security(void **state)
+{
+    struct fixture *t = *state;
+    struct bow_tls_context_options tls = BOW_TLS_CONTEXT_OPTIONS_INIT;
+    struct bow_server_options options = BOW_SERVER_OPTIONS_INIT;
+    struct bow_listen_options listen = BOW_LISTEN_OPTIONS_INIT;
+    struct bow_client_options client = BOW_CLIENT_OPTIONS_INIT;
+    static const struct calls__echo__handlers handlers = {.say = say};
+    char address[80];
+    int n_prepared = 0;
+
+    tls.certificate.certificate_file = path_of(t, "server.pem");
+    tls.certificate.key_file = path_of(t, "server.key");
+    t->server_tls = new_tls(t, &tls);
+    options.context = t->context;
+    options.listen = "127.0.0.1:0";
+    options.security = bow_tls_security(t->server_tls);
+    assert_int_equal(bow_server_new(&options, &t->server), 0);
+    snprintf(address, sizeof(address), "unix:%s/plain", t->certs.folder);
+    listen.address = address;
+    listen.prepare = prepare;
+    listen.user = &n_prepared;
+    assert_int_equal(bow_server_listen(t->server, &listen), 0);
+    assert_int_equal(calls__echo__serve(t->server, &handlers, NULL), 0);
+    assert_int_equal(bow_server_start(t->server), 0);
+    assert_int_equal(bow_server_listen(t->server, &listen), -EBUSY);
+    make_client(t, false, NULL, NULL);
+    expect_reply(t, "nobody");
+    assert_int_equal(n_prepared, 0);
+    bow_client_free(t->client);
+    client.context = t->context;
+    client.target = address;
+    assert_int_equal(bow_client_new(&client, &t->client), 0);
+    expect_reply(t, "nobody");
+    assert_int_equal(n_prepared, 1);
+}
+
+static void test_beyond_this_host_security_or_plaintext_is_asked_for(void **state)
+{
+    struct fixture *t = *state;
+    struct bow_client_options options = BOW_CLIENT_OPTIONS_INIT;
+    struct bow_transport_error error;
+
+    options.context = t->context;
+    options.target = "example.org:443";
+    options.error = &error;
+    assert_int_equal(bow_client_new(&options, &t->client), -EPERM);
+    assert_non_null(strstr(error.text, "options.security"));
+    t->client = NULL;
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_calls_over_tls_are_answered),
+        TEST(test_grpc_calls_over_tls_are_answered),
+        TEST(test_the_peer_of_mutual_tls_is_known),
+        TEST(test_a_client_without_a_certificate_is_told),
+        TEST(test_a_server_of_another_name_is_refused),
+        TEST(test_a_plaintext_server_is_named_as_one),
+        TEST(test_a_listener_speaks_what_it_was_told),
+        TEST(test_listeners_differ_in_security),
+        TEST(test_beyond_this_host_security_or_plaintext_is_asked_for),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
