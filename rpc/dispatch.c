@@ -12,6 +12,7 @@
 #include "rpc/core/call_stream.h"
 #include "rpc/core/errors.h"
 #include "rpc/dispatch_internal.h"
+#include "rpc/elsewhere.h"
 #include <bowline/limits.h>
 
 #include <errno.h>
@@ -42,6 +43,12 @@ static void detach(struct bow__served *served, enum bow_code code, uint64_t now_
     bow__conn_touch(&served->conn->conn);
 }
 
+static bool was_entered(const struct bow__served *served)
+{
+    return served->call.invoked && (served->call.entry->elsewhere == NULL ||
+                                    atomic_load_explicit(&served->entered, memory_order_relaxed));
+}
+
 static void describe_deadline(const struct bow__served *served, struct bow__text *text)
 {
     bow__text_clear(text);
@@ -51,8 +58,14 @@ static void describe_deadline(const struct bow__served *served, struct bow__text
         bow__text_printf(text, " (the server's max_deadline_ns)");
     }
     bow__text_printf(text, " passed %s %s",
-                     served->call.invoked ? "in the handler of" : "before the handler of",
+                     was_entered(served) ? "in the handler of" : "before the handler of",
                      served->call.method->path);
+}
+
+/* Work that was never run. */
+static void count_expired(struct bow__served *served)
+{
+    served->worker->counters.now.calls_expired_unrun += !was_entered(served);
 }
 
 /* What a call asks of its connection */
@@ -114,6 +127,7 @@ static bool is_late(struct bow_call *call, struct bow__text *reason)
     if (served->answered_ns < call->deadline_ns) {
         return false;
     }
+    count_expired(served);
     describe_deadline(served, reason);
     return true;
 }
@@ -124,7 +138,8 @@ static void answered(struct bow_call *call, enum bow_code code, size_t n_bytes, 
     struct bow__conn *conn = &served->conn->conn;
 
     bow__served_counts(served)->bytes_out += n_bytes;
-    detach(served, code, served->answered_ns);
+    /* A unary call has just been asked for its time. */
+    detach(served, code, call->stream != NULL ? clock_of(served->worker) : served->answered_ns);
     if (error == -ENOMEM) {
         bow_channel_close(conn->channel, error);
     }
@@ -168,19 +183,25 @@ static void end_call(struct bow__served *served, const struct bow_status *why)
 }
 
 /* End the stream with an error of ours, then the call. */
-static void refuse_call(struct bow__served *served, enum bow_code code, const char *message)
+static void refuse_with(struct bow__served *served, const struct bow_status *status)
 {
     struct bow__session *session = served->call.session;
     struct bow_channel *channel = served->conn->conn.channel;
+
+    int rc = session->ops->finish(session, served->call.key, status);
+    end_call(served, status);
+    if (rc == -ENOMEM) {
+        bow_channel_close(channel, rc);
+    }
+}
+
+static void refuse_call(struct bow__served *served, enum bow_code code, const char *message)
+{
     struct bow_status status = BOW_STATUS_OK_INIT;
 
     status.code = code;
     status.message = message;
-    int rc = session->ops->finish(session, served->call.key, &status);
-    end_call(served, &status);
-    if (rc == -ENOMEM) {
-        bow_channel_close(channel, rc);
-    }
+    refuse_with(served, &status);
 }
 
 /* Deadlines */
@@ -189,9 +210,7 @@ static void expire(struct bow__served *served)
 {
     struct bow__text text;
 
-    if (!served->call.invoked) {
-        served->worker->counters.now.calls_expired_unrun++;
-    }
+    count_expired(served);
     describe_deadline(served, &text);
     refuse_call(served, BOW_DEADLINE_EXCEEDED, text.bytes);
 }
@@ -204,12 +223,47 @@ static void on_deadline(struct bow_timer *timer, void *user)
 
 /* Entering the handler */
 
-static void invoke(struct bow__served *served)
+static void refuse_waiting(struct bow__served *served, int rc)
 {
-    if (served->call.stream != NULL) {
-        served->worker->n_streams++;
+    const struct bow__elsewhere *elsewhere = served->call.entry->elsewhere;
+    struct bow_status status = BOW_STATUS_OK_INIT;
+    struct bow__text text;
+
+    bow__text_clear(&text);
+    bow__text_printf(&text, "%s: ", served->call.method->path);
+    if (rc == -EAGAIN) {
+        bow__text_printf(&text, "%u calls wait for the executor of its handler (max_waiting_calls)",
+                         elsewhere->max_waiting);
+        status.retry_after_ns = RETRY_AFTER_NS;
+    } else {
+        bow__text_printf(&text, "the executor of its handler takes nothing: ");
+        bow__text_errno(&text, rc);
     }
-    bow__call_invoke(&served->call);
+    status.code = rc == -EAGAIN ? BOW_RESOURCE_EXHAUSTED : BOW_UNAVAILABLE;
+    status.message = text.bytes;
+    status.not_processed = true;
+    refuse_with(served, &status);
+}
+
+/* Returns whether the call goes on: a handler may have ended it at once. */
+static bool invoke(struct bow__served *served)
+{
+    uint32_t is_stream = served->call.stream != NULL;
+    int rc = 0;
+
+    served->worker->n_streams += is_stream;
+    if (served->call.entry->elsewhere != NULL) {
+        rc = bow__elsewhere_enter(served);
+    } else {
+        bow__call_invoke(&served->call);
+    }
+    if (rc < 0) {
+        served->worker->n_streams -= is_stream;
+        refuse_waiting(served, rc);
+        return false;
+    }
+    /* A unary call may be gone. */
+    return is_stream && served->call.session != NULL;
 }
 
 /* Opening */
@@ -323,6 +377,7 @@ static struct bow__served *begin(struct bow__server_conn *conn, uint64_t key,
         .sent = bow__dispatch_stream_sent,
         .undecodable = bow__dispatch_stream_undecodable,
         .defer = bow__dispatch_stream_defer,
+        .give = bow__elsewhere_give,
         .closed = bow__dispatch_stream_closed,
     };
     struct bow__worker *worker = conn->worker;
@@ -377,9 +432,7 @@ static void *on_open(void *owner, uint64_t key, const struct bow__request_head *
     if ((entry->method->flags & BOW_METHOD_CLIENT_STREAMING) == 0) {
         return served;
     }
-    invoke(served);
-    /* A handler may have ended the call at once: then no event is to come. */
-    return served->call.session != NULL ? served : NULL;
+    return invoke(served) ? served : NULL;
 }
 
 /* The request */
@@ -391,7 +444,7 @@ static void run(struct bow__served *served)
         expire(served);
         return;
     }
-    invoke(served);
+    (void)invoke(served);
 }
 
 static void refuse_undecodable(struct bow__served *served, int rc, const struct bow__text *reason)

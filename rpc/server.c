@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/options.h"
+#include "rpc/elsewhere.h"
 #include "rpc/server_state.h"
 #include <bowline/limits.h>
 #include <bowline/metrics.h>
@@ -74,6 +75,9 @@ static int make(const struct bow_server_options *options, struct bow_context *co
         bow__free(context, server, sizeof(*server));
         return rc;
     }
+    if (options->handlers_on != NULL) {
+        (void)bow_executor_ref(options->handlers_on);
+    }
     set_limits(server);
     bow__registry_init(&server->registry, context);
     bow__text_clear(&server->error);
@@ -117,6 +121,56 @@ int bow_server_add_service(struct bow_server *server, const struct bow_service *
                              &server->error);
 }
 
+/* Where handlers run */
+
+static struct bow__elsewhere *get_elsewhere(struct bow_server *server,
+                                            struct bow_executor *executor)
+{
+    uint32_t max = server->options.max_waiting_calls;
+
+    return bow__elsewhere_get(server->context, &server->elsewheres, executor,
+                              max > 0 ? max : BOW_LIMIT_WAITING_CALLS);
+}
+
+int bow_server_bind(struct bow_server *server, const char *name, struct bow_executor *executor)
+{
+    struct bow__elsewhere *elsewhere = NULL;
+
+    bow__text_clear(&server->error);
+    if (server->registry.sealed) {
+        bow__text_printf(&server->error, "binding %s: the server has been started", name);
+        return -EBUSY;
+    }
+    if (executor != NULL) {
+        elsewhere = get_elsewhere(server, executor);
+        if (elsewhere == NULL) {
+            bow__text_printf(&server->error, "binding %s: out of memory", name);
+            return -ENOMEM;
+        }
+    }
+    if (bow__registry_bind(&server->registry, name, elsewhere) == 0) {
+        bow__text_printf(&server->error,
+                         "binding %s: no service or method that was added is so named", name);
+        return -ENOENT;
+    }
+    return 0;
+}
+
+int bow__server_bind_rest(struct bow_server *server)
+{
+    struct bow__elsewhere *elsewhere = NULL;
+
+    if (server->options.handlers_on == NULL) {
+        return 0;
+    }
+    elsewhere = get_elsewhere(server, server->options.handlers_on);
+    if (elsewhere == NULL) {
+        return -ENOMEM;
+    }
+    (void)bow__registry_bind(&server->registry, NULL, elsewhere);
+    return 0;
+}
+
 /* The end */
 
 void bow__server_ref(struct bow_server *server)
@@ -141,6 +195,10 @@ void bow__server_destroy(struct bow_server *server)
     struct bow_context *context = server->context;
     bow__server_unmake(server);
     bow__registry_fini(&server->registry);
+    bow__elsewhere_free_all(context, server->elsewheres);
+    if (server->options.handlers_on != NULL) {
+        bow_executor_unref(server->options.handlers_on);
+    }
     pthread_cond_destroy(&server->stopped);
     pthread_mutex_destroy(&server->lock);
     bow__server_free_listeners(server);

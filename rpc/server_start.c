@@ -79,7 +79,10 @@ static int make_workers(struct bow_server *server)
 
 static int make_all(struct bow_server *server, enum bow_loop_thread kind)
 {
-    int rc = bow__registry_seal(&server->registry);
+    int rc = bow__server_bind_rest(server);
+    if (rc == 0) {
+        rc = bow__registry_seal(&server->registry);
+    }
     if (rc == 0) {
         rc = make_group(server);
     }

@@ -43,6 +43,7 @@ struct bow_server {
     struct bow_server_options options; /* `listen` is ours */
     struct bow__worker_limits limits;
     struct bow__registry registry;
+    struct bow__elsewhere *elsewheres; /* executors of handlers */
     struct bow__text error;
 
     struct bow_loop *main; /* a reference */
@@ -83,6 +84,9 @@ struct bow_server {
 
 /** Start with a main loop of the given kind unless options name one. */
 int bow__server_start(struct bow_server *server, enum bow_loop_thread kind);
+
+/** Bind the methods that nothing was said of as options do. Before start. Returns 0 or -ENOMEM. */
+int bow__server_bind_rest(struct bow_server *server);
 
 /* server_listen.c */
 

@@ -20,12 +20,14 @@ static struct bow__server_conn *server_conn_of(struct bow__link *link)
     return BOW__CONTAINER(link, struct bow__server_conn, link);
 }
 
-/* Done once no connection is left, no handler waits for its on_closed, and nothing of ours is
- * posted. */
+/* Done once no connection is left, no handler waits for its on_closed or runs on an executor, and
+ * nothing of ours is posted. */
 static void check_done(struct bow__worker *worker)
 {
+    atomic_store(&worker->watched, worker->draining);
     if (!worker->draining || worker->done || !bow__list_is_empty(&worker->conns) ||
-        worker->n_streams > 0 || bow__counters_is_posted(&worker->counters)) {
+        worker->n_streams > 0 || atomic_load(&worker->n_elsewhere) > 0 ||
+        bow__counters_is_posted(&worker->counters)) {
         return;
     }
     worker->done = true;
@@ -41,6 +43,43 @@ void bow__worker_stream_closed(struct bow__worker *worker)
 {
     worker->n_streams--;
     check_done(worker);
+}
+
+static int look_task(void *user)
+{
+    struct bow__worker *worker = user;
+
+    atomic_store(&worker->look_posted, false);
+    check_done(worker);
+    bow__worker_unref(worker);
+    return 0;
+}
+
+void bow__worker_go_elsewhere(struct bow__worker *worker)
+{
+    bow__worker_ref(worker);
+    atomic_fetch_add(&worker->n_elsewhere, 1);
+}
+
+/* Without a loop, which has ended then, nobody else looks. */
+static void look_from_outside(struct bow__worker *worker)
+{
+    if (atomic_exchange(&worker->look_posted, true)) {
+        return;
+    }
+    bow__worker_ref(worker);
+    if (bow_loop_post(worker->loop, &worker->look_task) < 0) {
+        (void)!bow_loop_join(worker->loop, BOW_NEVER);
+        (void)look_task(worker);
+    }
+}
+
+void bow__worker_leave_elsewhere(struct bow__worker *worker)
+{
+    if (atomic_fetch_sub(&worker->n_elsewhere, 1) == 1 && atomic_load(&worker->watched)) {
+        look_from_outside(worker);
+    }
+    bow__worker_unref(worker);
 }
 
 static void on_published(void *owner)
@@ -126,6 +165,7 @@ int bow__worker_new(struct bow_context *context, struct bow_loop *loop, struct b
     worker->hook.fn = on_loop_shutdown;
     atomic_store_explicit(&worker->refs, 1, memory_order_relaxed);
     bow__list_init(&worker->conns);
+    bow_task_init(&worker->look_task, "look at worker", look_task, worker);
     bow_task_init(&worker->open_task, "open worker", open_task, worker);
     bow_task_init(&worker->drain_task, "drain worker", drain_task, worker);
     bow_task_init(&worker->close_task, "close worker", close_task, worker);

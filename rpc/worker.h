@@ -39,6 +39,12 @@ struct bow__worker {
     const struct bow__worker_limits *limits;
     atomic_uint *n_connections; /* of all workers */
     atomic_uint refs;           /* relaxed up, acq_rel down */
+    /* Handlers and events on executors: up on the loop, down anywhere, which with `watched` (set
+     * by the drain) posts a look at whether the worker is done; sequentially consistent both. */
+    atomic_uint n_elsewhere;
+    atomic_bool watched;
+    atomic_bool look_posted;
+    struct bow_task look_task;
     struct bow__counters counters;
     struct bow__link conns;
     struct bow__served *idle;
@@ -69,7 +75,9 @@ struct bow__served {
     struct bow__link link;         /* in the connection's calls */
     struct bow_timer timer;
     struct bow_task task;
-    struct bow__deferred deferred; /* of a streaming call */
+    struct bow__deferred deferred;  /* of a streaming call */
+    struct bow_task elsewhere_task; /* of one whose handler runs on an executor */
+    atomic_bool entered;            /* likewise: relaxed, the handler was entered there */
     uint64_t started_ns;
     uint64_t timeout_ns;
     uint64_t answered_ns;     /* when is_late() was asked */
@@ -100,6 +108,11 @@ int bow__worker_accept(struct bow__worker *worker, struct bow_channel *channel,
 
 /** The last event of a streaming call was given: the worker may be done. Loop. */
 void bow__worker_stream_closed(struct bow__worker *worker);
+
+/** Something of a call is on an executor now: the worker stays. Loop. */
+void bow__worker_go_elsewhere(struct bow__worker *worker);
+/** It has come back. Thread: any. */
+void bow__worker_leave_elsewhere(struct bow__worker *worker);
 
 /** A call from the pool, or NULL. Loop. */
 struct bow__served *bow__worker_get(struct bow__worker *worker);

@@ -102,6 +102,10 @@
 /** Servers whose sessions the clients of one TLS context may take up again. */
 #define BOW_LIMIT_TLS_SESSIONS 64u
 
+/** Calls that wait for a thread of the executor that runs their handlers. Answers work that comes
+ * faster than it is done. Option: max_waiting_calls. */
+#define BOW_LIMIT_WAITING_CALLS 1024u
+
 /** Calls that a client queues while it has no connection. Option: max_queued_calls. */
 #define BOW_LIMIT_QUEUED_CALLS 1024u
 

@@ -19,6 +19,7 @@ extern "C" {
 
 struct bow_channel;
 struct bow_context;
+struct bow_executor;
 struct bow_group;
 struct bow_loop;
 struct bow_security;
@@ -55,12 +56,15 @@ struct bow_server_options {
     struct bow_security
         *security;      /* of all connections, see bow_tls_security(); shared; NULL: none */
     uint32_t protocols; /* spoken: BOW_PROTOCOL_ bits; 0: all */
+    struct bow_executor *handlers_on; /* shared: where all handlers run that bow_server_bind() does
+                                         not say otherwise of; NULL: on their connection's loop */
+    uint32_t max_waiting_calls; /* per executor, for a thread of it; 0: BOW_LIMIT_WAITING_CALLS */
 };
 
 #define BOW_SERVER_OPTIONS_INIT                                                                    \
     {                                                                                              \
         sizeof(struct bow_server_options), NULL, NULL, NULL, NULL, 0, false, 0, 0, 0, 0, 0, 0, 0,  \
-            0, 0, 0, NULL, 0                                                                       \
+            0, 0, 0, NULL, 0, NULL, 0                                                              \
     }
 
 /**
@@ -117,6 +121,24 @@ struct bow_listen_options {
  */
 BOW_EXPORT BOW_MUST_USE int bow_server_listen(struct bow_server *server,
                                               const struct bow_listen_options *options);
+
+/**
+ * Have handlers run on `executor`, where they may block, instead of on their connection's loop (or
+ * on the loop after all, with NULL): those of the service `name` ("pkg.Service") or of one method
+ * ("pkg.Service/Method"). What was said last of a method holds. Services come first.
+ *
+ * Unary calls run side by side. Of a streaming call one event is given at a time, in order, and
+ * what may be called on the loop of a call may be called within its handler and its events instead.
+ * Calls that wait for a thread are bounded by max_waiting_calls: over it they are refused with
+ * RESOURCE_EXHAUSTED. One that ends before its turn is not run. The server does not stop before its
+ * handlers have returned.
+ *
+ * Thread:  any, not concurrently; before start
+ * Owns:    shares `executor`
+ * Returns: 0; -ENOENT when no method is so named; -EBUSY after start; -ENOMEM
+ */
+BOW_EXPORT BOW_MUST_USE int bow_server_bind(struct bow_server *server, const char *name,
+                                            struct bow_executor *executor);
 
 /**
  * Bind and listen on every address, and start the loops (all but the caller's own). On failure

@@ -39,15 +39,20 @@ int bow__call_decode(struct bow_call *call, struct bow__message *message, struct
     return rc;
 }
 
-void bow__call_invoke(struct bow_call *call)
+void bow__call_enter(struct bow_call *call)
 {
     const struct bow__registered_method *entry = call->entry;
 
-    call->invoked = true;
     if (!entry->method->invoke(call, call->request, entry->handlers, entry->user)) {
         (void)bow_call_fail(call, BOW_UNIMPLEMENTED, "%s is not implemented by this server",
                             call->method->path);
     }
+}
+
+void bow__call_invoke(struct bow_call *call)
+{
+    call->invoked = true;
+    bow__call_enter(call);
 }
 
 void bow__call_free(struct bow_call *call)

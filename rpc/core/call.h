@@ -60,7 +60,7 @@ struct bow__call_ops {
     /** On the loop, before each answer: whether it comes after the deadline, with why in `reason`.
      * Reads the clock: a handler may have held the loop, and its timers, since it was entered. */
     bool (*is_late)(struct bow_call *call, struct bow__text *reason);
-    /** On the loop, after is_late: the answer is with the session, or could not be (-ENOMEM: the
+    /** On the loop, of a unary call after is_late: the answer is with the session, or could not be (-ENOMEM: the
      * connection is of no use any more). Take the call out of the connection. */
     void (*answered)(struct bow_call *call, enum bow_code code, size_t n_bytes, int error);
     /** On the loop: nobody waits any more; what the call stands on must outlive its connection. */
@@ -76,6 +76,9 @@ struct bow__call_ops {
     void (*undecodable)(struct bow_call *call);
     /** Have bow__call_stream_run() run soon, from no function of the call; asking twice is one. */
     void (*defer)(struct bow_call *call);
+    /** Of one whose handler runs on an executor: have bow__call_stream_tell() run there, then
+     * bow__call_stream_return(). Returns 0, or what posting fails with. */
+    int (*give)(struct bow_call *call);
     /** After hold: its last event has been given; it is not to run again. */
     void (*closed)(struct bow_call *call);
 };
@@ -117,8 +120,10 @@ void bow__call_init(struct bow_call *call, const struct bow__call_ops *ops,
  * Returns 0, or -EBADMSG or -ENOMEM with `reason`. Loop, before invoke. */
 int bow__call_decode(struct bow_call *call, struct bow__message *message, struct bow__text *reason);
 
-/** Enter the handler, which may answer before this returns. */
+/** Enter the handler, which may answer before this returns. Loop. */
 void bow__call_invoke(struct bow_call *call);
+/** The same elsewhere: the loop has marked the call invoked. */
+void bow__call_enter(struct bow_call *call);
 
 /** The stream has ended without an answer: tell the handler, or free a call that has none. Loop. */
 void bow__call_end(struct bow_call *call, enum bow_code why);

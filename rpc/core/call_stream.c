@@ -69,18 +69,83 @@ void bow__call_stream_defer(struct bow_call *call)
     }
 }
 
+void bow__call_stream_tell(struct bow_call *call)
+{
+    const struct bow__call_stream *stream = call->stream;
+    const struct bow_call_thunks *thunks = call->method->call_thunks;
+
+    switch (stream->event) {
+    case BOW__CALL_NO_EVENT:
+        break;
+    case BOW__CALL_MESSAGE:
+        thunks->on_message(call, stream->message, stream->events, stream->user);
+        break;
+    case BOW__CALL_HALF_CLOSE:
+        thunks->on_half_close(call, stream->events, stream->user);
+        break;
+    case BOW__CALL_WRITABLE:
+        thunks->on_writable(call, stream->events, stream->user);
+        break;
+    case BOW__CALL_CLOSED:
+        if (call->on_cancel != NULL && atomic_load(&call->why) != 0) {
+            call->on_cancel(call, (enum bow_code)atomic_load(&call->why), call->cancel_user);
+        }
+        if (stream->listening && thunks->on_closed != NULL) {
+            thunks->on_closed(call, &stream->status, stream->events, stream->user);
+        }
+        break;
+    }
+}
+
+static void end_event(struct bow_call *call)
+{
+    struct bow__call_stream *stream = call->stream;
+    enum bow__call_event event = stream->event;
+
+    stream->event = BOW__CALL_NO_EVENT;
+    if (event == BOW__CALL_MESSAGE) {
+        bow__call_stream_delivered(call);
+    }
+    if (event == BOW__CALL_CLOSED) {
+        call->ops->closed(call);
+        bow_call_unref(call);
+    }
+}
+
+/* Whether there is anybody to tell of the end; other events are given to who listens. */
+static bool is_heard(const struct bow_call *call)
+{
+    return call->stream->listening || call->on_cancel != NULL;
+}
+
+void bow__call_stream_give(struct bow_call *call, enum bow__call_event event)
+{
+    struct bow__call_stream *stream = call->stream;
+
+    stream->event = event;
+    if (stream->elsewhere && is_heard(call)) {
+        stream->busy = true;
+        if (call->ops->give(call) == 0) {
+            return;
+        }
+        /* The executor has ended before its server; its calls are to end all the same. */
+        stream->busy = false;
+    }
+    bow__call_stream_tell(call);
+    end_event(call);
+}
+
 static void tell_half_close(struct bow_call *call)
 {
     struct bow__call_stream *stream = call->stream;
-    const struct bow_call_thunks *thunks = call->method->call_thunks;
 
     if (!stream->half_closed || stream->half_close_told || stream->in.first != NULL ||
-        !stream->listening || stream->paused || stream->ended) {
+        stream->busy || !stream->listening || stream->paused || stream->ended) {
         return;
     }
     stream->half_close_told = true;
-    if (thunks->on_half_close != NULL) {
-        thunks->on_half_close(call, stream->events, stream->user);
+    if (call->method->call_thunks->on_half_close != NULL) {
+        bow__call_stream_give(call, BOW__CALL_HALF_CLOSE);
     }
 }
 
@@ -88,35 +153,25 @@ static void tell_half_close(struct bow_call *call)
 static void tell_writable(struct bow_call *call)
 {
     struct bow__call_stream *stream = call->stream;
-    const struct bow_call_thunks *thunks = call->method->call_thunks;
 
-    if (!stream->writable_due) {
+    if (!stream->writable_due || stream->busy) {
         return;
     }
     stream->writable_due = false;
     if (stream->listening && !stream->ended && bow_call_is_writable(call) &&
-        thunks->on_writable != NULL) {
-        thunks->on_writable(call, stream->events, stream->user);
+        call->method->call_thunks->on_writable != NULL) {
+        bow__call_stream_give(call, BOW__CALL_WRITABLE);
     }
 }
 
 static void tell_closed(struct bow_call *call)
 {
     struct bow__call_stream *stream = call->stream;
-    const struct bow_call_thunks *thunks = call->method->call_thunks;
 
-    if (!stream->ended || stream->closed) {
-        return;
+    if (stream->ended && !stream->closed && !stream->busy) {
+        stream->closed = true;
+        bow__call_stream_give(call, BOW__CALL_CLOSED);
     }
-    stream->closed = true;
-    if (call->on_cancel != NULL && atomic_load(&call->why) != 0) {
-        call->on_cancel(call, (enum bow_code)atomic_load(&call->why), call->cancel_user);
-    }
-    if (stream->listening && thunks->on_closed != NULL) {
-        thunks->on_closed(call, &stream->status, stream->events, stream->user);
-    }
-    call->ops->closed(call);
-    bow_call_unref(call);
 }
 
 void bow__call_stream_run(struct bow_call *call)
@@ -126,6 +181,23 @@ void bow__call_stream_run(struct bow_call *call)
     tell_half_close(call);
     tell_writable(call);
     tell_closed(call);
+}
+
+int bow__call_stream_return(struct bow_call *call)
+{
+    atomic_store(&call->stream->returned, true);
+    return bow__call_stream_wake(call);
+}
+
+void bow__call_stream_go_on(struct bow_call *call)
+{
+    bow_call_ref(call);
+    if (atomic_exchange(&call->stream->returned, false)) {
+        call->stream->busy = false;
+        end_event(call);
+    }
+    bow__call_stream_run(call);
+    bow_call_unref(call);
 }
 
 void bow__call_stream_half_close(struct bow_call *call)
@@ -142,38 +214,46 @@ void bow__call_stream_writable(struct bow_call *call)
 
 /* Listening */
 
+/* Elsewhere the loop looks when the handler, or the event, that this is asked from returns. */
+static void look_later(struct bow_call *call)
+{
+    if (!call->stream->elsewhere) {
+        bow__call_stream_defer(call);
+    }
+}
+
 int bow_call_listen(struct bow_call *call, const void *events, void *user)
 {
     struct bow__call_stream *stream = call->stream;
 
-    assert(call->ops->in_loop(call));
     if (stream == NULL || events == NULL) {
         return -EINVAL;
     }
+    assert(stream->elsewhere || call->ops->in_loop(call));
     if (stream->listening) {
         return -EALREADY;
     }
     stream->listening = true;
     stream->events = events;
     stream->user = user;
-    bow__call_stream_defer(call);
+    look_later(call);
     return 0;
 }
 
 void bow_call_pause(struct bow_call *call)
 {
-    assert(call->ops->in_loop(call));
     if (call->stream != NULL) {
+        assert(call->stream->elsewhere || call->ops->in_loop(call));
         call->stream->paused = true;
     }
 }
 
 void bow_call_resume(struct bow_call *call)
 {
-    assert(call->ops->in_loop(call));
     if (call->stream != NULL && call->stream->paused) {
+        assert(call->stream->elsewhere || call->ops->in_loop(call));
         call->stream->paused = false;
-        bow__call_stream_defer(call);
+        look_later(call);
     }
 }
 

@@ -32,7 +32,9 @@
  *     posted      under the lock
  *     task_posted exchanged; who finds it false posts the task
  *
- * All else is the loop's.
+ * All else is the loop's, but for a call whose handler runs on an executor: from handing an event
+ * over (`busy`) until the executor says that it is done (`returned`, set before it posts the
+ * task), what the event may touch (listening, paused, events) is the executor's.
  */
 
 #include "rpc/core/call.h"
@@ -42,6 +44,14 @@
 
 /** A message that decodes to no more than this allocates nothing. */
 #define BOW__CALL_STREAM_SLAB_BYTES 1024
+
+enum bow__call_event {
+    BOW__CALL_NO_EVENT = 0,
+    BOW__CALL_MESSAGE,
+    BOW__CALL_HALF_CLOSE,
+    BOW__CALL_WRITABLE,
+    BOW__CALL_CLOSED,
+};
 
 struct bow__stream_answer {
     struct bow_status status; /* its text in `memory` */
@@ -72,9 +82,15 @@ struct bow__call_stream {
     bool half_close_told;
     bool writable_due;
     bool ended;
-    bool closed; /* on_closed is under way, or was */
+    bool closed;    /* on_closed is under way, or was */
+    bool elsewhere; /* events are given on an executor */
+    bool busy;      /* one is there */
+    atomic_bool returned;
+    enum bow__call_event event; /* the one being given */
 
-    struct bow__arena arena; /* of the message being delivered */
+    ProtobufCMessage *message; /* being delivered */
+    size_t n_message;          /* its bytes */
+    struct bow__arena arena;   /* its memory */
     _Alignas(16) uint8_t slab[BOW__CALL_STREAM_SLAB_BYTES];
 };
 
@@ -94,7 +110,24 @@ void bow__call_stream_writable(struct bow_call *call);
 /** The stream has ended without the handler, and is out of its connection. `status` is borrowed. */
 void bow__call_stream_lost(struct bow_call *call, const struct bow_status *status);
 
+/* Where the executor's part is. */
+
+/** Give the event that was handed over, on the executor. */
+void bow__call_stream_tell(struct bow_call *call);
+/** It is done, or the handler was entered: the loop goes on. Returns 0, or -ECANCELED when the loop
+ * has ended; then bow__call_stream_go_on() once nothing runs on it any more. Thread: the
+ * executor's.
+ */
+int bow__call_stream_return(struct bow_call *call);
+/** Go on after an event, and with what else is due. */
+void bow__call_stream_go_on(struct bow_call *call);
+
 /* Between the files; on the loop unless it says otherwise. */
+
+/** Give an event, here or on the executor. */
+void bow__call_stream_give(struct bow_call *call, enum bow__call_event event);
+/** The message has been delivered: its memory and its credit go back. */
+void bow__call_stream_delivered(struct bow_call *call);
 
 /** Give the events that are due; never from inside a function of the call. */
 void bow__call_stream_run(struct bow_call *call);

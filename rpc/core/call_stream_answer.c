@@ -19,9 +19,6 @@
 static void conclude(struct bow_call *call, const struct bow_status *status, size_t n_bytes,
                      int error)
 {
-    struct bow__text text;
-
-    (void)call->ops->is_late(call, &text); /* takes the time */
     bow__call_stream_keep_status(call, status);
     call->ops->answered(call, status->code, n_bytes, error);
     bow__call_stream_end(call);

@@ -10,12 +10,13 @@
 
 #include <errno.h>
 
-/* After the callback, which may have ended the call, and with it the session's stream. */
-static void let_go(struct bow_call *call, size_t n_bytes)
+/* The callback may have ended the call, and with it the session's stream. */
+void bow__call_stream_delivered(struct bow_call *call)
 {
     bow__arena_reset(&call->stream->arena);
     if (call->session != NULL) {
-        call->session->ops->consumed(call->session, call->key, bow__consumed_bytes(n_bytes));
+        call->session->ops->consumed(call->session, call->key,
+                                     bow__consumed_bytes(call->stream->n_message));
         call->ops->sent(call, 0);
     }
 }
@@ -36,9 +37,7 @@ static void refuse_undecodable(struct bow_call *call, int rc, const struct bow__
 static void deliver(struct bow_call *call, struct bow_slice bytes, struct bow__block **block)
 {
     struct bow__call_stream *stream = call->stream;
-    const struct bow_call_thunks *thunks = call->method->call_thunks;
     struct bow__decode_options options = {0};
-    ProtobufCMessage *message = NULL;
     struct bow__text reason;
 
     bow__text_clear(&reason);
@@ -47,21 +46,24 @@ static void deliver(struct bow_call *call, struct bow_slice bytes, struct bow__b
         options.block = *block;
         *block = NULL;
     }
-    int rc = bow__decode(call->method->input, bytes, &options, &stream->arena, &message, &reason);
+    int rc = bow__decode(call->method->input, bytes, &options, &stream->arena, &stream->message,
+                         &reason);
     if (rc < 0) {
         bow__arena_reset(&stream->arena);
         refuse_undecodable(call, rc, &reason);
         return;
     }
-    if (thunks->on_message != NULL) {
-        thunks->on_message(call, message, stream->events, stream->user);
+    stream->n_message = bytes.len;
+    if (call->method->call_thunks->on_message != NULL) {
+        bow__call_stream_give(call, BOW__CALL_MESSAGE);
+    } else {
+        bow__call_stream_delivered(call);
     }
-    let_go(call, bytes.len);
 }
 
 static bool is_receiving(const struct bow__call_stream *stream)
 {
-    return stream->listening && !stream->paused && !stream->ended;
+    return !stream->busy && stream->listening && !stream->paused && !stream->ended;
 }
 
 static void keep(struct bow_call *call, struct bow__message *message)

@@ -296,7 +296,7 @@ static void run_posted(struct bow_call *call)
 {
     atomic_store(&call->stream->task_posted, false);
     (void)bow__call_stream_take_posted(call);
-    bow__call_stream_run(call);
+    bow__call_stream_go_on(call);
     bow_call_unref(call);
 }
 

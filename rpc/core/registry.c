@@ -136,6 +136,32 @@ int bow__registry_add(struct bow__registry *registry, const struct bow_service *
     return 0;
 }
 
+/* Paths are "/service/method". */
+static bool is_named(const struct bow__registered_service *added,
+                     const struct bow__registered_method *entry, const char *name)
+{
+    return strcmp(added->service->name, name) == 0 || strcmp(entry->method->path + 1, name) == 0;
+}
+
+uint32_t bow__registry_bind(struct bow__registry *registry, const char *name,
+                            struct bow__elsewhere *elsewhere)
+{
+    uint32_t n = 0;
+
+    for (struct bow__registered_service *s = registry->services; s != NULL; s = s->next) {
+        for (uint32_t i = 0; i < s->service->n_methods; i++) {
+            struct bow__registered_method *entry = &s->methods[i];
+            if (name != NULL ? !is_named(s, entry, name) : entry->is_bound) {
+                continue;
+            }
+            entry->elsewhere = elsewhere;
+            entry->is_bound = true;
+            n++;
+        }
+    }
+    return n;
+}
+
 static struct bow_slice path_of(const struct bow_method *method)
 {
     return (struct bow_slice){(const uint8_t *)method->path, strlen(method->path)};

@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include <bowline/service.h>
 
+struct bow__elsewhere; /* of rpc/: where handlers run instead of on the loop */
 struct bow__registered_service;
 
 /** One method that can be called. */
@@ -21,6 +22,8 @@ struct bow__registered_method {
     const void *handlers; /* the server's copy of the user's struct */
     void *user;
     uint32_t index; /* in the order of adding: names its counters */
+    bool is_bound;  /* `elsewhere` was said, NULL for the loop */
+    struct bow__elsewhere *elsewhere;
 };
 
 struct bow__registry {
@@ -41,6 +44,11 @@ void bow__registry_fini(struct bow__registry *registry);
 int bow__registry_add(struct bow__registry *registry, const struct bow_service *service,
                       const void *handlers, size_t handlers_size, uint64_t hash, void *user,
                       struct bow__text *reason);
+
+/** Bind the methods of `name`, a service or "service/method", to `elsewhere`; with NULL for a name
+ * all that have not been bound. Returns how many those are. Before seal. */
+uint32_t bow__registry_bind(struct bow__registry *registry, const char *name,
+                            struct bow__elsewhere *elsewhere);
 
 /** Make the paths findable and end adding; idempotent. Returns 0 or -ENOMEM. */
 int bow__registry_seal(struct bow__registry *registry);

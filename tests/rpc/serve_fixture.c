@@ -226,6 +226,9 @@ void serve_start(struct serving *s, const struct bow_server_options *options)
     assert_int_equal(bow_server_new(options, &t->server), 0);
     assert_int_equal(bow_server_add_service(t->server, &service, &handlers, sizeof(handlers), 1, s),
                      0);
+    if (s->before_start != NULL) {
+        s->before_start(s);
+    }
     assert_int_equal(bow_server_start(t->server), 0);
     if (!calls_is_unix()) {
         snprintf(t->address, sizeof(t->address), "127.0.0.1:%u", bow_server_port(t->server));

@@ -39,6 +39,8 @@ struct serving {
     uint64_t request_number; /* of a method whose client sends one message */
     int n_steps;             /* what the test's hooks count */
 
+    void (*before_start)(struct serving *s); /* in serve_start() */
+
     /* Hooks run on the loop, before the event is counted. Without enter() the handler
      * listens. */
     void (*enter)(struct serving *s, struct bow_call *call);

@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * Handlers that run on an executor: which, how many may wait, what is not run any more, the order
+ * of a streaming call's events, and the server's end.
+ */
+
+#include "serve_fixture.h"
+
+#include <bowline/executor.h>
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+/* The executor of the test at hand; with 0 threads it runs when the test says so. */
+static struct bow_executor *executor;
+
+static int setup_on(void **state, uint32_t n_threads)
+{
+    struct bow_executor_options options = BOW_EXECUTOR_OPTIONS_INIT;
+
+    assert_int_equal(serve_setup_bare(state), 0);
+    struct serving *s = *state;
+    options.n_threads = n_threads;
+    assert_int_equal(bow_executor_new(s->t->context, &options, &executor), 0);
+    return 0;
+}
+
+static int setup(void **state)
+{
+    return setup_on(state, 4);
+}
+
+static int setup_owned(void **state)
+{
+    return setup_on(state, 0);
+}
+
+static int teardown(void **state)
+{
+    struct serving *s = *state;
+
+    bow_server_free(s->t->server);
+    s->t->server = NULL;
+    executor = bow_executor_unref(executor);
+    return serve_teardown(state);
+}
+
+static void start(struct serving *s)
+{
+    struct bow_server_options options;
+
+    calls_server_options(s->t, &options);
+    options.handlers_on = executor;
+    options.max_waiting_calls = 2;
+    serve_start(s, &options);
+    serve_connect(s);
+}
+
+/* Posted there and not run: the fixture's peer is quicker than the server. */
+static void wait_for_posted(uint64_t n)
+{
+    struct bow_executor_stats stats = {.size = sizeof(stats)};
+    time_t begin = time(NULL);
+
+    do {
+        assert_int_equal(bow_executor_get_stats(executor, &stats), 0);
+    } while (stats.pending_tasks != n && time(NULL) - begin < 20);
+    assert_int_equal(stats.pending_tasks, n);
+}
+
+static void run_executor(void)
+{
+    assert_int_equal(bow_executor_run_once(executor, 0), 0);
+}
+
+/* Which */
+
+static void see_where(struct serving *s, struct bow_call *call)
+{
+    s->rc = bow_executor_in_executor(executor);
+    assert_int_equal(bow_loop_in_loop(bow_call_loop(call)), !s->rc);
+    assert_int_equal(serve_reply(call, 5), 0);
+}
+
+static void call_plain(struct serving *s)
+{
+    session_peer_begin_stream(&s->peer, SERVE_PLAIN, BOW_NEVER, NULL);
+    serve_peer_send(s, BOW__SEND_END, 1);
+}
+
+static void test_elsewhere_unary_handler_runs_on_the_executor(void **state)
+{
+    struct serving *s = *state;
+
+    s->enter = see_where;
+    start(s);
+    call_plain(s);
+    serve_expect_status(s, BOW_OK, "");
+    assert_int_equal(s->peer.last_number, 5);
+    assert_true(s->rc);
+}
+
+/* Binds before start, which the fixture's serve_start() has no room for: by its hook. */
+static void bind_methods(struct serving *s)
+{
+    struct bow_server *server = s->t->server;
+
+    assert_int_equal(bow_server_bind(server, "calls.Kinds", executor), 0);
+    assert_int_equal(bow_server_bind(server, "calls.Kinds/Plain", NULL), 0);
+    assert_int_equal(bow_server_bind(server, "calls.Kind", executor), -ENOENT);
+    assert_non_null(strstr(bow_server_error(server), "calls.Kind"));
+}
+
+static void test_elsewhere_bound_methods_are_told_apart(void **state)
+{
+    struct serving *s = *state;
+    struct bow_server_options options;
+
+    s->enter = see_where;
+    s->before_start = bind_methods;
+    calls_server_options(s->t, &options);
+    options.handlers_on = executor;
+    serve_start(s, &options);
+    serve_connect(s);
+    call_plain(s);
+    session_peer_wait(&s->peer, &s->peer.n_ends, 1);
+    assert_false(s->rc);
+    session_peer_begin_stream(&s->peer, SERVE_GATHER, BOW_NEVER, NULL);
+    session_peer_wait(&s->peer, &s->peer.n_ends, 2);
+    assert_true(s->rc);
+    assert_int_equal(bow_server_bind(s->t->server, "calls.Kinds", NULL), -EBUSY);
+}
+
+/* How many */
+
+static void reply(struct serving *s, struct bow_call *call)
+{
+    s->rc = serve_reply(call, 1);
+}
+
+static void test_elsewhere_waiting_calls_are_bounded(void **state)
+{
+    struct serving *s = *state;
+
+    s->enter = reply;
+    start(s);
+    call_plain(s);
+    call_plain(s);
+    call_plain(s);
+    serve_expect_status(s, BOW_RESOURCE_EXHAUSTED, "max_waiting_calls");
+    assert_non_null(strstr(s->peer.text, SERVE_PLAIN));
+    assert_int_equal(s->n_entered, 0);
+    run_executor();
+    session_peer_wait(&s->peer, &s->peer.n_ends, 3);
+    assert_int_equal(s->peer.code, BOW_OK);
+    assert_int_equal(s->n_entered, 2);
+    call_plain(s);
+    wait_for_posted(1);
+    run_executor();
+    session_peer_wait(&s->peer, &s->peer.n_ends, 4);
+    assert_int_equal(s->peer.code, BOW_OK);
+}
+
+static void test_elsewhere_waiting_streams_are_bounded(void **state)
+{
+    struct serving *s = *state;
+
+    start(s);
+    for (int i = 0; i < 3; i++) {
+        session_peer_begin_stream(&s->peer, SERVE_BOTH, BOW_NEVER, NULL);
+    }
+    serve_expect_status(s, BOW_RESOURCE_EXHAUSTED, "max_waiting_calls");
+    session_peer_end(&s->peer);
+    s->has_peer = false;
+    CALLS_WAIT_METRIC(s->t, calls_ended, 3);
+    run_executor();
+    assert_int_equal(s->n_entered, 0);
+}
+
+/* What is not run any more */
+
+static void test_elsewhere_cancelled_while_waiting_is_not_run(void **state)
+{
+    struct serving *s = *state;
+
+    start(s);
+    call_plain(s);
+    wait_for_posted(1);
+    session_peer_cancel(&s->peer);
+    CALLS_WAIT_METRIC(s->t, calls_ended, 1);
+    run_executor();
+    assert_int_equal(s->n_entered, 0);
+    CALLS_WAIT_METRIC(s->t, calls_unanswered, 0);
+}
+
+static void expect_expired(struct serving *s, const char *path)
+{
+    start(s);
+    session_peer_begin_stream(&s->peer, path, 200 * MS, NULL);
+    serve_peer_send(s, BOW__SEND_END, 1);
+    serve_expect_status(s, BOW_DEADLINE_EXCEEDED, "");
+    CALLS_WAIT_METRIC(s->t, calls_expired_unrun, 1);
+    wait_for_posted(1);
+    run_executor();
+    assert_int_equal(s->n_entered, 0);
+    CALLS_WAIT_METRIC(s->t, calls_unanswered, 0);
+}
+
+static void test_elsewhere_expired_while_waiting_is_not_run(void **state)
+{
+    expect_expired(*state, SERVE_PLAIN);
+}
+
+static void test_elsewhere_expired_stream_is_not_run(void **state)
+{
+    expect_expired(*state, SERVE_BOTH);
+}
+
+/* Order */
+
+static void echo_elsewhere(struct serving *s, struct bow_call *call)
+{
+    assert_true(bow_executor_in_executor(executor));
+    assert_int_equal(serve_send(call, ++s->n_sent), 0);
+}
+
+static void finish_elsewhere(struct serving *s, struct bow_call *call)
+{
+    assert_true(bow_executor_in_executor(executor));
+    s->rc = bow_call_finish(call);
+}
+
+static void close_elsewhere(struct serving *s, struct bow_call *call)
+{
+    (void)call;
+    assert_true(bow_executor_in_executor(executor));
+    serve_step(s);
+}
+
+static void test_elsewhere_stream_has_its_events_in_order(void **state)
+{
+    struct serving *s = *state;
+
+    s->in_message = echo_elsewhere;
+    s->in_half_close = finish_elsewhere;
+    s->in_closed = close_elsewhere;
+    start(s);
+    serve_begin(s, SERVE_BOTH);
+    for (uint64_t i = 1; i <= 500; i++) {
+        serve_peer_send(s, 0, i);
+    }
+    session_peer_half_close(&s->peer);
+    serve_expect_status(s, BOW_OK, "");
+    serve_expect_closed(s, BOW_OK, "");
+    assert_int_equal(s->n_messages, 500);
+    assert_int_equal(s->n_disordered, 0);
+    assert_int_equal(s->peer.n_messages, 500);
+    assert_int_equal(s->peer.n_disordered, 0);
+    assert_int_equal(s->n_steps, 1);
+}
+
+static void pause_for_a_while(struct serving *s, struct bow_call *call)
+{
+    assert_int_equal(s->n_steps, 0);
+    bow_call_pause(call);
+    serve_step(s);
+    bow_call_resume(call);
+    s->n_steps = 0;
+}
+
+/* More than the window: credit comes back from the executor's events. */
+static void test_elsewhere_stream_returns_credit(void **state)
+{
+    struct serving *s = *state;
+
+    s->in_message = pause_for_a_while;
+    start(s);
+    serve_begin(s, SERVE_BOTH);
+    for (uint64_t i = 1; i <= 64; i++) {
+        serve_peer_send_sized(s, 0, i, 16 << 10);
+    }
+    serve_wait_serving(s, &s->n_messages, 64);
+    assert_int_equal(s->n_disordered, 0);
+}
+
+/* The end */
+
+static void linger(struct serving *s, struct bow_call *call)
+{
+    serve_wait(s, &s->n_steps, 1);
+    calls_hold_loop(20 * MS);
+    s->rc = bow_call_fail(call, BOW_ABORTED, "late");
+    s->n_sent = 1;
+}
+
+static void expect_the_server_to_wait(struct serving *s, const char *path)
+{
+    s->enter = linger;
+    start(s);
+    session_peer_begin_stream(&s->peer, path, BOW_NEVER, NULL);
+    serve_peer_send(s, BOW__SEND_END, 1);
+    CALLS_WAIT_METRIC(s->t, calls_started, 1);
+    session_peer_end(&s->peer);
+    s->has_peer = false;
+    CALLS_WAIT_METRIC(s->t, calls_ended, 1);
+    serve_step(s);
+    bow_server_free(s->t->server);
+    s->t->server = NULL;
+    assert_true(s->n_entered == 0 || s->n_sent == 1);
+}
+
+static void test_elsewhere_server_waits_for_its_handlers(void **state)
+{
+    expect_the_server_to_wait(*state, SERVE_PLAIN);
+}
+
+static void test_elsewhere_server_waits_for_its_streams(void **state)
+{
+    expect_the_server_to_wait(*state, SERVE_BOTH);
+}
+
+static void end_executor(void)
+{
+    assert_int_equal(bow_executor_shutdown(executor, 0, 0), 0);
+    assert_int_equal(bow_executor_join(executor, BOW_NEVER), 0);
+}
+
+static void test_elsewhere_without_its_executor_a_call_is_refused(void **state)
+{
+    struct serving *s = *state;
+
+    start(s);
+    end_executor();
+    call_plain(s);
+    serve_expect_status(s, BOW_UNAVAILABLE, "executor");
+}
+
+static void test_elsewhere_without_its_executor_a_stream_is_closed(void **state)
+{
+    struct serving *s = *state;
+
+    start(s);
+    serve_begin(s, SERVE_BOTH);
+    end_executor();
+    session_peer_cancel(&s->peer);
+    serve_expect_closed(s, BOW_CANCELLED, "");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define OWNED(name) cmocka_unit_test_setup_teardown(name, setup_owned, teardown)
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_elsewhere_unary_handler_runs_on_the_executor),
+        TEST(test_elsewhere_bound_methods_are_told_apart),
+        OWNED(test_elsewhere_waiting_calls_are_bounded),
+        OWNED(test_elsewhere_waiting_streams_are_bounded),
+        OWNED(test_elsewhere_cancelled_while_waiting_is_not_run),
+        OWNED(test_elsewhere_expired_while_waiting_is_not_run),
+        OWNED(test_elsewhere_expired_stream_is_not_run),
+        TEST(test_elsewhere_stream_has_its_events_in_order),
+        TEST(test_elsewhere_stream_returns_credit),
+        TEST(test_elsewhere_server_waits_for_its_handlers),
+        TEST(test_elsewhere_server_waits_for_its_streams),
+        TEST(test_elsewhere_without_its_executor_a_call_is_refused),
+        TEST(test_elsewhere_without_its_executor_a_stream_is_closed),
+    };
+
+    calls_choose(argc, argv);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
