@@ -60,8 +60,8 @@ struct bow__call_ops {
     /** On the loop, before each answer: whether it comes after the deadline, with why in `reason`.
      * Reads the clock: a handler may have held the loop, and its timers, since it was entered. */
     bool (*is_late)(struct bow_call *call, struct bow__text *reason);
-    /** On the loop, of a unary call after is_late: the answer is with the session, or could not be (-ENOMEM: the
-     * connection is of no use any more). Take the call out of the connection. */
+    /** On the loop, of a unary call after is_late: the answer is with the session, or could not be
+     * (-ENOMEM: the connection is of no use any more). Take the call out of the connection. */
     void (*answered)(struct bow_call *call, enum bow_code code, size_t n_bytes, int error);
     /** On the loop: nobody waits any more; what the call stands on must outlive its connection. */
     void (*hold)(struct bow_call *call);

@@ -183,10 +183,14 @@ void bow__call_stream_run(struct bow_call *call)
     tell_closed(call);
 }
 
+/* Once it is said a task that was posted before may go on, to the end of the call. */
 int bow__call_stream_return(struct bow_call *call)
 {
+    bow_call_ref(call);
     atomic_store(&call->stream->returned, true);
-    return bow__call_stream_wake(call);
+    int rc = bow__call_stream_wake(call);
+    bow_call_unref(call);
+    return rc;
 }
 
 void bow__call_stream_go_on(struct bow_call *call)

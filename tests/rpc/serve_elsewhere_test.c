@@ -336,7 +336,8 @@ static void test_elsewhere_without_its_executor_a_call_is_refused(void **state)
     start(s);
     end_executor();
     call_plain(s);
-    serve_expect_status(s, BOW_UNAVAILABLE, "executor");
+    /* gRPC says by a reset that nothing was run, which has no text. */
+    serve_expect_status(s, BOW_UNAVAILABLE, calls_is_grpc() ? "" : "executor");
 }
 
 static void test_elsewhere_without_its_executor_a_stream_is_closed(void **state)
