@@ -33,6 +33,7 @@ struct bow_call_set;
 /** All calls of the committed set are done. */
 typedef void (*bow_call_set_fn)(struct bow_call_set *set, void *user);
 
+/** How many calls a set takes, and whether one that fails ends the others. */
 struct bow_call_set_options {
     size_t size; /* sizeof this struct, set by the INIT */
     uint32_t max_calls;
@@ -76,8 +77,9 @@ BOW_EXPORT void bow_call_set_commit(struct bow_call_set *set);
 /** Cancel the calls that are not done, which end with CANCELLED. Idempotent. Thread: any. */
 BOW_EXPORT void bow_call_set_cancel(struct bow_call_set *set);
 
-/** How many calls were started, and the result of one of them. Thread: in `done`, and after it. */
+/** How many calls were started. Thread: in `done`, and after it. */
 BOW_EXPORT uint32_t bow_call_set_n_calls(const struct bow_call_set *set);
+/** The result of one of them, which lives as long as the set. Thread: in `done`, and after it. */
 BOW_EXPORT const struct bow_result *bow_call_set_result(const struct bow_call_set *set,
                                                         uint32_t number);
 
