@@ -7,6 +7,7 @@
  *
  *     context.c      references, reload, which setup new connections get
  *     setup.c        one reading of options and files into an SSL_CTX
+ *     name.c         another context, chosen by the name that a client asks for
  *     files.c        certificates and keys from PEM files
  *     sessions.c     sessions that clients may take up again
  *
@@ -45,6 +46,8 @@ struct bow__tls_setup {
     size_t n_more;
     uint8_t *alpn; /* as on the wire: length, name, length, name … */
     size_t alpn_len;
+    bow_tls_name_fn on_server_name;
+    void *user;
 };
 
 struct bow_tls_context {
@@ -78,6 +81,11 @@ int bow__tls_on_session(SSL *ssl, SSL_SESSION *session);
 struct bow__tls_setup *bow__tls_setup_ref(struct bow__tls_setup *setup);
 /** NULL is allowed. */
 void bow__tls_setup_unref(struct bow__tls_setup *setup);
+
+/* name.c */
+
+/** OpenSSL's callback for each client's hello; `user` is the setup. */
+int bow__tls_on_server_name(SSL *ssl, int *alert, void *user);
 
 /* files.c */
 

@@ -39,6 +39,7 @@ struct bow_tls {
     struct bow_handler handler; /* first */
     struct bow_tls_context *tls_context;
     struct bow__tls_setup *setup;
+    struct bow__tls_setup *chosen; /* by on_server_name; NULL: `setup` serves this name too */
     struct bow_context *context;
     SSL *ssl;
     enum bow__tls_state state;
@@ -54,6 +55,7 @@ struct bow_tls {
     struct bow__write_list encrypted; /* their bytes are in wire.out, or have left */
 
     char *failure;       /* in words; freed by its length */
+    bool is_choosing;    /* on_server_name runs */
     bool is_quiet;       /* this batch was of the handshake alone */
     bool has_opening;    /* the first byte was that of TLS */
     bool is_done;        /* the peer's close_notify came */

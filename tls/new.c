@@ -237,6 +237,7 @@ void bow_tls_free(struct bow_tls *tls)
     SSL_free(tls->ssl);
     ERR_clear_error();
     bow__tls_out_fini(&tls->wire.out);
+    bow__tls_setup_unref(tls->chosen);
     bow__tls_setup_unref(tls->setup);
     if (tls->failure != NULL) {
         bow__free(context, tls->failure, strlen(tls->failure) + 1);

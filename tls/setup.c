@@ -118,15 +118,6 @@ static int choose_certificate(SSL *ssl, void *user)
     return 1;
 }
 
-/* With it the name becomes part of the session. */
-static int take_server_name(SSL *ssl, int *alert, void *user)
-{
-    (void)ssl;
-    (void)alert;
-    (void)user;
-    return SSL_TLSEXT_ERR_OK;
-}
-
 static int load_more(struct bow__tls_setup *setup, const struct bow_tls_context_options *options,
                      struct bow__text *why)
 {
@@ -273,7 +264,10 @@ static int make_ssl_ctx(struct bow__tls_setup *setup, const struct bow_tls_conte
         return -ENOMEM;
     }
     if (is_server) {
-        SSL_CTX_set_tlsext_servername_callback(setup->ssl_ctx, take_server_name);
+        setup->on_server_name = options->on_server_name;
+        setup->user = options->user;
+        SSL_CTX_set_tlsext_servername_callback(setup->ssl_ctx, bow__tls_on_server_name);
+        SSL_CTX_set_tlsext_servername_arg(setup->ssl_ctx, setup);
     }
     set_sessions(setup, options);
     int rc = set_versions(setup, options, why);
@@ -292,7 +286,7 @@ static int share_ssl_ctx(struct bow__tls_setup *setup,
     if (options->certificate.certificate_file != NULL || options->certificate.key_file != NULL ||
         options->n_more_certificates > 0 || options->ca_file != NULL || options->alpn != NULL ||
         options->clients != BOW_TLS_PEER_ANY || options->trust_anyone ||
-        options->min_version != BOW_TLS_VERSION_DEFAULT ||
+        options->on_server_name != NULL || options->min_version != BOW_TLS_VERSION_DEFAULT ||
         options->max_version != BOW_TLS_VERSION_DEFAULT) {
         bow__text_printf(why, "an ssl_ctx stands in place of all other options but side");
         return -EINVAL;

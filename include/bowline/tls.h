@@ -70,6 +70,16 @@ enum bow_tls_version {
     BOW_TLS_VERSION_1_3 = 13,
 };
 
+/**
+ * A client has said whom it wants to reach, and no certificate has been chosen yet: choose another
+ * context with bow_tls_use(), or leave it to the options. `server_name` is NULL when the client
+ * named nobody; it is the client's word, and may be any text. It may not write, nor free anything.
+ *
+ * Thread:  loop
+ * Returns: 0; a negative errno refuses the client, who is told that nobody here has that name
+ */
+typedef int (*bow_tls_name_fn)(struct bow_tls *tls, const char *server_name, void *user);
+
 /** Files in PEM form. */
 struct bow_tls_certificate {
     const char *certificate_file; /* the certificate, then those that lead to its CA */
@@ -94,12 +104,15 @@ struct bow_tls_context_options {
     /** An SSL_CTX of yours in place of all above but `side`; shared. Do not change it any more. It
      * keeps no sessions but those that you keep. */
     struct ssl_ctx_st *ssl_ctx;
+    bow_tls_name_fn on_server_name; /* of a server; NULL: the certificates above serve all names */
+    void *user;
 };
 
 #define BOW_TLS_CONTEXT_OPTIONS_INIT                                                               \
     {                                                                                              \
         sizeof(struct bow_tls_context_options), BOW_TLS_SERVER, {NULL, NULL}, NULL, 0, NULL,       \
-            BOW_TLS_PEER_ANY, NULL, BOW_TLS_VERSION_DEFAULT, BOW_TLS_VERSION_DEFAULT, false, NULL  \
+            BOW_TLS_PEER_ANY, NULL, BOW_TLS_VERSION_DEFAULT, BOW_TLS_VERSION_DEFAULT, false, NULL, \
+            NULL, NULL                                                                             \
     }
 
 /** Why a context can't be made: the file, what is wrong with it, and what to do. */
@@ -184,6 +197,17 @@ BOW_EXPORT BOW_MUST_USE int bow_tls_new(struct bow_tls_context *tls_context,
 BOW_EXPORT struct bow_handler *bow_tls_handler(struct bow_tls *tls);
 /** Free one that was never added. NULL is allowed. */
 BOW_EXPORT void bow_tls_free(struct bow_tls *tls);
+
+/**
+ * Go on with the certificates and the ALPN of another server's context, as it is now; versions
+ * stay. Only from inside on_server_name. Neither of the two may ask clients for certificates:
+ * a session that one of them gave would vouch for its client at the other.
+ *
+ * Thread:  loop
+ * Owns:    shares what it needs of `tls_context`
+ * Returns: 0; -EINVAL (another side, another place, or clients' certificates); -ENOMEM
+ */
+BOW_EXPORT BOW_MUST_USE int bow_tls_use(struct bow_tls *tls, struct bow_tls_context *tls_context);
 
 /* Asking. Thread: loop. */
 
