@@ -3,7 +3,7 @@
  * Frames out of the messages that wait on their streams, cut when the connection is
  * drained: one frame of each stream in turn, as long as there is credit, and few at
  * a time, so that what is encoded in place meanwhile does not queue behind a large
- * message. The bytes stay in their block; only headers are written.
+ * message. The bytes stay in their block, but for small ones; only headers are written.
  */
 
 #include "rpc/native/send.h"
@@ -11,6 +11,8 @@
 #include <errno.h>
 #include <string.h>
 
+/* A message up to this size is copied: a piece of its own would cost more. */
+#define COPY_BYTES ((size_t)1 << 10)
 /* One turn of a stream. */
 #define FRAME_BYTES ((size_t)16 << 10)
 /* No more frames are cut while this much is queued. */
@@ -28,15 +30,20 @@ static size_t min_size(size_t a, size_t b)
 static int put_piece(struct bow__native *session, const uint8_t *prefix, size_t n_prefix,
                      struct bow__block *block, size_t offset, size_t n)
 {
+    size_t n_copied = n <= COPY_BYTES ? n : 0;
     size_t cap = 0;
 
-    uint8_t *at = bow__outbuf_reserve(&session->out, n_prefix + BOW__OUTBUF_PIECE_BYTES, &cap);
+    uint8_t *at =
+        bow__outbuf_reserve(&session->out, n_prefix + n_copied + BOW__OUTBUF_PIECE_BYTES, &cap);
     if (at == NULL) {
         return -ENOMEM;
     }
     memcpy(at, prefix, n_prefix);
-    bow__outbuf_commit(&session->out, n_prefix);
-    return n > 0 ? bow__outbuf_append_block(&session->out, block, offset, n) : 0;
+    if (n_copied > 0) {
+        memcpy(at + n_prefix, block->data + offset, n_copied);
+    }
+    bow__outbuf_commit(&session->out, n_prefix + n_copied);
+    return n > n_copied ? bow__outbuf_append_block(&session->out, block, offset, n) : 0;
 }
 
 static uint32_t clip_u32(size_t n)

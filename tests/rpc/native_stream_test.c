@@ -185,6 +185,29 @@ static void test_native_stream_small_message_waits_behind_a_large_one(void **sta
     pair_fini(&pair);
 }
 
+/* Small messages that waited leave in few pieces. */
+static void test_native_stream_small_messages_leave_together(void **state)
+{
+    struct pair pair;
+    struct iovec pieces[16];
+
+    (void)state;
+    pair_init(&pair);
+    assert_int_equal(pair_open(&pair), 0);
+    uint64_t key = begin(&pair);
+    pair_run(&pair);
+    for (int i = 0; i < 500; i++) {
+        assert_int_equal(send_pattern(&pair.client, key, 0, 20, (uint8_t)i), 0);
+    }
+    struct bow__session *client = pair.client.session;
+    assert_in_range(client->ops->drain(client, pieces, 16), 1, 2);
+    assert_int_equal(queued(&pair.client, key), 0);
+    pair_run(&pair);
+    assert_int_equal(pair.server.n_messages, 500);
+    assert_pattern(pair.server.message, 20, (uint8_t)499);
+    pair_fini(&pair);
+}
+
 /* Both sides of several streams say messages of all sizes; each comes whole, once, in order. */
 
 #define N_STREAMS 5
@@ -522,6 +545,7 @@ int main(void)
         cmocka_unit_test(test_native_stream_half_close_goes_with_the_message_that_waits),
         cmocka_unit_test(test_native_stream_half_close_without_memory_did_nothing),
         cmocka_unit_test(test_native_stream_small_message_waits_behind_a_large_one),
+        cmocka_unit_test(test_native_stream_small_messages_leave_together),
         cmocka_unit_test(test_native_stream_messages_of_both_sides_keep_their_order),
         cmocka_unit_test(test_native_stream_tells_when_a_producer_may_go_on),
         cmocka_unit_test(test_native_stream_unread_holds_a_large_message_back),
