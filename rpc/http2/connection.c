@@ -4,9 +4,11 @@
  *
  * A server leaves as gRPC's do: GOAWAY with the highest id there is and a PING;
  * its ACK tells that the client has read the GOAWAY, so that no call of its own
- * is on the way any more; then GOAWAY with the last id taken.
+ * is on the way any more; then GOAWAY with the last id taken, which also says why, for
+ * nghttp2's first one cannot.
  */
 
+#include "base/alloc.h"
 #include "rpc/http2/internal.h"
 
 #include <errno.h>
@@ -95,11 +97,14 @@ void bow__http2_on_settings(struct bow__http2_session *session, const nghttp2_se
 
 static void leave(struct bow__http2_session *session)
 {
+    const char *why = session->leaving_why != NULL ? session->leaving_why : "";
+    size_t len = strnlen(why, BOW__HTTP2_GOAWAY_TEXT_BYTES);
+
     session->has_left = true;
     bow__http2_check(session,
                      nghttp2_submit_goaway(session->ng, NGHTTP2_FLAG_NONE,
                                            nghttp2_session_get_last_proc_stream_id(session->ng),
-                                           NGHTTP2_NO_ERROR, NULL, 0));
+                                           NGHTTP2_NO_ERROR, (const uint8_t *)why, len));
 }
 
 void bow__http2_on_ping(struct bow__http2_session *session, const nghttp2_ping *frame)
@@ -110,7 +115,9 @@ void bow__http2_on_ping(struct bow__http2_session *session, const nghttp2_ping *
         return;
     }
     bool is_drain = memcmp(frame->opaque_data, drain_ping, sizeof(drain_ping)) == 0;
-    if (is_drain && session->is_leaving && !session->has_left) {
+    if (!is_drain) {
+        bow__http2_window_learn(session);
+    } else if (session->is_leaving && !session->has_left) {
         leave(session);
     }
 }
@@ -119,11 +126,12 @@ void bow__http2_goaway(struct bow__session *base, const struct bow_status *reaso
 {
     struct bow__http2_session *session = (struct bow__http2_session *)base;
 
-    (void)reason;
     if (session->is_leaving || session->broken) {
         return;
     }
     session->is_leaving = true;
+    /* Without memory for it nobody is told why. */
+    session->leaving_why = bow__dup(base->context, reason->message, strlen(reason->message));
     if (!base->server) {
         leave(session);
         return;

@@ -356,6 +356,13 @@ void bow__http2_on_request(struct bow__http2_session *session, struct bow__http2
     if (refuse_defect(session, stream)) {
         return;
     }
+    if (session->n_queued >= BOW_LIMIT_QUEUED_REPLY_BYTES / 2) {
+        bow__http2_stream_refuse(session, stream, BOW_RESOURCE_EXHAUSTED,
+                                 "too much waits for the client of this connection; half of "
+                                 "BOW_LIMIT_QUEUED_REPLY_BYTES (%zu)",
+                                 BOW_LIMIT_QUEUED_REPLY_BYTES / 2);
+        return;
+    }
     if (bow__http2_stream_open(session, stream, (uint64_t)stream->id) < 0) {
         bow__http2_stream_refuse(session, stream, BOW_RESOURCE_EXHAUSTED, "no memory for the call");
         return;

@@ -44,6 +44,26 @@ void bow__http2_count(struct bow__http2_session *session, struct bow__http2_rate
 /** Calls that the peer takes at a time. */
 uint32_t bow__http2_max_streams(const struct bow__http2_session *session);
 
+/* scan.c */
+
+void bow__http2_scan_init(struct bow__http2_session *session);
+/** The call ends; what the peer has credit for may be on its way. */
+void bow__http2_scan_forgive(struct bow__http2_session *session,
+                             const struct bow__http2_stream *stream);
+/** Look at what nghttp2 is going to get. */
+void bow__http2_scan(struct bow__http2_session *session, const uint8_t *bytes, size_t n);
+
+/* window.c */
+
+/** `n` bytes of DATA came; the stream may be NULL. */
+void bow__http2_window_spent(struct bow__http2_session *session, struct bow__http2_stream *stream,
+                             size_t n);
+/** The stream's window goes. */
+void bow__http2_window_forget(struct bow__http2_session *session,
+                              const struct bow__http2_stream *stream);
+/** A PING was answered. */
+void bow__http2_window_learn(struct bow__http2_session *session);
+
 /* heartbeat.c */
 
 uint64_t bow__http2_heartbeat_time(const struct bow__http2_session *session);

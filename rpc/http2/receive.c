@@ -21,11 +21,7 @@ static int on_begin_frame(nghttp2_session *ng, const nghttp2_frame_hd *frame, vo
     if (frame->type == NGHTTP2_DATA || frame->type == NGHTTP2_HEADERS) {
         session->n_silent_pings = 0;
     }
-    if (frame->type == NGHTTP2_PRIORITY) {
-        bow__http2_count(session, &session->empties, BOW_LIMIT_EMPTY_FRAMES_PER_SECOND,
-                         "empty frames", "BOW_LIMIT_EMPTY_FRAMES_PER_SECOND");
-    }
-    return result_of(session);
+    return 0;
 }
 
 static int on_begin_headers(nghttp2_session *ng, const nghttp2_frame *frame, void *user)
@@ -74,14 +70,7 @@ static void on_data(struct bow__http2_session *session, const nghttp2_frame_hd *
 {
     struct bow__http2_stream *stream = bow__http2_stream_of_id(session, frame->stream_id);
 
-    if ((frame->flags & NGHTTP2_FLAG_END_STREAM) == 0) {
-        if (frame->length == 0) {
-            bow__http2_count(session, &session->empties, BOW_LIMIT_EMPTY_FRAMES_PER_SECOND,
-                             "empty frames", "BOW_LIMIT_EMPTY_FRAMES_PER_SECOND");
-        }
-        return;
-    }
-    if (stream != NULL) {
+    if (stream != NULL && (frame->flags & NGHTTP2_FLAG_END_STREAM) != 0) {
         bow__http2_take_end(session, stream);
     }
 }
@@ -129,6 +118,7 @@ static int on_chunk(nghttp2_session *ng, uint8_t flags, int32_t id, const uint8_
     }
     /* Charged to its stream from here on, or dropped. */
     bow__http2_check(session, nghttp2_session_consume_connection(ng, len));
+    bow__http2_window_spent(session, stream, len);
     if (stream != NULL && stream->open && !session->broken) {
         bool last = (flags & NGHTTP2_FLAG_END_STREAM) != 0 && session->frame_left == 0;
         bow__http2_take(session, stream, (struct bow_slice){bytes, len}, last);

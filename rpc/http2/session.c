@@ -18,7 +18,9 @@
 #define CLOGGED_FRAMES ((size_t)500)
 #define FRAMES_PER_STREAM ((size_t)4)
 
-#define GOAWAY_TEXT_BYTES ((size_t)256)
+/** While so many bytes of replies wait and those before them do not leave, the server does not
+ * read: there is enough for the peer to take. */
+#define CLOGGED_BYTES (BOW_LIMIT_QUEUED_REPLY_BYTES / 8)
 
 static struct bow__http2_session *session_of(struct bow__session *base)
 {
@@ -63,8 +65,10 @@ static void put_u32(uint8_t *at, uint32_t value)
 static void say_goodbye(struct bow__http2_session *session)
 {
     const struct bow__text *why = &session->base.failure;
-    uint32_t len = (uint32_t)(why->len < GOAWAY_TEXT_BYTES ? why->len : GOAWAY_TEXT_BYTES);
-    uint8_t frame[17 + GOAWAY_TEXT_BYTES] = {0};
+    uint32_t len =
+        (uint32_t)(why->len < BOW__HTTP2_GOAWAY_TEXT_BYTES ? why->len
+                                                           : BOW__HTTP2_GOAWAY_TEXT_BYTES);
+    uint8_t frame[17 + BOW__HTTP2_GOAWAY_TEXT_BYTES] = {0};
 
     if (session->has_said_goodbye) {
         return;
@@ -133,6 +137,9 @@ static ssize_t feed(struct bow__session *base, const uint8_t *bytes, size_t n, u
     }
     if (!session->broken && n > 0) {
         keep_first(session, bytes, n);
+        bow__http2_scan(session, bytes, n);
+    }
+    if (!session->broken && n > 0) {
         session->is_receiving = true;
         ssize_t rv = nghttp2_session_mem_recv(session->ng, bytes, n);
         session->is_receiving = false;
@@ -199,6 +206,11 @@ static bool is_clogged(const struct bow__session *base)
 {
     const struct bow__http2_session *session = (const struct bow__http2_session *)base;
 
+    /* What waits for credit alone must not stop us: the credit comes with what we read. A client
+     * goes on reading, so that two sides cannot each wait for the other. */
+    if (base->server && session->out.n_bytes > 0 && session->n_queued > CLOGGED_BYTES) {
+        return true;
+    }
     return nghttp2_session_get_outbound_queue_size(session->ng) >
            CLOGGED_FRAMES + FRAMES_PER_STREAM * session->n_live;
 }
@@ -221,6 +233,7 @@ static void session_free(struct bow__session *base)
     struct bow__http2_session *session = session_of(base);
     struct bow_context *context = base->context;
 
+    session->broken = true;
     nghttp2_session_del(session->ng);
     while (!bow__list_is_empty(&session->streams)) {
         bow__http2_stream_free(
@@ -231,6 +244,9 @@ static void session_free(struct bow__session *base)
     bow__outbuf_fini(&session->out);
     bow__map_fini(&session->by_key);
     bow__free(context, session->authority, session->authority_size);
+    if (session->leaving_why != NULL) {
+        bow__free(context, session->leaving_why, strlen(session->leaving_why) + 1);
+    }
     bow__free(context, session, sizeof(*session));
 }
 
@@ -324,6 +340,9 @@ static void init(struct bow__http2_session *session, const struct bow__session_o
     bow__http2_accept_init(session, options->encodings);
     session->now_ns = options->now_ns;
     session->life_ns = options->now_ns;
+    session->window.size = (uint32_t)BOW__HTTP2_CONNECTION_WINDOW;
+    session->window.since_ns = options->now_ns;
+    bow__http2_scan_init(session);
     session->heartbeat_ns = options->heartbeat_ns;
     session->heartbeat_timeout_ns = options->heartbeat_timeout_ns;
 }

@@ -28,10 +28,27 @@
 /** Streams that we open before the peer's SETTINGS said how many it takes. */
 #define BOW__HTTP2_STREAMS_AT_FIRST 100u
 
+/** What a GOAWAY says to people, at most. */
+#define BOW__HTTP2_GOAWAY_TEXT_BYTES ((size_t)256)
+
 /** How many of something came in the current second. */
 struct bow__http2_rate {
     uint64_t began_ns;
     uint32_t n;
+};
+
+/** A receive window of ours, and how fast it was used up lately. */
+struct bow__http2_window {
+    uint32_t size;
+    uint64_t since_ns; /* of the stretch that is looked at */
+    size_t n_spent;    /* in it */
+};
+
+/** Where in the peer's frames we are. */
+struct bow__http2_scan {
+    size_t n_skip; /* of a payload, or of the preface */
+    size_t n_header;
+    uint8_t header[9];
 };
 
 /** One message on its way out. */
@@ -133,6 +150,7 @@ struct bow__http2_stream {
     bool remote_ended;
     size_t n_unread;   /* bytes of messages the host has not consumed */
     size_t n_withheld; /* received, and not yet granted anew */
+    struct bow__http2_window window;
 
     /* out */
     bool has_begun; /* server: the response's header is queued */
@@ -202,12 +220,24 @@ struct bow__http2_session {
 
     /* our own going away */
     bool is_leaving;
-    bool has_left; /* the final GOAWAY is queued */
+    bool has_left;     /* the final GOAWAY is queued */
+    char *leaving_why; /* or NULL */
 
     struct bow__http2_rate resets;
     struct bow__http2_rate pings;
     struct bow__http2_rate settings;
     struct bow__http2_rate empties;
+    struct bow__http2_rate lates;
+    size_t late_credit; /* what peers may have sent to calls before they heard of their end */
+    struct bow__http2_scan scan;
+
+    /* our receive windows */
+    struct bow__http2_window window;
+    size_t n_grown;         /* what the streams' have grown by */
+    uint64_t path_rtt_ns;   /* 0: not known */
+    uint64_t asked_ns;      /* when a PING was sent that is to be measured; 0: none was */
+    uint64_t asked_path_ns; /* when one was sent to learn about the path */
+    size_t n_since_probe;
 
     /* heartbeat */
     uint64_t heartbeat_ns;

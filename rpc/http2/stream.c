@@ -21,6 +21,8 @@ struct bow__http2_stream *bow__http2_stream_new(struct bow__http2_session *sessi
         return NULL;
     }
     stream->path_len = path_len;
+    stream->window.size = (uint32_t)BOW__HTTP2_STREAM_WINDOW;
+    stream->window.since_ns = session->now_ns;
     bow__http2_header_init(&stream->header);
     bow__list_init(&stream->late_link);
     bow__list_init(&stream->queue);
@@ -36,6 +38,7 @@ void bow__http2_stream_free(struct bow__http2_session *session, struct bow__http
     bow__http2_drop_queue(session, stream);
     bow__http2_header_fini(session, &stream->header);
     bow__block_unref(stream->incoming.block);
+    bow__http2_window_forget(session, stream);
     bow__http2_fields_free(session, stream->fields);
     bow__http2_trailers_free(session, stream->trailers);
     if (!stream->closed) {
@@ -77,6 +80,7 @@ void bow__http2_stream_detach(struct bow__http2_session *session, struct bow__ht
         return;
     }
     stream->open = false;
+    bow__http2_scan_forgive(session, stream);
     bow__list_remove(&stream->writable_link);
     bow__map_remove(&session->by_key, stream->key);
     session->base.n_streams--;

@@ -300,6 +300,14 @@ static void test_idle_server_waits_for_the_clients_answer(void **state)
     size_t n = side_drain(&t->pair.server, bytes, sizeof(bytes));
     assert_false(is_done(&t->pair.server));
     assert_int_equal(side_feed(&t->pair.client, bytes, n, SIZE_MAX), 0);
+    n = side_drain(&t->pair.client, bytes, sizeof(bytes));
+    assert_int_equal(side_feed(&t->pair.server, bytes, n, SIZE_MAX), 0);
+    static struct bytes last;
+    char text[256];
+    last.len = side_drain(&t->pair.server, last.data, sizeof(last.data));
+    bytes_print(&last, text, sizeof(text));
+    assert_string_equal(text, "GOAWAY 0 0 0 restarting\n");
+    assert_int_equal(side_feed(&t->pair.client, last.data, last.len, SIZE_MAX), 0);
     pair_run(&t->pair, SIZE_MAX);
     assert_true(is_done(&t->pair.server));
 }

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * What the peer's frames are, before nghttp2 sees them: it says nothing of those that it
+ * skips, and they cost as much as others. Looks at frame headers alone.
+ */
+
+#include "rpc/http2/internal.h"
+
+#define HEADER_BYTES sizeof(((struct bow__http2_scan *)0)->header)
+
+#define FIRST_UNKNOWN_TYPE 10u
+
+static uint32_t get_u32(const uint8_t *at)
+{
+    return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
+}
+
+/* Work that moves nothing on. */
+static bool is_empty(uint8_t type, uint8_t flags, size_t len)
+{
+    bool ends = (flags & NGHTTP2_FLAG_END_STREAM) != 0;
+
+    return (type == NGHTTP2_DATA && len == 0 && !ends) || type == NGHTTP2_PRIORITY ||
+           (type == NGHTTP2_CONTINUATION && len == 0) || type >= FIRST_UNKNOWN_TYPE;
+}
+
+/* A stream that opens within the same bytes is above the last id that is known. */
+static bool is_late(struct bow__http2_session *session, uint8_t type, int32_t id)
+{
+    int32_t last = session->base.server ? nghttp2_session_get_last_proc_stream_id(session->ng)
+                                        : (int32_t)nghttp2_session_get_next_stream_id(session->ng);
+
+    if ((type != NGHTTP2_DATA && type != NGHTTP2_HEADERS) || id > last) {
+        return false;
+    }
+    const struct bow__http2_stream *stream = bow__http2_stream_of_id(session, id);
+    return stream == NULL || !stream->open;
+}
+
+void bow__http2_scan_forgive(struct bow__http2_session *session,
+                             const struct bow__http2_stream *stream)
+{
+    if (stream->remote_ended || stream->closed || stream->id == 0 || session->broken) {
+        return;
+    }
+    int32_t window = nghttp2_session_get_stream_local_window_size(session->ng, stream->id);
+    session->late_credit += window > 0 ? (size_t)window : 0;
+}
+
+/* Whether it was sent before the peer can have known. */
+static bool is_forgiven(struct bow__http2_session *session, uint8_t type, size_t len)
+{
+    if (type != NGHTTP2_DATA || len > session->late_credit) {
+        return false;
+    }
+    session->late_credit -= len;
+    return true;
+}
+
+static void judge(struct bow__http2_session *session, size_t len)
+{
+    const uint8_t *header = session->scan.header;
+    uint8_t type = header[3];
+    int32_t id = (int32_t)(get_u32(header + 5) & INT32_MAX);
+
+    if (is_empty(type, header[4], len)) {
+        bow__http2_count(session, &session->empties, BOW_LIMIT_EMPTY_FRAMES_PER_SECOND,
+                         "empty frames", "BOW_LIMIT_EMPTY_FRAMES_PER_SECOND");
+    }
+    if (is_late(session, type, id) && !is_forgiven(session, type, len)) {
+        bow__http2_count(session, &session->lates, BOW_LIMIT_LATE_FRAMES_PER_SECOND,
+                         "frames for calls that have ended", "BOW_LIMIT_LATE_FRAMES_PER_SECOND");
+    }
+}
+
+void bow__http2_scan_init(struct bow__http2_session *session)
+{
+    session->scan = (struct bow__http2_scan){
+        .n_skip = session->base.server ? NGHTTP2_CLIENT_MAGIC_LEN : 0,
+    };
+}
+
+void bow__http2_scan(struct bow__http2_session *session, const uint8_t *bytes, size_t n)
+{
+    struct bow__http2_scan *scan = &session->scan;
+
+    while (n > 0 && !session->broken) {
+        if (scan->n_skip > 0) {
+            size_t skipped = scan->n_skip < n ? scan->n_skip : n;
+            scan->n_skip -= skipped;
+            bytes += skipped;
+            n -= skipped;
+            continue;
+        }
+        scan->header[scan->n_header++] = *bytes++;
+        n--;
+        if (scan->n_header == HEADER_BYTES) {
+            scan->n_header = 0;
+            scan->n_skip = get_u32(scan->header) >> 8;
+            judge(session, scan->n_skip);
+        }
+    }
+}

@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * What a peer can make a session hold, and how far windows grow: over a path whose round
+ * trip the test makes.
+ */
+#include "tests/rpc/http2_pair.h"
+
+#include <bowline/limits.h>
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define KIB ((size_t)1 << 10)
+#define MIB ((size_t)1 << 20)
+#define MS UINT64_C(1000000)
+
+struct fixture {
+    struct test_alloc alloc;
+    struct bow_context *context;
+    struct pair pair;
+    struct bytes bytes;
+};
+
+static int set_up(void **state)
+{
+    struct fixture *t = calloc(1, sizeof(*t));
+
+    test_alloc_init(&t->alloc);
+    t->context = test_context_new(&t->alloc);
+    assert_int_equal(pair_begin(&t->pair, t->context), 0);
+    pair_run(&t->pair, SIZE_MAX);
+    t->pair.client.is_muted = true;
+    t->pair.server.is_muted = true;
+    *state = t;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *t = *state;
+
+    pair_end(&t->pair);
+    test_context_end(t->context, &t->alloc);
+    free(t);
+    return 0;
+}
+
+static uint64_t begin(struct pair *pair)
+{
+    struct bow__session *client = pair->client.session;
+    struct bow__request_head head = {.path = {(const uint8_t *)"/a.B/C", 6},
+                                     .time_left_ns = BOW_NEVER};
+    uint64_t key = 0;
+
+    assert_int_equal(client->ops->open(client, &head, &pair->client, &key), 0);
+    assert_int_equal(client->ops->begin(client, key), 0);
+    return key;
+}
+
+/* All that `from` would send reaches `to` so much later. Returns how much that was. */
+static size_t travel(struct side *from, struct side *to, uint64_t ns)
+{
+    static uint8_t bytes[64 << 20];
+    size_t n = side_drain(from, bytes, sizeof(bytes));
+
+    from->pair->now_ns += ns;
+    assert_int_equal(side_feed(to, bytes, n, 64 * KIB), 0);
+    return n;
+}
+
+/* Streams of messages from the client, over a path of `rtt_ns`. Returns the most that was on the
+ * way at once. */
+static size_t pour(struct pair *pair, uint64_t rtt_ns, size_t n_rounds, const uint64_t *keys,
+                   size_t n_keys)
+{
+    struct bow__session *client = pair->client.session;
+    size_t max = 0;
+
+    for (size_t i = 0; i < n_rounds; i++) {
+        for (size_t k = 0; k < n_keys; k++) {
+            while (client->ops->queued(client, keys[k]) < 20 * MIB) {
+                assert_int_equal(side_send_block(&pair->client, keys[k], 0, 0, 50 * KIB), 0);
+            }
+        }
+        size_t n = travel(&pair->client, &pair->server, rtt_ns / 2);
+        travel(&pair->server, &pair->client, rtt_ns / 2);
+        max = n > max ? n : max;
+    }
+    return max;
+}
+
+static void drop(struct pair *pair, uint64_t key)
+{
+    pair->client.session->ops->cancel(pair->client.session, key, BOW_CANCELLED);
+}
+
+/* Windows. */
+
+static void test_window_grows_for_a_fast_reader_far_away(void **state)
+{
+    struct pair *pair = &((struct fixture *)*state)->pair;
+    uint64_t key = begin(pair);
+
+    size_t most = pour(pair, 100 * MS, 20, &key, 1);
+    /* A stream's window, and as much again of the message at its end. */
+    assert_in_range(most, BOW_LIMIT_STREAM_WINDOW_BYTES - MIB, 2 * BOW_LIMIT_STREAM_WINDOW_BYTES);
+    assert_int_equal(pair->server.session->rtt_ns, 100 * MS);
+    drop(pair, key);
+}
+
+static void test_window_stays_on_a_short_path(void **state)
+{
+    struct pair *pair = &((struct fixture *)*state)->pair;
+    uint64_t key = begin(pair);
+
+    /* At a gigabyte a second it holds 200 kB. */
+    size_t most = pour(pair, MS / 5, 50, &key, 1);
+    assert_in_range(most, 200 * KIB, 320 * KIB);
+    assert_int_equal(pair->server.session->rtt_ns, MS / 5);
+    drop(pair, key);
+}
+
+static void test_window_stays_for_a_slow_reader(void **state)
+{
+    struct pair *pair = &((struct fixture *)*state)->pair;
+    struct bow__session *server = pair->server.session;
+    uint64_t key = begin(pair);
+    size_t most = 0;
+
+    pair->server.keeps = true;
+    for (int i = 0; i < 60; i++) {
+        size_t n = pour(pair, 100 * MS, 1, &key, 1);
+        most = n > most ? n : most;
+        /* Every fifth round trip. */
+        server->ops->consumed(server, 1, i % 5 == 4 ? pair->server.n_bytes : 0);
+    }
+    assert_true(pair->server.n_bytes > 12 * 200 * KIB);
+    assert_true(most < 400 * KIB);
+    drop(pair, key);
+}
+
+/* A peer that makes the windows of many streams grow, and then fills them while nobody reads. */
+static void test_windows_of_all_streams_are_bounded(void **state)
+{
+    struct pair *pair = &((struct fixture *)*state)->pair;
+    uint64_t keys[8];
+
+    for (size_t i = 0; i < 8; i++) {
+        keys[i] = begin(pair);
+    }
+    for (size_t i = 0; i < 8; i++) {
+        pour(pair, 100 * MS, 12, &keys[i], 1);
+    }
+    pair->server.keeps = true;
+    size_t n_before = pair->server.n_bytes;
+    pour(pair, 100 * MS, 20, keys, 8);
+    size_t n_held = pair->server.n_bytes - n_before;
+    assert_in_range(n_held, 16 * MIB, BOW_LIMIT_GROWN_WINDOWS_BYTES + 8 * 400 * KIB);
+    /* What a stream had grown by goes with it. */
+    for (size_t i = 0; i < 8; i++) {
+        drop(pair, keys[i]);
+    }
+    pair->server.keeps = false;
+    travel(&pair->client, &pair->server, MS);
+    keys[0] = begin(pair);
+    assert_true(pour(pair, 100 * MS, 12, keys, 1) > 8 * MIB);
+    drop(pair, keys[0]);
+}
+
+static size_t count_pings(struct fixture *t, size_t n_rounds, uint64_t key)
+{
+    static char text[64 << 10];
+    struct pair *pair = &t->pair;
+    size_t n = 0;
+
+    for (size_t i = 0; i < n_rounds; i++) {
+        assert_int_equal(side_send_block(&pair->client, key, 0, 0, 100 * KIB), 0);
+        travel(&pair->client, &pair->server, 5 * MS);
+        t->bytes.len = side_drain(&pair->server, t->bytes.data, sizeof(t->bytes.data));
+        bytes_print(&t->bytes, text, sizeof(text));
+        n += strstr(text, "PING 0") != NULL;
+        pair->now_ns += 5 * MS;
+        side_feed(&pair->client, t->bytes.data, t->bytes.len, SIZE_MAX);
+    }
+    return n;
+}
+
+static void test_path_is_asked_for_once_a_second(void **state)
+{
+    struct fixture *t = *state;
+    uint64_t key = begin(&t->pair);
+
+    /* Ten milliseconds each. */
+    assert_int_equal(count_pings(t, 50, key), 1);
+    assert_int_equal(count_pings(t, 250, key), 2);
+    drop(&t->pair, key);
+}
+
+/* Floods of what nghttp2 does not show. */
+
+static void expect_flood(struct fixture *t, const char *what)
+{
+    assert_int_equal(side_feed(&t->pair.server, t->bytes.data, t->bytes.len, SIZE_MAX), -EPROTO);
+    assert_non_null(strstr(t->pair.server.session->failure.bytes, what));
+    assert_int_equal(t->pair.server.session->failure_code, BOW_RESOURCE_EXHAUSTED);
+}
+
+static void test_flood_of_late_data_is_bounded(void **state)
+{
+    struct fixture *t = *state;
+    struct pair *pair = &t->pair;
+    struct bow_status status = {.code = BOW_ABORTED, .message = ""};
+
+    begin(pair);
+    pair_run(pair, SIZE_MAX);
+    assert_int_equal(pair->server.session->ops->finish(pair->server.session, 1, &status), 0);
+    pair_run(pair, SIZE_MAX);
+    /* What may have been on its way, be it in small pieces. */
+    for (uint32_t i = 0; i < 256 * KIB / 16; i++) {
+        bytes_frame(&t->bytes, 0, 0, 1, "sixteen bytes...", 16);
+        assert_int_equal(side_feed(&pair->server, t->bytes.data, t->bytes.len, SIZE_MAX), 0);
+        t->bytes.len = 0;
+    }
+    for (uint32_t i = 0; i < BOW_LIMIT_LATE_FRAMES_PER_SECOND; i++) {
+        bytes_frame(&t->bytes, 0, 0, 1, "x", 1);
+    }
+    assert_int_equal(side_feed(&pair->server, t->bytes.data, t->bytes.len, SIZE_MAX), 0);
+    /* Another second. */
+    pair->now_ns += 1000 * MS;
+    assert_int_equal(side_feed(&pair->server, t->bytes.data, t->bytes.len, 1000), 0);
+    t->bytes.len = 0;
+    bytes_frame(&t->bytes, 0, 0, 1, "x", 1);
+    expect_flood(t, "more frames for calls that have ended in a second than "
+                    "BOW_LIMIT_LATE_FRAMES_PER_SECOND (10000)");
+}
+
+static void test_late_empty_frames_are_empty_frames(void **state)
+{
+    struct fixture *t = *state;
+
+    begin(&t->pair);
+    pair_run(&t->pair, SIZE_MAX);
+    for (uint32_t i = 0; i <= BOW_LIMIT_EMPTY_FRAMES_PER_SECOND; i++) {
+        /* Of a type that nobody knows. */
+        bytes_frame(&t->bytes, 0x77, 0, 0, "xy", 2);
+    }
+    expect_flood(t, "more empty frames in a second than");
+}
+
+/* Streams within the same bytes are not late, in whatever pieces they come. */
+static void test_frames_of_new_calls_are_not_late(void **state)
+{
+    struct fixture *t = *state;
+    struct pair *pair = &t->pair;
+    uint32_t id = 1;
+
+    for (int round = 0; round < 200; round++) {
+        t->bytes.len = 0;
+        for (int i = 0; i < 60; i++, id += 2) {
+            bytes_request(&t->bytes, 4, id, NULL);
+            bytes_frame(&t->bytes, 0, 1, id, "\0\0\0\0\1x", 6);
+        }
+        assert_int_equal(side_feed(&pair->server, t->bytes.data, t->bytes.len, 100 + (size_t)round),
+                         0);
+        for (uint32_t done = id - 120; done < id; done += 2) {
+            assert_int_equal(side_send(&pair->server, done, BOW__SEND_END, "y"), 0);
+        }
+        side_drain(&pair->server, t->bytes.data, sizeof(t->bytes.data));
+    }
+    assert_int_equal(pair->server.n_messages, 200 * 60);
+}
+
+/* Replies that wait. */
+
+#define REPLY_BYTES MIB
+
+static void answer(struct side *side, enum side_event event, uint64_t key)
+{
+    if (event == SIDE_MESSAGE) {
+        (void)side_send_block(side, key, BOW__SEND_END, 0, REPLY_BYTES);
+    }
+}
+
+static size_t n_waiting(const struct pair *pair)
+{
+    return bow_context_bytes(pair->context);
+}
+
+static bool is_clogged(struct pair *pair)
+{
+    struct iovec piece;
+
+    /* A try to send, of which nothing is taken. */
+    pair->server.session->ops->drain(pair->server.session, &piece, 1);
+    return pair->server.session->ops->is_clogged(pair->server.session);
+}
+
+static void test_backlog_of_who_does_not_read_stops_the_server_reading(void **state)
+{
+    struct pair *pair = &((struct fixture *)*state)->pair;
+    uint64_t key = 0;
+    uint32_t n = 0;
+
+    pair->server.hook = answer;
+    while (!is_clogged(pair) && n < 100) {
+        assert_int_equal(side_call(&pair->client, "/a.B/C", "x", BOW_NEVER, &key), 0);
+        travel(&pair->client, &pair->server, 0);
+        n++;
+    }
+    assert_in_range(n, 8, 10);
+    pair_run(pair, SIZE_MAX);
+    assert_false(is_clogged(pair));
+    assert_int_equal(pair->client.n_messages, n);
+}
+
+/* The client reads its socket and gives no credit: to go on reading is all right, to take calls is
+ * not. */
+static void test_backlog_without_credit_refuses_calls(void **state)
+{
+    struct fixture *t = *state;
+    struct pair *pair = &t->pair;
+    uint64_t key = 0;
+
+    pair->server.hook = answer;
+    for (int i = 0; i < 60; i++) {
+        assert_int_equal(side_call(&pair->client, "/a.B/C", "x", BOW_NEVER, &key), 0);
+        travel(&pair->client, &pair->server, 0);
+        while (side_drain(&pair->server, t->bytes.data, sizeof(t->bytes.data)) > 0) {
+        }
+        assert_false(is_clogged(pair));
+    }
+    assert_in_range(n_waiting(pair), BOW_LIMIT_QUEUED_REPLY_BYTES / 2,
+                    BOW_LIMIT_QUEUED_REPLY_BYTES / 2 + 4 * REPLY_BYTES);
+    assert_true(pair->server.n_messages < 40);
+    side_fail(&pair->client, &(struct bow_status){.code = BOW_UNAVAILABLE, .message = ""});
+}
+
+/* As before, but the answers are looked at: refused calls say why, and later ones are taken. */
+static void test_backlog_refusal_says_why_and_ends(void **state)
+{
+    struct pair *pair = &((struct fixture *)*state)->pair;
+    uint64_t key = 0;
+
+    pair->server.hook = answer;
+    pair->client.is_muted = false;
+    /* Nobody reads while they come; the first reply has begun to leave. */
+    for (int i = 0; i < 60; i++) {
+        assert_int_equal(side_call(&pair->client, "/a.B/C", "x", BOW_NEVER, &key), 0);
+        travel(&pair->client, &pair->server, 0);
+    }
+    pair_run(pair, SIZE_MAX);
+    assert_int_equal(pair->client.n_messages, 33);
+    assert_int_equal(pair->client.n_ended, 60);
+    assert_true(side_has(&pair->client, "RESOURCE_EXHAUSTED too much waits for the client of this "
+                                        "connection; half of BOW_LIMIT_QUEUED_REPLY_BYTES "
+                                        "(33554432)\n"));
+    assert_int_equal(side_call(&pair->client, "/a.B/C", "x", BOW_NEVER, &key), 0);
+    pair_run(pair, SIZE_MAX);
+    assert_int_equal(pair->client.n_messages, 34);
+}
+
+/* Calls that were taken before, answered all at once. */
+static void test_backlog_beyond_the_limit_drops_replies(void **state)
+{
+    struct pair *pair = &((struct fixture *)*state)->pair;
+    uint64_t key = 0;
+
+    for (int i = 0; i < 100; i++) {
+        assert_int_equal(side_call(&pair->client, "/a.B/C", "x", BOW_NEVER, &key), 0);
+    }
+    travel(&pair->client, &pair->server, 0);
+    for (uint64_t i = 0; i < 100; i++) {
+        assert_int_equal(side_send_block(&pair->server, 2 * i + 1, BOW__SEND_END, 0, REPLY_BYTES),
+                         0);
+    }
+    assert_in_range(n_waiting(pair), BOW_LIMIT_QUEUED_REPLY_BYTES - 2 * REPLY_BYTES,
+                    BOW_LIMIT_QUEUED_REPLY_BYTES + 2 * REPLY_BYTES);
+    pair_run(pair, SIZE_MAX);
+    assert_in_range(pair->client.n_messages, 62, 64);
+    assert_int_equal(pair->client.n_ended, 100);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_window_grows_for_a_fast_reader_far_away),
+        TEST(test_window_stays_on_a_short_path),
+        TEST(test_window_stays_for_a_slow_reader),
+        TEST(test_windows_of_all_streams_are_bounded),
+        TEST(test_path_is_asked_for_once_a_second),
+        TEST(test_flood_of_late_data_is_bounded),
+        TEST(test_late_empty_frames_are_empty_frames),
+        TEST(test_frames_of_new_calls_are_not_late),
+        TEST(test_backlog_of_who_does_not_read_stops_the_server_reading),
+        TEST(test_backlog_without_credit_refuses_calls),
+        TEST(test_backlog_refusal_says_why_and_ends),
+        TEST(test_backlog_beyond_the_limit_drops_replies),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
