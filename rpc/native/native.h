@@ -20,6 +20,7 @@
  *     respond.c   what precedes an answer's messages
  *     calls.c     calls of the client
  *     queue.c     messages that wait on their streams
+ *     backlog.c   when too much waits
  *     cut.c       frames out of messages that wait, and the drain
  *     stream.c    the streams and their memory
  *     session.c   the session's life, time, and its function table
@@ -65,7 +66,7 @@ struct bow__native_window {
 
 struct bow__native_stream {
     struct bow__link link;          /* in `streams` by rising id, then in `dead` or `idle` */
-    struct bow__link send_link;     /* in `senders` while a frame could be cut */
+    struct bow__link send_link;     /* in `senders` while a frame could be cut, or in `overfull` */
     struct bow__link writable_link; /* while was_high: in `writables`, or alone */
     uint64_t id;
     void *user;
@@ -82,6 +83,7 @@ struct bow__native_stream {
     struct bow__native_outgoing *queue; /* oldest first */
     struct bow__native_outgoing *queue_tail;
     size_t n_queued; /* bytes in it */
+    bool overfull;   /* a message of it was dropped: it can end with nothing but that */
     bool was_high;   /* so much waited that the producer is to be told when it may go on */
 
     /* In. */
@@ -174,6 +176,7 @@ struct bow__native {
     uint32_t send_credit;
     struct bow__link senders;
     size_t n_queued;            /* bytes that wait on all streams */
+    struct bow__link overfull;  /* streams that end for what they added to the backlog */
     struct bow__link writables; /* streams whose producer is to be told that it may go on */
     struct bow__native_outgoing *idle_outgoing;
     size_t n_idle_outgoing;

@@ -7,7 +7,6 @@
 
 #include "rpc/native/send.h"
 
-#include <bowline/limits.h>
 #include <errno.h>
 
 /* How much waits on a stream, and whether its producer is to be told. */
@@ -72,30 +71,6 @@ void bow__native_wake_sender(struct bow__native *session, struct bow__native_str
     }
 }
 
-/* A peer that asks without end for what it does not take gets errors, which are small. */
-static bool is_too_much(const struct bow__native *session, uint32_t flags, size_t len)
-{
-    return session->base.server && (flags & BOW__SEND_END) != 0 && session->n_queued > 0 &&
-           session->n_queued + len > BOW_LIMIT_QUEUED_REPLY_BYTES;
-}
-
-static int drop_reply(struct bow__native *session, uint64_t key, struct bow__block *block)
-{
-    struct bow__text text;
-    struct bow_status why = {.code = BOW_RESOURCE_EXHAUSTED, .message = text.bytes};
-
-    bow__text_clear(&text);
-    bow__text_printf(&text,
-                     "the reply was dropped, for %zu bytes of others wait on this connection; "
-                     "BOW_LIMIT_QUEUED_REPLY_BYTES (%zu)",
-                     session->n_queued, BOW_LIMIT_QUEUED_REPLY_BYTES);
-    int rc = bow__native_finish(&session->base, key, &why);
-    if (rc == 0) {
-        bow__block_unref(block);
-    }
-    return rc;
-}
-
 int bow__native_send(struct bow__session *base, uint64_t key, uint32_t flags,
                      struct bow__block *block, size_t offset, size_t len)
 {
@@ -105,8 +80,12 @@ int bow__native_send(struct bow__session *base, uint64_t key, uint32_t flags,
     if (stream == NULL || stream->out_ended) {
         return -ENOENT;
     }
-    if (is_too_much(session, flags, len)) {
-        return drop_reply(session, key, block);
+    if (stream->overfull || bow__native_backlog_is_full(session, len)) {
+        int rc = bow__native_backlog_drop(session, stream, flags);
+        if (rc == 0) {
+            bow__block_unref(block);
+        }
+        return rc;
     }
     struct bow__native_outgoing *outgoing = bow__native_outgoing_push(session, stream);
     if (outgoing == NULL) {
@@ -200,6 +179,9 @@ int bow__native_finish(struct bow__session *base, uint64_t key, const struct bow
 
     if (stream == NULL || stream->out_ended) {
         return -ENOENT;
+    }
+    if (stream->overfull) {
+        return bow__native_backlog_finish(session, stream);
     }
     bool waits = stream->queue != NULL && !drops_messages(status);
     int rc = waits ? queue_status(session, stream, status)

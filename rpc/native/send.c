@@ -207,7 +207,7 @@ uint8_t *bow__native_reserve(struct bow__session *base, uint64_t key, uint32_t f
     struct bow__native_stream *stream = bow__native_stream_find(session, key);
     struct bow__native_room *room = &session->room;
 
-    if (stream == NULL || stream->out_ended || stream->queue != NULL) {
+    if (stream == NULL || stream->out_ended || stream->queue != NULL || stream->overfull) {
         return NULL;
     }
     bool is_request = room->key == key && room->type == BOW__FRAME_REQUEST;

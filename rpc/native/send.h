@@ -63,6 +63,18 @@ int bow__native_finish(struct bow__session *base, uint64_t key, const struct bow
 size_t bow__native_queued(const struct bow__session *base, uint64_t key);
 void *bow__native_take_writable(struct bow__session *base, uint64_t *ret_key);
 
+/* backlog.c */
+
+/** Whether `len` more bytes must not wait. */
+bool bow__native_backlog_is_full(const struct bow__native *session, size_t len);
+/** End the stream instead of sending the message. Returns 0, or -ENOMEM as finish. */
+int bow__native_backlog_drop(struct bow__native *session, struct bow__native_stream *stream,
+                             uint32_t flags);
+/** End a stream of which a message was dropped. Returns 0 or -ENOMEM. */
+int bow__native_backlog_finish(struct bow__native *session, struct bow__native_stream *stream);
+/** Tell peer and host of the streams that were ended; at the end of feed(). */
+void bow__native_backlog_end_streams(struct bow__native *session);
+
 /* respond.c */
 
 int bow__native_respond(struct bow__session *base, uint64_t key,

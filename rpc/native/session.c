@@ -104,6 +104,7 @@ int bow__native_end_feeding(struct bow__native *session)
 {
     if (!session->broken) {
         say_due_events(session);
+        bow__native_backlog_end_streams(session);
         if (session->probe_due) {
             bow__native_window_probe(session);
         }
@@ -289,6 +290,7 @@ static void init(struct bow__native *session, const struct bow__session_options 
     bow__list_init(&session->dead);
     bow__list_init(&session->idle);
     bow__list_init(&session->senders);
+    bow__list_init(&session->overfull);
     bow__list_init(&session->writables);
     set_limits(session, options);
 }

@@ -234,6 +234,46 @@ static void test_native_backlog_beyond_the_limit_drops_replies(void **state)
     close_pair(&pair);
 }
 
+/* The same of streams, which go on: their hosts hear of the end, later. */
+static void test_native_backlog_beyond_the_limit_ends_streams(void **state)
+{
+    struct results results;
+    struct pair pair;
+
+    (void)state;
+    open_pair(&pair, &results);
+    for (int i = 0; i < 100; i++) {
+        call(&pair);
+    }
+    pair_run(&pair);
+    struct bow__session *server = pair.server.session;
+    for (uint64_t key = 1; key < 200; key += 2) {
+        assert_int_equal(server->ops->send(server, key, 0, bow__block_ref(reply), 0, REPLY_BYTES),
+                         0);
+    }
+    assert_int_equal(n_queued(&pair), BOW_LIMIT_QUEUED_REPLY_BYTES);
+    assert_int_equal(pair.server.n_resets, 0);
+    assert_true(server->ops->next_time(server) == 0);
+    /* One says more, one is given up, one ends by itself, one with a last message that would fit:
+     * no event follows on these, and none of them ends well. */
+    struct bow_status ok = BOW_STATUS_OK_INIT;
+    assert_int_equal(server->ops->send(server, 199, 0, bow__block_ref(reply), 0, REPLY_BYTES), 0);
+    pair.client.session->ops->cancel(pair.client.session, 195, BOW_CANCELLED);
+    assert_int_equal(server->ops->finish(server, 197, &ok), 0);
+    pair.client.session->ops->cancel(pair.client.session, 1, BOW_CANCELLED);
+    pair.client.session->ops->cancel(pair.client.session, 3, BOW_CANCELLED);
+    assert_int_equal(side_say(&pair.server, 193, BOW__SEND_END, "last", 4), 0);
+    pair_move(&pair, &pair.client, SIZE_MAX);
+    assert_int_equal(pair.server.n_resets, 2 + 1 + 33);
+    assert_int_equal(server->n_streams, 62);
+    assert_true(server->ops->next_time(server) == BOW_NEVER);
+    pair.client.on_message = read_at_once;
+    pair_run(&pair);
+    assert_int_equal(results.n_ok, 0);
+    assert_int_equal(results.n_dropped, 35);
+    close_pair(&pair);
+}
+
 /* A single one waits alone, however large it is. */
 static void test_native_backlog_takes_one_reply_of_any_size(void **state)
 {
@@ -263,6 +303,7 @@ int main(void)
         cmocka_unit_test(test_native_backlog_without_credit_refuses_calls),
         cmocka_unit_test(test_native_backlog_refusal_says_why_and_ends),
         cmocka_unit_test(test_native_backlog_beyond_the_limit_drops_replies),
+        cmocka_unit_test(test_native_backlog_beyond_the_limit_ends_streams),
         cmocka_unit_test(test_native_backlog_takes_one_reply_of_any_size),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
