@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-static void test_buf_shared_from_borrowed_is_a_copy(void **state)
+static void test_buf_l63_shared_from_borrowed_is_a_copy(void **state)
 {
     struct test_alloc alloc;
     char bytes[] = "bowline";
@@ -35,7 +35,7 @@ static void test_buf_shared_from_borrowed_is_a_copy(void **state)
     test_context_end(context, &alloc);
 }
 
-static void test_buf_shared_from_counted_is_a_reference(void **state)
+static void test_buf_l63_shared_from_counted_is_a_reference(void **state)
 {
     struct test_alloc alloc;
     struct bow_buf borrowed = bow_buf_borrow("bowline", 7);
@@ -101,8 +101,8 @@ static void test_buf_unref_of_borrowed_leaves_it(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_buf_shared_from_borrowed_is_a_copy),
-        cmocka_unit_test(test_buf_shared_from_counted_is_a_reference),
+        cmocka_unit_test(test_buf_l63_shared_from_borrowed_is_a_copy),
+        cmocka_unit_test(test_buf_l63_shared_from_counted_is_a_reference),
         cmocka_unit_test(test_buf_shared_from_nothing_is_empty),
         cmocka_unit_test(test_buf_share_without_memory_leaves_the_output),
         cmocka_unit_test(test_buf_unref_of_borrowed_leaves_it),

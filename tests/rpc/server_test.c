@@ -398,7 +398,7 @@ static void wait_for_handler(int number)
 }
 
 /* The signal is unblocked on this thread and blocked on the one that runs the server. */
-static void test_server_run_ends_by_a_signal_to_any_thread(void **state)
+static void test_server_l62_run_ends_by_a_signal_to_any_thread(void **state)
 {
     static const int numbers[] = {SIGTERM, SIGINT};
     struct calls *t = *state;
@@ -578,7 +578,7 @@ int main(int argc, char **argv)
         TEST(test_server_lame_duck_still_serves),
         TEST(test_server_f21_restart_loses_no_call),
         TEST(test_server_f20_freed_in_a_handler),
-        TEST(test_server_run_ends_by_a_signal_to_any_thread),
+        TEST(test_server_l62_run_ends_by_a_signal_to_any_thread),
         TEST(test_server_run_second_signal_skips_the_lame_duck),
         TEST(test_server_run_second_signal_ends_the_grace),
         TEST(test_server_run_third_signal_ends_lame_duck_and_grace),

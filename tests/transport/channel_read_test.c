@@ -131,6 +131,33 @@ static void test_channel_l55_f03_turn_reads_at_most_256_kib_in_16_reads(void **s
     net_end(&net);
 }
 
+/* What is asked for doubles while reads are full, and halves while they are small. */
+static void test_channel_l55_what_a_read_asks_for_adapts_both_ways(void **state)
+{
+    struct net net;
+    struct probe probe;
+    int peer;
+    (void)state;
+    net_begin(&net);
+    probe_init(&probe, &net);
+    net_channel(&net, NET_UNIX, &peer, &probe, 1);
+    uint8_t *big = calloc(1, MIB);
+    net_send_all(&net, peer, big, MIB);
+    net_run_until(&net, probe.n_bytes == MIB);
+    assert_true(atomic_load(&net.max_asked) > 64 << 10);
+    for (size_t i = 1; i <= 10; i++) {
+        put(peer, "x");
+        net_run_until(&net, probe.n_bytes == MIB + i);
+    }
+    atomic_store(&net.max_asked, 0);
+    put(peer, "x");
+    net_run_until(&net, probe.n_bytes == MIB + 11);
+    assert_int_equal(atomic_load(&net.max_asked), 16 << 10);
+    free(big);
+    close(peer);
+    net_end(&net);
+}
+
 static void test_channel_l55_f03_busy_peer_does_not_starve_a_quiet_one(void **state)
 {
     struct net net;
@@ -543,6 +570,7 @@ int main(void)
         cmocka_unit_test(test_channel_l54_ready_to_write_comes_before_ready_to_read),
         cmocka_unit_test(test_channel_l55_small_message_takes_one_receive),
         cmocka_unit_test(test_channel_l55_f03_turn_reads_at_most_256_kib_in_16_reads),
+        cmocka_unit_test(test_channel_l55_what_a_read_asks_for_adapts_both_ways),
         cmocka_unit_test(test_channel_l55_f03_busy_peer_does_not_starve_a_quiet_one),
         cmocka_unit_test(test_channel_l57_paused_reading_leaves_bytes_in_the_socket),
         cmocka_unit_test(test_channel_l63_what_is_not_consumed_comes_again_with_more),

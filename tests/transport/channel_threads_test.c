@@ -2,6 +2,7 @@
 /* A channel and other threads: writing, flushing, closing, while it lives and dies. */
 
 #include "tests/support/net.h"
+#include "transport/channel.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -264,6 +265,57 @@ static void test_channel_threads_l59_shutdown_and_close_from_outside(void **stat
     net_end(&all.net);
 }
 
+/* A channel given to a loop that has no thread yet */
+
+static int new_channel(struct bow_loop *loop, int *ret_peer, struct bow_channel **ret_channel)
+{
+    const struct bow_sockaddr peer = {.storage.ss_family = AF_UNIX, .len = sizeof(sa_family_t)};
+    struct bow_channel_options options = BOW_CHANNEL_OPTIONS_INIT;
+    int fds[2];
+
+    net_pair(NET_UNIX, fds);
+    *ret_peer = fds[1];
+    const struct bow__channel_birth birth = {
+        .loop = loop, .fd = fds[0], .peer = &peer, .options = &options};
+    assert_int_equal(bow__channel_new(&birth, ret_channel), 0);
+    return bow__channel_start(*ret_channel);
+}
+
+static void test_loop_l02_first_channel_starts_the_thread(void **state)
+{
+    struct loops t;
+    struct bow_channel *channel = NULL;
+    char end = 0;
+    int peer = -1;
+    (void)state;
+    loops_begin(&t);
+    struct bow_loop *loop = loops_new_threaded(&t);
+    assert_int_equal(new_channel(loop, &peer, &channel), 0);
+    assert_int_equal(atomic_load(&t.fake.n_threads), 1);
+    loops_stop(loop);
+    assert_int_equal(recv(peer, &end, 1, 0), 0); /* it lived, and was closed with its loop */
+    close(peer);
+    loops_end(&t);
+}
+
+static void test_loop_l02_channel_without_a_thread_is_closed_with_the_error(void **state)
+{
+    struct loops t;
+    struct bow_channel *channel = NULL;
+    char end = 0;
+    int peer = -1;
+    (void)state;
+    loops_begin(&t);
+    struct bow_loop *loop = loops_new_threaded(&t);
+    t.fake.thread_error = -EAGAIN;
+    assert_int_equal(new_channel(loop, &peer, &channel), -EAGAIN);
+    assert_int_equal(bow_loop_get_state(loop), BOW_LOOP_NOT_STARTED);
+    assert_int_equal(recv(peer, &end, 1, 0), 0);
+    close(peer);
+    bow_loop_unref(loop);
+    loops_end(&t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -272,6 +324,8 @@ int main(void)
         cmocka_unit_test(test_channel_threads_l56_flush_waits_for_a_write_that_is_not_taken_in),
         cmocka_unit_test(test_channel_threads_each_write_completes_once_when_it_closes_meanwhile),
         cmocka_unit_test(test_channel_threads_l59_shutdown_and_close_from_outside),
+        cmocka_unit_test(test_loop_l02_first_channel_starts_the_thread),
+        cmocka_unit_test(test_loop_l02_channel_without_a_thread_is_closed_with_the_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -223,28 +223,41 @@ static void ignore(int number)
 }
 
 /* With the kernel's signals: were the time-out restarted at each, this would never end. */
-static void test_loop_l12_f02_a_timer_fires_though_signals_keep_coming(void **state)
+static uint64_t time_a_timer_of_50_ms(struct bow_loop *loop)
 {
-    struct loops t;
     struct bow_timer timer;
-    struct sigaction before;
-    const struct sigaction action = {.sa_handler = ignore};
-    const struct itimerval every_5_ms = {{0, 5000}, {0, 5000}};
-    const struct itimerval off = {{0, 0}, {0, 0}};
     int n = 0;
 
-    (void)state;
-    loops_begin_real(&t);
-    struct bow_loop *loop = loops_new_owner(&t);
-    assert_int_equal(sigaction(SIGALRM, &action, &before), 0);
-    assert_int_equal(setitimer(ITIMER_REAL, &every_5_ms, NULL), 0);
     bow_timer_init(&timer, loop, fire, &n);
     uint64_t started = bow_loop_now(loop);
     bow_timer_start(&timer, 50 * FAKE_MS);
     while (n == 0) {
         assert_int_equal(bow_loop_run_once(loop, BOW_NEVER), 0);
     }
-    assert_true(bow_loop_now(loop) - started >= 50 * FAKE_MS);
+    return bow_loop_now(loop) - started;
+}
+
+static void test_loop_l12_f02_a_timer_fires_in_time_though_signals_keep_coming(void **state)
+{
+    struct loops t;
+    struct sigaction before;
+    const struct sigaction action = {.sa_handler = ignore};
+    const struct itimerval every_5_ms = {{0, 5000}, {0, 5000}};
+    const struct itimerval off = {{0, 0}, {0, 0}};
+    uint64_t best = BOW_NEVER;
+
+    (void)state;
+    loops_begin_real(&t);
+    struct bow_loop *loop = loops_new_owner(&t);
+    assert_int_equal(sigaction(SIGALRM, &action, &before), 0);
+    assert_int_equal(setitimer(ITIMER_REAL, &every_5_ms, NULL), 0);
+    /* Whoever else uses the machine may make it late, but not each time. */
+    for (int i = 0; i < 5 && best > 60 * FAKE_MS; i++) {
+        uint64_t took = time_a_timer_of_50_ms(loop);
+        assert_true(took >= 50 * FAKE_MS);
+        best = took < best ? took : best;
+    }
+    assert_true(best <= 60 * FAKE_MS);
     setitimer(ITIMER_REAL, &off, NULL);
     sigaction(SIGALRM, &before, NULL);
     bow_loop_unref(loop);
@@ -531,7 +544,7 @@ int main(void)
         cmocka_unit_test(test_loop_l11_busy_wait_never_sleeps_and_needs_no_wake_up),
         cmocka_unit_test(test_loop_l11_going_round_without_polling_is_no_fixed_strategy),
         cmocka_unit_test(test_loop_l12_f02_a_signal_does_not_restart_the_timeout),
-        cmocka_unit_test(test_loop_l12_f02_a_timer_fires_though_signals_keep_coming),
+        cmocka_unit_test(test_loop_l12_f02_a_timer_fires_in_time_though_signals_keep_coming),
         cmocka_unit_test(test_loop_l13_f01_no_wake_up_is_lost),
         cmocka_unit_test(test_loop_l13_f01_a_post_between_the_check_and_the_poll_wakes_it),
         cmocka_unit_test(test_loop_l13_the_wake_up_is_skipped_while_the_loop_is_awake),
