@@ -18,7 +18,7 @@ static const uint8_t drain_ping[8] = {'b', 'o', 'w', 'd', 'r', 'a', 'i', 'n'};
 
 int bow__http2_submit_settings(struct bow__http2_session *session)
 {
-    nghttp2_settings_entry entries[6] = {
+    nghttp2_settings_entry entries[7] = {
         {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, (uint32_t)BOW__HTTP2_STREAM_WINDOW},
         {NGHTTP2_SETTINGS_MAX_FRAME_SIZE, (uint32_t)BOW_LIMIT_FRAME_BYTES},
         {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, (uint32_t)BOW_LIMIT_HEADER_BYTES},
@@ -29,6 +29,7 @@ int bow__http2_submit_settings(struct bow__http2_session *session)
     if (session->base.server) {
         entries[n++] =
             (nghttp2_settings_entry){NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, session->max_calls};
+        entries[n++] = (nghttp2_settings_entry){BOW__HTTP2_SETTINGS_PINGS, 1};
     } else if (session->unattended) {
         entries[n++] = (nghttp2_settings_entry){BOW__HTTP2_SETTINGS_UNATTENDED, 1};
     }
@@ -83,6 +84,9 @@ void bow__http2_on_settings(struct bow__http2_session *session, const nghttp2_se
     for (size_t i = 0; i < frame->niv; i++) {
         if (frame->iv[i].settings_id == BOW__HTTP2_SETTINGS_UNATTENDED) {
             session->is_peer_unattended = frame->iv[i].value == 1;
+        }
+        if (frame->iv[i].settings_id == BOW__HTTP2_SETTINGS_PINGS) {
+            session->may_ping = frame->iv[i].value == 1;
         }
     }
     session->has_settings = true;

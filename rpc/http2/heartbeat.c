@@ -8,7 +8,7 @@
  * gRPC's servers end connections whose clients ping often without need: they
  * forgive two PINGs between any two answers and want five minutes before each
  * further one. A client of ours keeps to that, and pings only while a call waits: for
- * its answer, for a stream slot, or to be sent.
+ * its answer, for a stream slot, or to be sent. A server of ours says that it need not.
  */
 
 #include "base/clock.h"
@@ -41,7 +41,7 @@ uint64_t bow__http2_heartbeat_time(const struct bow__http2_session *session)
                    : bow__time_add(session->pinged_ns, session->heartbeat_timeout_ns);
     }
     uint64_t due = bow__time_add(session->life_ns, session->heartbeat_ns);
-    if (session->base.server || session->n_silent_pings < MAX_SILENT_PINGS) {
+    if (session->base.server || session->may_ping || session->n_silent_pings < MAX_SILENT_PINGS) {
         return due;
     }
     uint64_t allowed = bow__time_add(session->last_ping_ns, SILENT_PING_INTERVAL_NS);

@@ -24,6 +24,9 @@
 /** A setting of ours (from the range for experiments; others skip it): its value 1 says that the
  * client reads only while it has calls in flight. */
 #define BOW__HTTP2_SETTINGS_UNATTENDED 0xf0b0
+/** Another, of our servers: its value 1 says that PINGs are not held against a client as gRPC's
+ * servers do, so that it may ask as often as its heartbeat wants. */
+#define BOW__HTTP2_SETTINGS_PINGS 0xf0b1
 
 /** Streams that we open before the peer's SETTINGS said how many it takes. */
 #define BOW__HTTP2_STREAMS_AT_FIRST 100u
@@ -216,6 +219,7 @@ struct bow__http2_session {
     /* the peer */
     bool has_settings;
     bool is_peer_unattended;
+    bool may_ping; /* client: the server says so */
     bool has_peer_goaway;
 
     /* our own going away */

@@ -160,6 +160,12 @@ static void test_client_pings_as_grpc_servers_allow(void **state)
     uint64_t key = 0;
 
     begin_with_heartbeats(t, true, false);
+    /* A server that is not ours does not say that PINGs are welcome. */
+    static struct bytes in;
+    in.len = 0;
+    bytes_frame(&in, 4, 0, 0, "\xf0\xb1\0\0\0\0", 6);
+    assert_int_equal(side_feed(client, in.data, in.len, SIZE_MAX), 0);
+    (void)side_drain(client, in.data, sizeof(in.data)); /* its acknowledgement */
     assert_int_equal(next_time(client), BOW_NEVER);
     assert_int_equal(side_call(client, "/a.B/C", "x", BOW_NEVER, &key), 0);
     pair_run(&t->pair, SIZE_MAX);
@@ -174,6 +180,24 @@ static void test_client_pings_as_grpc_servers_allow(void **state)
     assert_int_equal(side_send(&t->pair.server, 1, 0, "y"), 0);
     pair_run(&t->pair, SIZE_MAX);
     assert_int_equal(next_time(client), t->pair.now_ns + 20 * SECOND);
+}
+
+/* Else a call on a connection that died would wait for five minutes. */
+static void test_client_pings_a_server_of_ours_as_often_as_it_wants(void **state)
+{
+    struct fixture *t = *state;
+    struct side *client = &t->pair.client;
+    uint64_t key = 0;
+
+    begin_with_heartbeats(t, true, false);
+    assert_int_equal(side_call(client, "/a.B/C", "x", BOW_NEVER, &key), 0);
+    pair_run(&t->pair, SIZE_MAX);
+    for (size_t i = 1; i <= 10; i++) {
+        t->pair.now_ns += 20 * SECOND;
+        assert_int_equal(next_time(client), t->pair.now_ns);
+        pair_run(&t->pair, SIZE_MAX);
+        assert_int_equal(client->session->heartbeats_sent, i);
+    }
 }
 
 static void test_ping_awaited_by_nobody_is_forgotten(void **state)
@@ -480,6 +504,7 @@ int main(void)
         TEST(test_count_stands_still_while_nothing_is_read),
         TEST(test_unattended_client_is_pinged_only_during_calls),
         TEST(test_client_pings_as_grpc_servers_allow),
+        TEST(test_client_pings_a_server_of_ours_as_often_as_it_wants),
         TEST(test_ping_awaited_by_nobody_is_forgotten),
         TEST(test_ping_counts_from_when_it_has_left),
         TEST(test_calls_that_wait_for_a_slot_have_the_peer_asked),

@@ -33,7 +33,7 @@ void sim_client_start(struct sim_client *client)
     sim_tell(&client->machine.world->net, "%s calls %s", client->machine.name, target);
 }
 
-static bool is_short_of_memory(const struct sim_call *call)
+bool sim_call_is_short_of_memory(const struct sim_call *call)
 {
     uint64_t since = call->started_ns - (call->started_ns > SIM_S ? SIM_S : 0);
 
@@ -82,9 +82,10 @@ static bool may_end_with(const struct sim_call *call, enum bow_code code)
         return now >= call->deadline_ns;
     case BOW_UNAVAILABLE:
         return sim_server_had_trouble(call->client->server, call->started_ns, now) ||
-               is_short_of_memory(call) || call->client->server->takes_few || call->may_find_dead;
+               sim_call_is_short_of_memory(call) || call->client->server->takes_few ||
+               call->may_find_dead;
     case BOW_RESOURCE_EXHAUSTED:
-        return is_short_of_memory(call) || call->client->server->takes_few;
+        return sim_call_is_short_of_memory(call) || call->client->server->takes_few;
     default:
         return false;
     }
@@ -106,23 +107,30 @@ static void check_status(struct sim_call *call, const struct bow_status *status)
     }
 }
 
-static void on_done(struct bow_result *result, const Calls__Reply *reply, void *user)
+void sim_call_end(struct sim_call *call, const struct bow_status *status)
 {
-    struct sim_call *call = user;
     struct sim_world *world = call->world;
 
     sim_tell(&world->net, "%s: call %d ends with %s%s%s", call->client->machine.name,
-             (int)(call - world->calls), bow_code_name(result->status.code),
-             result->status.message[0] != '\0' ? ": " : "", result->status.message);
+             (int)(call - world->calls), bow_code_name(status->code),
+             status->message[0] != '\0' ? ": " : "", status->message);
     if (call->is_done) {
         sim_violate(world, "call %" PRIu64 " completed twice", call->number);
         return;
     }
     call->is_done = true;
-    call->code = result->status.code;
+    call->code = status->code;
     world->n_open--;
     world->n_ended[call->code]++;
-    check_status(call, &result->status);
+    check_status(call, status);
+}
+
+static void on_done(struct bow_result *result, const Calls__Reply *reply, void *user)
+{
+    struct sim_call *call = user;
+    struct sim_world *world = call->world;
+
+    sim_call_end(call, &result->status);
     if ((reply != NULL) != (result->status.code == BOW_OK)) {
         sim_violate(world, "call %" PRIu64 ": a reply means OK", call->number);
     } else if (reply != NULL) {
@@ -152,7 +160,7 @@ void sim_client_call(struct sim_call *call)
     int rc =
         calls__echo__say__start(call->client->client, &request, &options, on_done, call, &call->id);
     if (rc < 0) {
-        if (rc != -ENOMEM || !is_short_of_memory(call)) {
+        if (rc != -ENOMEM || !sim_call_is_short_of_memory(call)) {
             sim_violate(world, "call %" PRIu64 " was refused: %d", call->number, rc);
         }
         return;
@@ -167,13 +175,17 @@ void sim_client_call(struct sim_call *call)
 
 void sim_client_cancel(struct sim_call *call)
 {
-    if (!call->is_started || call->client->is_freed) {
+    if (!call->is_started || call->client->is_freed || (call->is_stream && call->is_done)) {
         return;
     }
     sim_tell(&call->world->net, "%s: call %d is cancelled", call->client->machine.name,
              (int)(call - call->world->calls));
     call->is_cancelled = true;
-    bow_client_cancel(call->client->client, call->id);
+    if (call->is_stream) {
+        sim_client_cancel_stream(call);
+    } else {
+        bow_client_cancel(call->client->client, call->id);
+    }
     sim_machine_wake(&call->client->machine);
 }
 

@@ -40,6 +40,18 @@ static uint64_t any_timeout(struct sim_net *net)
     return timeouts[sim_chance(net, 3) ? sim_below(net, 7) : 4 + sim_below(net, 3)];
 }
 
+static void make_stream(struct sim_net *net, struct sim_call *call)
+{
+    static const uint32_t sizes[] = {0, 10, 1000, 10000, 40000};
+
+    call->is_stream = true;
+    call->behaviour = call->behaviour == SIM_FAIL ? SIM_FAIL : SIM_ANSWER;
+    call->n_messages = (int)sim_below(net, 30);
+    call->reply_bytes = sizes[sim_below(net, 5)];
+    /* So that numbers of its messages are nobody else's. */
+    call->number = (call->number & 0xFFFFFFFF) << 16;
+}
+
 static void plan_call(struct sim_world *world, int index, uint64_t at_ns)
 {
     struct sim_net *net = &world->net;
@@ -55,6 +67,9 @@ static void plan_call(struct sim_world *world, int index, uint64_t at_ns)
     call->number +=
         (behaviour + SIM_N_BEHAVIOURS - call->number % SIM_N_BEHAVIOURS) % SIM_N_BEHAVIOURS;
     call->deadline_ns = any_timeout(net);
+    if (sim_chance(net, 10)) {
+        make_stream(net, call);
+    }
     add(world, SIM_START_CALL, index, at_ns, 0);
     if (sim_chance(net, 6)) {
         add(world, SIM_CANCEL_CALL, index, at_ns + sim_below(net, 50 * SIM_MS), 0);
@@ -241,7 +256,11 @@ void sim_act(struct sim_world *world, const struct sim_action *action)
 {
     switch (action->kind) {
     case SIM_START_CALL:
-        sim_client_call(&world->calls[action->which]);
+        if (world->calls[action->which].is_stream) {
+            sim_client_stream(&world->calls[action->which]);
+        } else {
+            sim_client_call(&world->calls[action->which]);
+        }
         break;
     case SIM_CANCEL_CALL:
         sim_client_cancel(&world->calls[action->which]);

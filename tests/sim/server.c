@@ -95,7 +95,7 @@ void sim_server_start(struct sim_server *server)
 {
     struct sim_net *net = &server->machine.world->net;
     struct bow_server_options options = BOW_SERVER_OPTIONS_INIT;
-    const struct calls__echo__handlers handlers = {.say = say};
+    const struct calls__echo__handlers handlers = {.say = say, .stream = sim_server_stream};
     char address[32];
 
     snprintf(address, sizeof(address), "127.0.0.1:%u", server->port);

@@ -11,6 +11,7 @@
  *     plan.c       what happens when: calls, cancels, faults
  *     server.c     servers that answer, late, never, or fail; stopped, killed, restarted
  *     client.c     clients, and what a call may end with
+ *     stream.c     streaming calls, both sides
  *     net*.c       the network and the system tables
  */
 
@@ -109,6 +110,14 @@ struct sim_call {
     uint64_t started_ns;
     uint64_t deadline_ns;
     enum bow_code code;
+
+    /* Of a stream. */
+    bool is_stream;
+    bool has_half_closed;
+    struct calls__echo__stream__stream stream;
+    int n_messages;
+    int n_sent;
+    int n_received;
 };
 
 enum sim_action_kind {
@@ -187,5 +196,14 @@ void sim_client_start(struct sim_client *client);
 void sim_client_call(struct sim_call *call);
 void sim_client_cancel(struct sim_call *call);
 void sim_client_free(struct sim_client *client);
+/** The call has ended: may it, and so? */
+void sim_call_end(struct sim_call *call, const struct bow_status *status);
+bool sim_call_is_short_of_memory(const struct sim_call *call);
+
+/* stream.c */
+
+void sim_server_stream(struct calls__echo__stream__call call, void *user);
+void sim_client_stream(struct sim_call *call);
+void sim_client_cancel_stream(struct sim_call *call);
 
 #endif
