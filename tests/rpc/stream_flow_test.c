@@ -40,7 +40,9 @@ static void test_stream_before_the_connection_is_bounded(void **state)
 
     streams_open(s, &streams_both, NULL);
     uint64_t n = send_until_refused(s);
-    assert_in_range(n, BOW_STREAM_WRITABLE_BYTES / 1200, BOW_STREAM_WRITABLE_BYTES / 1000 + 1);
+    /* The kernel may have made the connection by itself: then the first window is on its way. */
+    assert_in_range(n, BOW_STREAM_WRITABLE_BYTES / 1200,
+                    (BOW_STREAM_WRITABLE_BYTES + ((size_t)64 << 10)) / 1000 + 1);
     streams_accept(s);
     stream_peer_wait(&s->peer, &s->peer.n_messages, (int)n);
     streams_wait_serving(s, &s->n_writable, 1);
