@@ -89,6 +89,60 @@ static void test_group_l50_default_size_is_what_the_system_says(void **state)
     loops_end(&t);
 }
 
+/* Each loop's CPU, as the threads are asked for. */
+
+struct asked_cpus {
+    int cpus[3];
+    int n;
+};
+
+static int note_cpu(void *user, const struct bow_thread_options *options, void (*run)(void *),
+                    void *argument, struct bow_thread **ret_thread)
+{
+    struct fake_system *fake = user;
+    struct asked_cpus *asked = fake->user;
+    struct bow_thread_options anywhere = *options;
+
+    asked->cpus[asked->n++] = options->cpu;
+    anywhere.cpu = -1; /* this machine may have fewer */
+    return bow_system_default()->thread_start(NULL, &anywhere, run, argument, ret_thread);
+}
+
+static void check_cpus(int first, const int expected[3])
+{
+    struct loops t;
+    struct asked_cpus asked = {.n = 0};
+    struct bow_loop_options loops = BOW_LOOP_OPTIONS_INIT;
+    struct bow_group_options options = BOW_GROUP_OPTIONS_INIT;
+    atomic_int n = 0;
+
+    loops_begin(&t);
+    t.fake.system.thread_start = note_cpu;
+    t.fake.user = &asked;
+    loops.cpu = first;
+    options.loops = &loops;
+    options.n_loops = 3;
+    struct bow_group *group = new_group(&t, &options);
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_int_equal(bow_loop_execute(bow_group_get(group, i), "count", loops_count_run, &n),
+                         0);
+    }
+    bow_group_unref(group);
+    assert_int_equal(asked.n, 3);
+    assert_memory_equal(asked.cpus, expected, sizeof(asked.cpus));
+    loops_end(&t);
+}
+
+static void test_group_l03_loops_take_one_cpu_each_from_the_first_on(void **state)
+{
+    const int in_a_row[3] = {4, 5, 6};
+    const int any[3] = {-1, -1, -1};
+
+    (void)state;
+    check_cpus(4, in_a_row);
+    check_cpus(-1, any);
+}
+
 struct seen {
     struct bow_group *group;
     struct bow_loop *current;
@@ -231,6 +285,7 @@ int main(void)
         cmocka_unit_test(test_group_l50_next_goes_round),
         cmocka_unit_test(test_group_l50_least_channels_chooses_the_emptiest),
         cmocka_unit_test(test_group_l50_default_size_is_what_the_system_says),
+        cmocka_unit_test(test_group_l03_loops_take_one_cpu_each_from_the_first_on),
         cmocka_unit_test(test_group_l03_threads_are_named_prefix_group_n),
         cmocka_unit_test(test_group_l50_unref_ends_and_waits_for_all),
         cmocka_unit_test(test_group_l50_unref_waits_for_a_loop_that_others_refer_to),

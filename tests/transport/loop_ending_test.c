@@ -4,6 +4,7 @@
 #include "tests/support/loops.h"
 #include "transport/loop.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,6 +21,7 @@ struct late {
     int n_flushed;
     int n_freed;
     int post_rc;
+    int hook_rc;
 };
 
 static void on_flush(struct bow__deferred *deferred)
@@ -37,6 +39,7 @@ static int run_late(void *user)
     struct late *late = user;
 
     late->n_run++;
+    late->hook_rc = bow_loop_add_hook(late->loop, &late->hook); /* it would never run */
     bow__loop_defer_flush(late->loop, &late->flush);
     bow__loop_defer_free(late->loop, &late->free);
     return 0;
@@ -76,6 +79,7 @@ static void test_loop_l07_f24_task_accepted_after_the_last_turn_runs(void **stat
     assert_int_equal(bow_loop_run(late.loop), 0);
     assert_int_equal(late.post_rc, 0);
     assert_int_equal(late.n_run, 1);
+    assert_int_equal(late.hook_rc, -ESHUTDOWN);
     assert_int_equal(late.n_flushed, 1);
     assert_int_equal(late.n_freed, 1);
     bow_loop_unref(late.loop);
