@@ -75,3 +75,19 @@ int bow__block_grow(struct bow__block **block, size_t cap)
     *block = grown;
     return 0;
 }
+
+void bow__block_shrink(struct bow__block **block, size_t cap)
+{
+    struct bow__block *old = *block;
+
+    assert(atomic_load_explicit(&old->refs, memory_order_relaxed) == 1);
+    if (cap >= old->cap) {
+        return;
+    }
+    struct bow__block *shrunk =
+        bow__resize(old->context, old, sizeof(*old) + old->cap, sizeof(*old) + cap);
+    if (shrunk != NULL) {
+        shrunk->cap = cap;
+        *block = shrunk;
+    }
+}

@@ -32,5 +32,7 @@ struct bow__block *bow__block_unref(struct bow__block *block);
  * reference. Returns 0 or -ENOMEM (the block is unchanged).
  */
 int bow__block_grow(struct bow__block **block, size_t cap);
+/** Give back what is beyond `cap` bytes, if that can be; the caller holds the only reference. */
+void bow__block_shrink(struct bow__block **block, size_t cap);
 
 #endif

@@ -85,11 +85,29 @@ static int send_block(struct bow__client_call *call, struct bow__session *sessio
     return rc;
 }
 
+/* Returns 1 when the request is to go as it is. */
+static int send_packed(struct bow__client_call *call, struct bow__session *session,
+                       const uint8_t *bytes)
+{
+    size_t len = 0;
+
+    if (call->encoding == BOW__ENCODING_IDENTITY) {
+        return 1;
+    }
+    return bow__packing_send(&call->link->packing.packing, session, call->key,
+                             (enum bow__encoding)call->encoding, BOW__SEND_END,
+                             (struct bow_slice){bytes, call->n_request}, &len);
+}
+
 static int send_request(struct bow__client_call *call, struct bow__session *session)
 {
     const uint8_t *bytes = call->block != NULL ? call->block->data : call->request;
     size_t cap = 0;
 
+    int rc = send_packed(call, session, bytes);
+    if (rc <= 0) {
+        return rc;
+    }
     uint8_t *room = call->n_request <= BOW__IN_PLACE_BYTES
                         ? session->ops->reserve(session, call->key, BOW__SEND_END, &cap)
                         : NULL;
@@ -109,6 +127,19 @@ static int send_request(struct bow__client_call *call, struct bow__session *sess
     return send_block(call, session, block);
 }
 
+/* What the peer takes is known once it has said so: until then, nothing is compressed. */
+static enum bow__encoding choose_encoding(const struct bow__client_call *call,
+                                          const struct bow__session *session)
+{
+    size_t threshold = call->link->packing.packing.threshold_bytes;
+
+    if (!call->compresses ||
+        (!bow__method_sends_many(call->method) && call->n_request < threshold)) {
+        return BOW__ENCODING_IDENTITY;
+    }
+    return bow__packing_choose(session, 0);
+}
+
 int bow__client_call_send(struct bow__client_call *call)
 {
     struct bow__client_link *link = call->link;
@@ -120,6 +151,8 @@ int bow__client_call_send(struct bow__client_call *call)
         .metadata = call->metadata,
     };
 
+    head.encoding = choose_encoding(call, session);
+    call->encoding = (uint8_t)head.encoding;
     int rc = session->ops->open(session, &head, call, &call->key);
     if (rc < 0) {
         return rc;

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "rpc/client_state.h"
 #include "rpc/core/decode.h"
+#include "rpc/core/errors.h"
 #include "rpc/core/metadata.h"
 #include "rpc/stream_state.h"
 #include <bowline/limits.h>
@@ -27,13 +28,16 @@ static int decode_reply(struct bow__client_call *call, struct bow__message *mess
     struct bow__decode_options options = {0};
     struct bow__arena *arena = &call->memory->arena;
 
+    int rc = bow__packing_inflate(&call->link->packing.packing, message, reason);
+    if (rc < 0) {
+        return rc;
+    }
     arena->max_bytes = bow__decode_cap(message->bytes.len);
     if (message->block != NULL && bow__arena_adopt(arena, message->block) == 0) {
         options.block = message->block;
         message->block = NULL;
     }
-    int rc =
-        bow__decode(call->method->output, message->bytes, &options, arena, &call->reply, reason);
+    rc = bow__decode(call->method->output, message->bytes, &options, arena, &call->reply, reason);
     arena->max_bytes = BOW_LIMIT_CALL_ARENA_BYTES;
     return rc;
 }
@@ -57,7 +61,7 @@ static void take_reply(struct bow__client_conn *conn, uint64_t key, struct bow__
     session->ops->consumed(session, key, bow__consumed_bytes(n_bytes));
     if (rc < 0) {
         conn->link->counters.now.undecodable_messages++;
-        give_up(call, rc == -ENOMEM ? BOW_RESOURCE_EXHAUSTED : BOW_INTERNAL, reason.bytes);
+        give_up(call, bow__code_from_errno(rc), reason.bytes);
     }
 }
 
@@ -67,9 +71,7 @@ static void on_message(void *owner, uint64_t key, void *stream, struct bow__mess
     struct bow__client_call *call = stream;
 
     (void)end;
-    if (message->compressed) {
-        give_up(call, BOW_UNIMPLEMENTED, "the reply is compressed, which is not supported");
-    } else if (bow__method_receives_many(call->method)) {
+    if (bow__method_receives_many(call->method)) {
         bow__stream_take_message(call->stream, message);
     } else if (call->reply != NULL) {
         give_up(call, BOW_INTERNAL, "the call has one reply, and a second one came");
@@ -188,6 +190,7 @@ static void configure(struct bow__conn *conn, struct bow__session_options *optio
     options->max_message_bytes = client->options.max_message_bytes;
     options->heartbeat_ns = client->options.heartbeat_ns;
     options->heartbeat_timeout_ns = client->options.heartbeat_timeout_ns;
+    options->encodings = bow__encodings_built();
     options->authority =
         strncmp(client->target, "unix", 4) == 0
             ? (struct bow_slice){(const uint8_t *)"localhost", 9}

@@ -93,6 +93,9 @@ int bow__client_options_check(const struct bow_client_options *options, const ch
     if (options->loop != NULL && options->group != NULL) {
         return refuse(options, -EINVAL, "set options.loop or options.group, not both");
     }
+    if (!bow__compression_is_known(options->compression)) {
+        return refuse(options, -EINVAL, "options.compression is none of enum bow_compression");
+    }
     bool http2 = strncmp(address, grpc, strlen(grpc)) == 0;
     if (http2 && !bow__http2_is_built()) {
         return refuse(options, -EINVAL, "this build of the library is without HTTP/2");

@@ -334,6 +334,9 @@ static int prepare(struct bow__client_call *call, const struct bow__client_begin
     }
     set_deadline(call, options);
     call->waits_for_ready = options->wait_for_ready;
+    call->compresses = options->compression == BOW_COMPRESSION_DEFAULT
+                           ? call->link->packing.packing.on
+                           : options->compression == BOW_COMPRESSION_AUTO;
     rc = name_call(call, begin->ret_id);
     if (rc < 0) {
         return rc;

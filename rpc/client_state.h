@@ -19,8 +19,7 @@
  * A link and its calls belong to its loop; from other threads a call reaches it by
  * its own task, and is cancelled by another of its own. What threads share:
  *
- *     closing, n_queued,   relaxed hints; what they decide is decided again on the loop
- *     shown_state
+ *     closing, n_queued, shown_state: relaxed hints; what they decide is decided again on the loop
  *     link->used           acquire/release
  *     link->n_posted       release by the loop's last use of the link for a start task, and
  *                          acquire by who frees the client
@@ -35,6 +34,7 @@
 #include "rpc/call_ids.h"
 #include "rpc/conn.h"
 #include "rpc/core/family.h"
+#include "rpc/loop_packing.h"
 #include "rpc/result.h"
 #include <bowline/client.h>
 #include <bowline/group.h>
@@ -84,7 +84,6 @@ struct bow__client_call {
     struct bow_stream *stream; /* NULL: a unary call */
     uint64_t id;               /* 0: has none */
     enum bow__client_call_state state;
-
     struct bow__client_conn *conn; /* while open */
     uint64_t key;
     struct bow_timer timer;
@@ -94,7 +93,6 @@ struct bow__client_call {
     bool cancelled; /* before it began */
     bool ended;     /* completed while the cancel task is under way, which frees it */
     struct bow__child child;
-
     uint64_t started_ns;
     uint64_t deadline_ns;
     uint64_t timeout_ns;
@@ -103,6 +101,8 @@ struct bow__client_call {
     struct bow__block *block; /* the request, when it is not inline */
     size_t n_request;
     bool retried;
+    bool compresses;
+    uint8_t encoding;             /* an enum bow__encoding: of messages that pay compressing */
     bool waits_for_ready;         /* a failed attempt to connect does not end it */
     struct bow_metadata metadata; /* sent along; in `memory`, as all that follows */
     struct bow_metadata initial;  /* received */
@@ -148,6 +148,7 @@ struct bow__client_link {
     bool tells_state; /* by a task that is posted, which holds the link as a call does */
     struct bow_task state_task;
     struct bow__counters counters;
+    struct bow__loop_packing packing;
     struct bow__client_call *idle;
     uint32_t n_idle;
     bool opened; /* the hook is set */

@@ -393,6 +393,8 @@ static struct bow__served *begin(struct bow__server_conn *conn, uint64_t key,
     served->call.method = entry->method;
     served->call.entry = entry;
     served->call.peer = bow_channel_peer(conn->conn.channel);
+    served->call.packing = &worker->packing.packing;
+    served->call.compresses = worker->packing.packing.on;
     served->worker = worker;
     served->conn = conn;
     served->held = NULL;
@@ -455,7 +457,7 @@ static void refuse_undecodable(struct bow__served *served, int rc, const struct 
     bow__text_clear(&text);
     bow__text_printf(&text, "the request of %s cannot be decoded: %s", served->call.method->path,
                      reason->bytes);
-    refuse_call(served, rc == -ENOMEM ? BOW_RESOURCE_EXHAUSTED : BOW_INTERNAL, text.bytes);
+    refuse_call(served, bow__code_from_errno(rc), text.bytes);
 }
 
 static bool takes_many(const struct bow__served *served)
@@ -491,10 +493,6 @@ static void on_message(void *owner, uint64_t key, void *stream, struct bow__mess
     size_t n_bytes = message->bytes.len;
     struct bow__text reason;
 
-    if (message->compressed) {
-        refuse_call(served, BOW_UNIMPLEMENTED, "compressed messages are not supported");
-        return;
-    }
     if (takes_many(served)) {
         bow__dispatch_stream_message(served, message, last);
         return;

@@ -342,6 +342,7 @@ void bow__link_check_closed(struct bow__client_link *link)
         return;
     }
     bow__counters_publish(&link->counters);
+    bow__loop_packing_stop(&link->packing);
     if (link->opened) {
         bow_loop_remove_hook(link->loop, &link->hook);
         link->opened = false;
@@ -409,6 +410,19 @@ static void on_published(void *owner)
     bow__link_check_closed(owner);
 }
 
+static void init_packing(struct bow__client_link *link)
+{
+    const struct bow_client_options *options = &link->client->options;
+    struct bow__packing_options packing = {
+        .compression = options->compression,
+        .threshold_bytes = options->compression_threshold_bytes,
+        .level = options->compression_level,
+        .max_message_bytes = options->max_message_bytes,
+    };
+
+    bow__loop_packing_init(&link->packing, link->client->context, link->loop, &packing);
+}
+
 void bow__link_init(struct bow__client_link *link, struct bow_client *client, struct bow_loop *loop)
 {
     link->client = client;
@@ -424,6 +438,7 @@ void bow__link_init(struct bow__client_link *link, struct bow_client *client, st
     link->hook.fn = on_loop_shutdown;
     bow_task_init(&link->close_task, "close client", close_task, link);
     bow__link_state_init(link);
+    init_packing(link);
 }
 
 void bow__link_fini(struct bow__client_link *link)

@@ -37,6 +37,12 @@ static void set_limits(struct bow_server *server)
         .max_connections =
             options->max_connections > 0 ? options->max_connections : BOW_LIMIT_CONNECTIONS,
     };
+    server->limits.packing = (struct bow__packing_options){
+        .compression = options->compression,
+        .threshold_bytes = options->compression_threshold_bytes,
+        .level = options->compression_level,
+        .max_message_bytes = server->limits.max_message_bytes,
+    };
     server->options.grace_ns = or_default(options->grace_ns, SECONDS(10));
 }
 
@@ -44,7 +50,9 @@ static int check_options(const struct bow_server_options *options)
 {
     int n_loops = (options->loop != NULL) + (options->group != NULL) + (options->workers > 0);
 
-    return n_loops > 1 || options->backlog < 0 ? -EINVAL : 0;
+    return n_loops > 1 || options->backlog < 0 || !bow__compression_is_known(options->compression)
+               ? -EINVAL
+               : 0;
 }
 
 static int get_context(struct bow_context *given, struct bow_context **ret_context)

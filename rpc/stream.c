@@ -20,6 +20,7 @@ static void destroy(struct bow_stream *stream)
     bow__held_clear(&stream->posted);
     bow__held_clear(&stream->out);
     bow__held_clear(&stream->in);
+    bow__coders_trim(&stream->packing.coders);
     bow__arena_fini(&stream->arena);
     bow_result_fini(&stream->result);
     bow__waiting_fini(&stream->lock, &stream->changed);
@@ -194,6 +195,8 @@ static int make(struct bow_client *client, struct bow__client_link *link,
     stream->result = (struct bow_result)BOW_RESULT_INIT;
     bow__text_clear(&stream->failure);
     bow_task_init(&stream->task, "stream", stream_task, stream);
+    bow__coders_init(&stream->packing.coders, client->context);
+    stream->packing.max_message_bytes = client->options.max_message_bytes;
     bow__arena_init(&stream->arena, client->context, stream->slab, sizeof(stream->slab),
                     BOW_LIMIT_CALL_ARENA_BYTES);
     *ret_stream = stream;

@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "rpc/core/errors.h"
 #include "rpc/stream_state.h"
 #include "transport/waiting.h"
 
@@ -164,8 +165,7 @@ int bow_stream_receive(struct bow_stream *stream, uint64_t timeout_ns,
     size_t n = bow__consumed_bytes(held->len);
     rc = bow__stream_decode_held(stream, held, &message, &reason);
     if (rc < 0) {
-        bow__stream_give_up(stream, rc == -ENOMEM ? BOW_RESOURCE_EXHAUSTED : BOW_INTERNAL,
-                            reason.bytes);
+        bow__stream_give_up(stream, bow__code_from_errno(rc), reason.bytes);
         drop_messages(stream);
         return 0;
     }

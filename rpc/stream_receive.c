@@ -13,50 +13,50 @@
 
 /* Decoding */
 
-static int decode(struct bow_stream *stream, struct bow_slice bytes, struct bow__block *block,
+/* Whoever receives in the blocking style does so on a thread of its own, and the link may be gone.
+ */
+static struct bow__packing *packing_of(struct bow_stream *stream)
+{
+    return bow__stream_is_blocking(stream) ? &stream->packing
+                                           : &stream->call->link->packing.packing;
+}
+
+/* Into the stream's arena, which takes the message's block if it has one. */
+static int decode(struct bow_stream *stream, struct bow__message *message,
                   ProtobufCMessage **ret_message, struct bow__text *reason)
 {
-    struct bow__decode_options options = {.block = block};
+    struct bow__decode_options options = {0};
     const struct bow_method *method = stream->method;
 
     bow__text_clear(reason);
     bow__text_printf(reason, "a message of %s cannot be decoded: ", method->path);
-    return bow__decode(method->output, bytes, &options, &stream->arena, ret_message, reason);
-}
-
-static int decode_fresh(struct bow_stream *stream, struct bow__message *message,
-                        ProtobufCMessage **ret_message, struct bow__text *reason)
-{
-    struct bow__block *block = NULL;
-
+    int rc = bow__packing_inflate(packing_of(stream), message, reason);
+    if (rc < 0) {
+        return rc;
+    }
     stream->arena.max_bytes = bow__decode_cap(message->bytes.len);
     if (message->block != NULL && bow__arena_adopt(&stream->arena, message->block) == 0) {
-        block = message->block;
+        options.block = message->block;
         message->block = NULL;
     }
-    return decode(stream, message->bytes, block, ret_message, reason);
+    return bow__decode(method->output, message->bytes, &options, &stream->arena, ret_message,
+                       reason);
 }
 
 int bow__stream_decode_held(struct bow_stream *stream, struct bow__held *held,
                             ProtobufCMessage **ret_message, struct bow__text *reason)
 {
-    struct bow__block *block = bow__held_block(held);
-    struct bow_slice bytes = {bow__held_bytes(held), held->len};
+    struct bow__message message = bow__held_release(held);
 
-    stream->arena.max_bytes = bow__decode_cap(held->len);
-    if (bow__arena_adopt(&stream->arena, block) == 0) {
-        bow__held_given(held);
-        return decode(stream, bytes, block, ret_message, reason);
-    }
-    int rc = decode(stream, bytes, NULL, ret_message, reason);
-    bow__held_free(held);
+    int rc = decode(stream, &message, ret_message, reason);
+    bow__block_unref(message.block);
     return rc;
 }
 
 static void give_up_undecodable(struct bow_stream *stream, int rc, const struct bow__text *reason)
 {
     struct bow__client_call *call = stream->call;
-    enum bow_code code = rc == -ENOMEM ? BOW_RESOURCE_EXHAUSTED : BOW_INTERNAL;
+    enum bow_code code = bow__code_from_errno(rc);
 
     call->link->counters.now.undecodable_messages++;
     bow__client_call_abandon(call, BOW_CANCELLED);
@@ -103,7 +103,7 @@ static void deliver_now(struct bow_stream *stream, struct bow__message *message)
     ProtobufCMessage *decoded = NULL;
     struct bow__text reason;
 
-    int rc = decode_fresh(stream, message, &decoded, &reason);
+    int rc = decode(stream, message, &decoded, &reason);
     if (rc < 0) {
         give_up_undecodable(stream, rc, &reason);
         return;

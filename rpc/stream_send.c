@@ -70,17 +70,45 @@ void bow__stream_check_writable(struct bow_stream *stream)
 
 /* To the session */
 
-/* Returns 0, and `held` is gone; or as the session. */
-static int hand_over(struct bow_stream *stream, struct bow__session *session, uint64_t key,
-                     struct bow__held *held, uint32_t flags)
+/* Returns 1 when the message is to go as it is. */
+static int send_packed(struct bow_stream *stream, struct bow__session *session, uint64_t key,
+                       struct bow_slice bytes, uint32_t flags)
+{
+    enum bow__encoding encoding = (enum bow__encoding)stream->call->encoding;
+    size_t len = 0;
+
+    if (encoding == BOW__ENCODING_IDENTITY) {
+        return 1;
+    }
+    return bow__packing_send(&stream->call->link->packing.packing, session, key, encoding, flags,
+                             bytes, &len);
+}
+
+static int send_held(struct bow__session *session, uint64_t key, struct bow__held *held,
+                     uint32_t flags)
 {
     int rc =
         session->ops->send(session, key, flags, bow__held_block(held), held->offset, held->len);
 
     if (rc == 0) {
-        stream->n_sent++;
         bow__held_given(held);
     }
+    return rc;
+}
+
+/* Returns 0, and `held` is gone; or as the session. */
+static int hand_over(struct bow_stream *stream, struct bow__session *session, uint64_t key,
+                     struct bow__held *held, uint32_t flags)
+{
+    struct bow_slice bytes = {bow__held_bytes(held), held->len};
+
+    int rc = send_packed(stream, session, key, bytes, flags);
+    if (rc == 0) {
+        bow__held_free(held);
+    } else if (rc > 0) {
+        rc = send_held(session, key, held, flags);
+    }
+    stream->n_sent += rc == 0;
     return rc;
 }
 
@@ -246,7 +274,11 @@ static int send_in_place(struct bow_stream *stream, const ProtobufCMessage *mess
     if (n < 0) {
         return n == -ENOBUFS ? 1 : -EINVAL;
     }
-    int rc = session->ops->commit(session, stream->call->key, 0, (size_t)n);
+    int rc =
+        send_packed(stream, session, stream->call->key, (struct bow_slice){room, (size_t)n}, 0);
+    if (rc > 0) {
+        rc = session->ops->commit(session, stream->call->key, 0, (size_t)n);
+    }
     if (rc < 0) {
         return rc == -ENOENT ? -ECANCELED : rc;
     }

@@ -77,7 +77,8 @@ struct bow_stream {
     bool end_sent;
     bool paused;
 
-    struct bow__arena arena; /* of the message being delivered, or received last */
+    struct bow__packing packing; /* the blocking style's, which inflates on any thread */
+    struct bow__arena arena;     /* of the message being delivered, or received last */
     _Alignas(16) uint8_t slab[BOW__STREAM_SLAB_BYTES];
 };
 
@@ -127,7 +128,7 @@ bool bow__stream_may_retry(const struct bow_stream *stream);
 /** The call goes back to the queue. */
 void bow__stream_rewind(struct bow_stream *stream);
 
-/* stream_receive.c: on the loop */
+/* stream_receive.c: on the loop, but for decoding */
 
 /** The server's initial metadata has come, before any message. */
 void bow__stream_take_headers(struct bow_stream *stream, const struct bow_metadata *initial);

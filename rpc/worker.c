@@ -31,6 +31,7 @@ static void check_done(struct bow__worker *worker)
         return;
     }
     worker->done = true;
+    bow__loop_packing_stop(&worker->packing);
     bow__counters_publish(&worker->counters);
     if (worker->hooked) {
         bow_loop_remove_hook(worker->loop, &worker->hook);
@@ -163,6 +164,7 @@ int bow__worker_new(struct bow_context *context, struct bow_loop *loop, struct b
     worker->n_connections = n_connections;
     worker->on_done = on_done;
     worker->hook.fn = on_loop_shutdown;
+    bow__loop_packing_init(&worker->packing, context, loop, &limits->packing);
     atomic_store_explicit(&worker->refs, 1, memory_order_relaxed);
     bow__list_init(&worker->conns);
     bow_task_init(&worker->look_task, "look at worker", look_task, worker);
@@ -255,6 +257,7 @@ static void configure(struct bow__conn *conn, struct bow__session_options *optio
     options->max_calls = worker->limits->max_calls;
     options->heartbeat_ns = worker->limits->heartbeat_ns;
     options->heartbeat_timeout_ns = worker->limits->heartbeat_timeout_ns;
+    options->encodings = bow__encodings_built();
 }
 
 static void on_up(struct bow__conn *conn)

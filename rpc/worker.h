@@ -16,6 +16,7 @@
 #include "rpc/conn.h"
 #include "rpc/core/call.h"
 #include "rpc/core/registry.h"
+#include "rpc/loop_packing.h"
 #include <bowline/server.h>
 
 /** A call with its arena's first memory; the whole is this large. */
@@ -29,6 +30,7 @@ struct bow__worker_limits {
     size_t max_message_bytes;
     uint32_t max_calls;
     uint32_t max_connections;
+    struct bow__packing_options packing;
 };
 
 struct bow__worker {
@@ -46,6 +48,7 @@ struct bow__worker {
     atomic_bool look_posted;
     struct bow_task look_task;
     struct bow__counters counters;
+    struct bow__loop_packing packing;
     struct bow__link conns;
     struct bow__served *idle;
     uint32_t n_idle;

@@ -47,6 +47,16 @@ BOW_EXPORT BOW_MUST_USE int bow_call_add_trailing(struct bow_call *call, const c
                                                   struct bow_slice value);
 
 /**
+ * Whether the call's replies are compressed, instead of what the server's option `compression`
+ * says: in an encoding that its client takes, where it pays. Turn it off for a reply in which a
+ * secret stands beside something that the client chose.
+ *
+ * Thread:  any; the call is the caller's
+ * Returns: 0; -EALREADY after the first message of a streaming call
+ */
+BOW_EXPORT BOW_MUST_USE int bow_call_compress(struct bow_call *call, bool on);
+
+/**
  * Answer with OK and `reply`, which is encoded before this returns.
  *
  * Thread:  any; the call is the caller's until then

@@ -38,6 +38,7 @@
  *     }
  */
 
+#include <bowline/compression.h>
 #include <bowline/result.h>
 #include <bowline/service.h>
 #include <bowline/system.h> /* BOW_NEVER */
@@ -90,12 +91,15 @@ struct bow_client_options {
     void *state_user;
     struct bow_security *security; /* see bow_tls_security(); shared; NULL: none */
     const char *server_name; /* whom the server must prove to be; NULL: the target's host; copied */
+    enum bow_compression compression;   /* of what is sent; default: off */
+    size_t compression_threshold_bytes; /* 0: BOW_COMPRESSION_THRESHOLD_BYTES */
+    int compression_level;              /* 0: the encoding's default; higher is smaller, slower */
 };
 
 #define BOW_CLIENT_OPTIONS_INIT                                                                    \
     {                                                                                              \
         sizeof(struct bow_client_options), NULL, NULL, NULL, NULL, false, 0, 0, 0, 0, 0, 0, 0, 0,  \
-            NULL, NULL, NULL, NULL, NULL                                                           \
+            NULL, NULL, NULL, NULL, NULL, BOW_COMPRESSION_DEFAULT, 0, 0                            \
     }
 
 /** Options of one call; NULL where they are passed means the defaults. */
@@ -107,11 +111,12 @@ struct bow_call_options {
     const struct bow_metadata *metadata; /* sent along; borrowed for the start; NULL: none */
     bool wait_for_ready; /* while there is no connection: wait for one until the deadline, instead
                             of failing as soon as an attempt has failed */
+    enum bow_compression compression; /* of what is sent; default: as the client */
 };
 
 #define BOW_CALL_OPTIONS_INIT                                                                      \
     {                                                                                              \
-        sizeof(struct bow_call_options), 0, NULL, NULL, false                                      \
+        sizeof(struct bow_call_options), 0, NULL, NULL, false, BOW_COMPRESSION_DEFAULT             \
     }
 
 /**

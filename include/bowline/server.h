@@ -11,6 +11,7 @@
  *                        └──► start ──► stop, from any thread ──► join ──► free
  */
 
+#include <bowline/compression.h>
 #include <bowline/service.h>
 
 #ifdef __cplusplus
@@ -59,12 +60,16 @@ struct bow_server_options {
     struct bow_executor *handlers_on; /* shared: where all handlers run that bow_server_bind() does
                                          not say otherwise of; NULL: on their connection's loop */
     uint32_t max_waiting_calls; /* per executor, for a thread of it; 0: BOW_LIMIT_WAITING_CALLS */
+    enum bow_compression
+        compression; /* of replies, unless a handler says otherwise; default: off */
+    size_t compression_threshold_bytes; /* 0: BOW_COMPRESSION_THRESHOLD_BYTES */
+    int compression_level;              /* 0: the encoding's default; higher is smaller, slower */
 };
 
 #define BOW_SERVER_OPTIONS_INIT                                                                    \
     {                                                                                              \
         sizeof(struct bow_server_options), NULL, NULL, NULL, NULL, 0, false, 0, 0, 0, 0, 0, 0, 0,  \
-            0, 0, 0, NULL, 0, NULL, 0                                                              \
+            0, 0, 0, NULL, 0, NULL, 0, BOW_COMPRESSION_DEFAULT, 0, 0                               \
     }
 
 /**

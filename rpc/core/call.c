@@ -7,6 +7,7 @@
 #include "rpc/core/call.h"
 #include "rpc/core/call_stream.h"
 #include "rpc/core/decode.h"
+#include "rpc/core/packing.h"
 #include "rpc/core/registry.h"
 #include <bowline/limits.h>
 
@@ -28,13 +29,17 @@ int bow__call_decode(struct bow_call *call, struct bow__message *message, struct
 {
     struct bow__decode_options options = {0};
 
+    int rc = bow__packing_inflate(call->packing, message, reason);
+    if (rc < 0) {
+        return rc;
+    }
     call->arena.max_bytes = bow__decode_cap(message->bytes.len);
     if (message->block != NULL && bow__arena_adopt(&call->arena, message->block) == 0) {
         options.block = message->block;
         message->block = NULL;
     }
-    int rc = bow__decode(call->method->input, message->bytes, &options, &call->arena,
-                         &call->request, reason);
+    rc = bow__decode(call->method->input, message->bytes, &options, &call->arena, &call->request,
+                     reason);
     call->arena.max_bytes = BOW_LIMIT_CALL_ARENA_BYTES;
     return rc;
 }

@@ -34,6 +34,7 @@
 
 struct bow__call_metadata;
 struct bow__call_stream;
+struct bow__packing;
 struct bow__registered_method;
 
 enum bow__call_state {
@@ -102,7 +103,11 @@ struct bow_call {
     uint64_t deadline_ns;
     struct bow__arena arena;
     ProtobufCMessage *request;
-    bool invoked; /* loop only: the handler was entered */
+    struct bow__packing *packing; /* loop only, as are the next three */
+    bool invoked;                 /* the handler was entered */
+    bool responded;               /* what precedes messages is with the session */
+    uint8_t encoding;             /* an enum bow__encoding: of messages that pay compressing */
+    bool compresses;              /* the holder's until the first message: to choose one */
     atomic_uint state;
     atomic_uint why;                      /* a bow_code; 0: the peer waits */
     _Atomic(struct bow__family *) family; /* made by the handler's first child */
@@ -117,7 +122,7 @@ void bow__call_init(struct bow_call *call, const struct bow__call_ops *ops,
                     struct bow_context *context, void *slab, size_t n_slab);
 
 /** Decode the request under the cap that its size allows, taking the message's block if it has one.
- * Returns 0, or -EBADMSG or -ENOMEM with `reason`. Loop, before invoke. */
+ * Returns 0, or -EBADMSG, -ENOMEM, -EMSGSIZE or -ENOTSUP with `reason`. Loop, before invoke. */
 int bow__call_decode(struct bow_call *call, struct bow__message *message, struct bow__text *reason);
 
 /** Enter the handler, which may answer before this returns. Loop. */

@@ -10,6 +10,7 @@
 #include "rpc/core/call_stream.h"
 #include "rpc/core/encode.h"
 #include "rpc/core/errors.h"
+#include "rpc/core/packing.h"
 #include <bowline/limits.h>
 
 #include <errno.h>
@@ -89,6 +90,16 @@ static void conclude_reply(struct bow_call *call, size_t n_bytes)
     conclude(call, BOW_OK, n_bytes, rc);
 }
 
+/* Returns 0 and the length as sent, 1 when the reply is to go as it is, or as the session. */
+static int send_packed(struct bow_call *call, struct bow_slice bytes, size_t *ret_len)
+{
+    if (call->encoding == BOW__ENCODING_IDENTITY) {
+        return 1;
+    }
+    return bow__packing_send(call->packing, call->session, call->key,
+                             (enum bow__encoding)call->encoding, reply_flags(call), bytes, ret_len);
+}
+
 /* `block` is ours until the session took it. */
 static int send_block(struct bow_call *call, struct bow__block *block, size_t len)
 {
@@ -118,10 +129,28 @@ static int send_copy(struct bow_call *call, struct bow_slice bytes)
     return send_block(call, block, bytes.len);
 }
 
+static int send_answer(struct bow_call *call, size_t *ret_len)
+{
+    struct bow__answer *answer = &call->answer;
+    struct bow__block *block = answer->block;
+
+    *ret_len = answer->bytes.len;
+    int rc = send_packed(call, answer->bytes, ret_len);
+    if (rc <= 0) {
+        return rc;
+    }
+    if (block == NULL) {
+        return send_copy(call, answer->bytes);
+    }
+    answer->block = NULL;
+    return send_block(call, block, answer->bytes.len);
+}
+
 /* The answer lies in the call's memory. */
 static void deliver(struct bow_call *call)
 {
     struct bow__answer *answer = &call->answer;
+    size_t len = 0;
     int rc = 0;
 
     if (answer->status.code != BOW_OK) {
@@ -133,18 +162,12 @@ static void deliver(struct bow_call *call)
         fail_locally(call, BOW_RESOURCE_EXHAUSTED, "the call's metadata cannot be sent");
         return;
     }
-    if (answer->block != NULL) {
-        struct bow__block *block = answer->block;
-        answer->block = NULL;
-        rc = send_block(call, block, answer->bytes.len);
-    } else {
-        rc = send_copy(call, answer->bytes);
-    }
+    rc = send_answer(call, &len);
     if (rc == -ENOMEM) {
         fail_locally(call, BOW_RESOURCE_EXHAUSTED, "the server has no memory to send the reply");
         return;
     }
-    conclude_reply(call, answer->bytes.len);
+    conclude_reply(call, len);
 }
 
 /* After a post: the answer was made elsewhere. */
@@ -331,11 +354,15 @@ static int reply_in_place(struct bow_call *call, const ProtobufCMessage *reply,
     if (n < 0) {
         return refuse_encoding(call, reason);
     }
-    int rc = ops->commit(call->session, call->key, flags, (size_t)n);
+    size_t len = (size_t)n;
+    int rc = send_packed(call, (struct bow_slice){room, len}, &len);
+    if (rc > 0) {
+        rc = ops->commit(call->session, call->key, flags, len);
+    }
     if (rc == -ENOMEM) {
         return refuse_memory(call);
     }
-    conclude_reply(call, (size_t)n);
+    conclude_reply(call, len);
     return 0;
 }
 

@@ -5,6 +5,7 @@
 
 #include "rpc/core/call_metadata.h"
 #include "rpc/core/call_stream.h"
+#include "rpc/core/packing.h"
 
 #include <errno.h>
 #include <string.h>
@@ -39,15 +40,29 @@ const struct bow_metadata *bow_call_metadata(const struct bow_call *call)
 int bow__call_respond(struct bow_call *call)
 {
     struct bow__call_metadata *sent = call->metadata;
+    struct bow_metadata initial = BOW_METADATA_INIT;
 
-    if (sent == NULL || sent->responded || sent->initial.n == 0) {
+    if (call->responded || (!call->compresses && (sent == NULL || sent->initial.n == 0))) {
         return 0;
     }
-    struct bow_metadata initial = bow__metadata_of(&sent->initial);
-    int rc =
-        call->session->ops->respond(call->session, call->key, &initial, BOW__ENCODING_IDENTITY);
-    sent->responded = rc == 0;
+    if (sent != NULL) {
+        initial = bow__metadata_of(&sent->initial);
+    }
+    enum bow__encoding encoding =
+        call->compresses ? bow__packing_choose(call->session, call->key) : BOW__ENCODING_IDENTITY;
+    int rc = call->session->ops->respond(call->session, call->key, &initial, encoding);
+    call->responded = rc == 0;
+    call->encoding = (uint8_t)(rc == 0 ? encoding : BOW__ENCODING_IDENTITY);
     return rc;
+}
+
+int bow_call_compress(struct bow_call *call, bool on)
+{
+    if (call->stream != NULL && atomic_load_explicit(&call->stream->began, memory_order_relaxed)) {
+        return -EALREADY;
+    }
+    call->compresses = on;
+    return 0;
 }
 
 int bow_call_add_initial(struct bow_call *call, const char *key, struct bow_slice value)

@@ -14,14 +14,13 @@ struct bow__call_metadata {
     struct bow_metadata received;
     struct bow__metadata_list initial;
     struct bow__metadata_list trailing;
-    bool responded; /* initial metadata is with the session */
 };
 
 /** Keep what came with the call. Returns 0 or -ENOMEM. */
 int bow__call_receive_metadata(struct bow_call *call, const struct bow_metadata *metadata);
 
-/** Give initial metadata, if there is any, to the session, once. Loop, before each message. Returns
- * as the session's respond(). */
+/** Give initial metadata and the encoding of compressed messages, if there is either, to the
+ * session, once. Loop, before each message. Returns as the session's respond(). */
 int bow__call_respond(struct bow_call *call);
 
 /** Add all of `metadata` to the trailing one. Returns as bow_call_add_trailing(). */

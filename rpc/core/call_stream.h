@@ -149,8 +149,10 @@ int bow__call_stream_take_posted(struct bow_call *call);
 void bow__call_stream_flush(struct bow_call *call);
 /** Look at the session's queue: whether on_writable is due. */
 void bow__call_stream_settle(struct bow_call *call);
-/** Give the session a message. Returns 0, and `held` is gone; -ECANCELED; -ENOMEM; -EMSGSIZE. */
-int bow__call_stream_hand_over(struct bow_call *call, struct bow__held *held, uint32_t flags);
+/** Give the session a message. Returns 0 and its length as sent, and `held` is gone; -ECANCELED;
+ * -ENOMEM; -EMSGSIZE. */
+int bow__call_stream_hand_over(struct bow_call *call, struct bow__held *held, uint32_t flags,
+                               size_t *ret_len);
 /** Encode a message where the session has room. Returns 0 and its length; 1 when it has to go as a
  * block; as hand_over(); or -EINVAL with `reason`, which may be NULL. */
 int bow__call_stream_put_in_place(struct bow_call *call, const ProtobufCMessage *message,

@@ -91,8 +91,8 @@ int bow__call_stream_answer(struct bow_call *call)
         send_status(call, &answer->status, 0);
         return 0;
     }
-    size_t len = reply->len;
-    int rc = bow__call_stream_hand_over(call, reply, last_flags(call));
+    size_t len = 0;
+    int rc = bow__call_stream_hand_over(call, reply, last_flags(call), &len);
     if (rc == 0) {
         answer->reply = NULL;
     }

@@ -7,6 +7,8 @@
 
 #include "rpc/core/call_stream.h"
 #include "rpc/core/decode.h"
+#include "rpc/core/errors.h"
+#include "rpc/core/packing.h"
 
 #include <errno.h>
 
@@ -29,31 +31,42 @@ static void refuse_undecodable(struct bow_call *call, int rc, const struct bow__
     bow__text_clear(&text);
     bow__text_printf(&text, "a message of %s cannot be decoded: %s", call->method->path,
                      reason->bytes);
-    bow__call_stream_refuse(call, rc == -ENOMEM ? BOW_RESOURCE_EXHAUSTED : BOW_INTERNAL,
-                            text.bytes);
+    bow__call_stream_refuse(call, bow__code_from_errno(rc), text.bytes);
 }
 
-/* `*block` is NULL, or holds the bytes and may be kept: it is NULL then. */
-static void deliver(struct bow_call *call, struct bow_slice bytes, struct bow__block **block)
+/* Into the stream's arena, which takes the message's block if it has one. */
+static int decode(struct bow_call *call, struct bow__message *message,
+                  ProtobufCMessage **ret_decoded, struct bow__text *reason)
+{
+    struct bow__arena *arena = &call->stream->arena;
+    struct bow__decode_options options = {0};
+
+    int rc = bow__packing_inflate(call->packing, message, reason);
+    if (rc < 0) {
+        return rc;
+    }
+    arena->max_bytes = bow__decode_cap(message->bytes.len);
+    if (message->block != NULL && bow__arena_adopt(arena, message->block) == 0) {
+        options.block = message->block;
+        message->block = NULL;
+    }
+    return bow__decode(call->method->input, message->bytes, &options, arena, ret_decoded, reason);
+}
+
+static void deliver(struct bow_call *call, struct bow__message *message)
 {
     struct bow__call_stream *stream = call->stream;
-    struct bow__decode_options options = {0};
+    size_t n_bytes = message->bytes.len;
     struct bow__text reason;
 
     bow__text_clear(&reason);
-    stream->arena.max_bytes = bow__decode_cap(bytes.len);
-    if (*block != NULL && bow__arena_adopt(&stream->arena, *block) == 0) {
-        options.block = *block;
-        *block = NULL;
-    }
-    int rc = bow__decode(call->method->input, bytes, &options, &stream->arena, &stream->message,
-                         &reason);
+    int rc = decode(call, message, &stream->message, &reason);
     if (rc < 0) {
         bow__arena_reset(&stream->arena);
         refuse_undecodable(call, rc, &reason);
         return;
     }
-    stream->n_message = bytes.len;
+    stream->n_message = n_bytes;
     if (call->method->call_thunks->on_message != NULL) {
         bow__call_stream_give(call, BOW__CALL_MESSAGE);
     } else {
@@ -83,7 +96,7 @@ void bow__call_stream_take(struct bow_call *call, struct bow__message *message, 
     struct bow__call_stream *stream = call->stream;
 
     if (is_receiving(stream) && stream->in.first == NULL) {
-        deliver(call, message->bytes, &message->block);
+        deliver(call, message);
     } else {
         keep(call, message);
     }
@@ -98,10 +111,8 @@ void bow__call_stream_deliver(struct bow_call *call)
     struct bow__held *held;
 
     while (is_receiving(stream) && (held = bow__held_pop(&stream->in)) != NULL) {
-        struct bow_slice bytes = {bow__held_bytes(held), held->len};
-        struct bow__block *block = bow__block_ref(bow__held_block(held));
-        bow__held_free(held);
-        deliver(call, bytes, &block);
-        bow__block_unref(block);
+        struct bow__message message = bow__held_release(held);
+        deliver(call, &message);
+        bow__block_unref(message.block);
     }
 }

@@ -8,6 +8,7 @@
 #include "rpc/core/call_metadata.h"
 #include "rpc/core/call_stream.h"
 #include "rpc/core/encode.h"
+#include "rpc/core/packing.h"
 #include "rpc/core/payload.h"
 
 #include <errno.h>
@@ -101,17 +102,45 @@ static int begin(struct bow_call *call)
     return as_seen_outside(rc);
 }
 
-int bow__call_stream_hand_over(struct bow_call *call, struct bow__held *held, uint32_t flags)
+/* Returns 1 when the message is to go as it is. After begin(). */
+static int send_packed(struct bow_call *call, struct bow_slice bytes, uint32_t flags,
+                       size_t *ret_len)
 {
-    int rc = begin(call);
-
-    if (rc == 0) {
-        rc = call->session->ops->send(call->session, call->key, flags, bow__held_block(held),
-                                      held->offset, held->len);
+    if (call->encoding == BOW__ENCODING_IDENTITY) {
+        return 1;
     }
+    return bow__packing_send(call->packing, call->session, call->key,
+                             (enum bow__encoding)call->encoding, flags, bytes, ret_len);
+}
+
+/* Returns 0 when the session has the held bytes now. */
+static int send_held(struct bow_call *call, struct bow__held *held, uint32_t flags)
+{
+    int rc = call->session->ops->send(call->session, call->key, flags, bow__held_block(held),
+                                      held->offset, held->len);
+
     if (rc == 0) {
         bow__held_given(held);
     }
+    return rc;
+}
+
+int bow__call_stream_hand_over(struct bow_call *call, struct bow__held *held, uint32_t flags,
+                               size_t *ret_len)
+{
+    size_t len = held->len;
+    int rc = begin(call);
+
+    if (rc < 0) {
+        return rc;
+    }
+    rc = send_packed(call, (struct bow_slice){bow__held_bytes(held), len}, flags, &len);
+    if (rc == 0) {
+        bow__held_free(held);
+    } else if (rc > 0) {
+        rc = send_held(call, held, flags);
+    }
+    *ret_len = len;
     return as_seen_outside(rc);
 }
 
@@ -134,7 +163,11 @@ int bow__call_stream_put_in_place(struct bow_call *call, const ProtobufCMessage 
         return n == -ENOBUFS ? 1 : -EINVAL;
     }
     *ret_len = (size_t)n;
-    return as_seen_outside(ops->commit(call->session, call->key, flags, (size_t)n));
+    rc = send_packed(call, (struct bow_slice){room, (size_t)n}, flags, ret_len);
+    if (rc > 0) {
+        rc = ops->commit(call->session, call->key, flags, (size_t)n);
+    }
+    return as_seen_outside(rc);
 }
 
 /* What was accepted cannot be left out. */
@@ -153,9 +186,10 @@ static int send_all(struct bow_call *call, struct bow__held_queue *taken)
     int rc = 0;
 
     while (rc == 0 && (held = bow__held_pop(taken)) != NULL) {
+        size_t len = 0;
         n_handed += weight(held);
-        n_bytes += held->len;
-        rc = bow__call_stream_hand_over(call, held, 0);
+        rc = bow__call_stream_hand_over(call, held, 0, &len);
+        n_bytes += len;
         if (rc < 0) {
             bow__held_free(held);
         }
@@ -210,8 +244,8 @@ void bow__call_stream_flush(struct bow_call *call)
 
 static int send_block_here(struct bow_call *call, struct bow__held *held)
 {
-    size_t len = held->len;
-    int rc = bow__call_stream_hand_over(call, held, 0);
+    size_t len = 0;
+    int rc = bow__call_stream_hand_over(call, held, 0, &len);
 
     if (rc < 0) {
         bow__held_free(held);
@@ -263,6 +297,9 @@ static int copy_here(struct bow_call *call, struct bow_slice bytes)
     int rc = begin(call);
     if (rc < 0) {
         return rc;
+    }
+    if (call->encoding != BOW__ENCODING_IDENTITY) {
+        return 1;
     }
     uint8_t *room = ops->reserve(call->session, call->key, 0, &cap);
     if (room == NULL || cap < bytes.len) {

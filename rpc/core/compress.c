@@ -116,6 +116,7 @@ int bow__deflate(struct bow__coders *coders, enum bow__encoding encoding, int le
         bow__block_unref(block);
         return (int)n;
     }
+    bow__block_shrink(&block, (size_t)n);
     *ret_block = block;
     *ret_len = (size_t)n;
     return 0;

@@ -57,7 +57,22 @@ struct bow__held *bow__held_keep(struct bow_context *context, struct bow__messag
     } else if (message->bytes.len > 0) {
         memcpy(bow__held_bytes(held), message->bytes.data, message->bytes.len);
     }
+    held->compressed = message->compressed;
+    held->encoding = (uint8_t)message->encoding;
     return held;
+}
+
+struct bow__message bow__held_release(struct bow__held *held)
+{
+    struct bow__message message = {
+        .bytes = {bow__held_bytes(held), held->len},
+        .block = bow__held_block(held),
+        .compressed = held->compressed,
+        .encoding = (enum bow__encoding)held->encoding,
+    };
+
+    bow__held_given(held);
+    return message;
 }
 
 void bow__held_free(struct bow__held *held)

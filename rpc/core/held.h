@@ -20,6 +20,8 @@ struct bow__held {
     struct bow__block *shared; /* a reference; NULL: the bytes are its own */
     size_t offset;             /* of the bytes, in the block that has them */
     size_t len;
+    bool compressed;  /* a received one, with: */
+    uint8_t encoding; /* an enum bow__encoding */
 };
 
 struct bow__held_queue {
@@ -35,6 +37,8 @@ struct bow__held *bow__held_share(struct bow_context *context, struct bow__block
 /** Keep a received message: its block is taken if it has one, else its bytes are copied. */
 struct bow__held *bow__held_keep(struct bow_context *context, struct bow__message *message);
 void bow__held_free(struct bow__held *held);
+/** The message that was kept, with a reference to the block that has its bytes; `held` is gone. */
+struct bow__message bow__held_release(struct bow__held *held);
 
 /** The block that holds the bytes. */
 struct bow__block *bow__held_block(struct bow__held *held);

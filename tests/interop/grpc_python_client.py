@@ -129,12 +129,58 @@ class BowlineServer(unittest.TestCase):
         # The connection lives on.
         self.assertEqual(self.call("Echo", body=b"still").body, b"still")
 
-    def test_compressed_request_is_refused_and_named(self):
+    def echo_compressed(self, message="", **options):
+        return method(self.channel, "Echo")(
+            interop_pb2.Request(body=b"z" * 10000, message=message), timeout=20, **options)
+
+    def counted(self, count):
+        """What the server has counted once that is so many calls; it shows that every 10 ms."""
+        end = time.monotonic() + 10
+        while self.call("Echo").n_counted < count:
+            self.assertLess(time.monotonic(), end, "the server has not counted")
+        return self.call("Echo")
+
+    def test_compressed_requests_are_inflated(self):
+        for _ in range(20):
+            reply = self.echo_compressed(compression=grpc.Compression.Gzip)
+            self.assertEqual(reply.body, b"z" * 10000)
+        self.assertEqual(self.call("Echo", body=b"small").body, b"small")
+        reply = self.counted(20)
+        self.assertLess(reply.bytes_in, 10000)
+        self.assertGreater(reply.bytes_out, 20 * 10000)
+
+    def test_replies_are_compressed_for_a_client_that_takes_it(self):
+        for _ in range(20):
+            self.assertEqual(self.echo_compressed("gzip").body, b"z" * 10000)
+        reply = self.counted(20)
+        self.assertGreater(reply.bytes_in, 20 * 10000)
+        self.assertLess(reply.bytes_out, 10000)
+
+    def test_both_ways_are_compressed(self):
+        for _ in range(20):
+            reply = self.echo_compressed("gzip", compression=grpc.Compression.Gzip)
+            self.assertEqual(reply.body, b"z" * 10000)
+        reply = self.counted(20)
+        self.assertLess(reply.bytes_in + reply.bytes_out, 10000)
+
+    def test_empty_compressed_message_is_a_message(self):
+        reply = method(self.channel, "Echo")(interop_pb2.Request(), timeout=20,
+                                             compression=grpc.Compression.Gzip)
+        self.assertEqual(reply.body, b"")
+
+    def test_encoding_that_we_have_not_is_refused_and_named(self):
         with self.assertRaises(grpc.RpcError) as caught:
-            method(self.channel, "Echo")(interop_pb2.Request(body=b"z" * 10000), timeout=20,
-                                         compression=grpc.Compression.Gzip)
+            self.echo_compressed(compression=grpc.Compression.Deflate)
         self.assertEqual(caught.exception.code(), grpc.StatusCode.UNIMPLEMENTED)
         self.assertIn("grpc-encoding", caught.exception.details())
+
+    def test_message_that_inflates_beyond_the_limit_is_refused_and_named(self):
+        with self.assertRaises(grpc.RpcError) as caught:
+            method(self.channel, "Echo")(interop_pb2.Request(body=bytes(64 * MIB)), timeout=20,
+                                         compression=grpc.Compression.Gzip)
+        self.assertEqual(caught.exception.code(), grpc.StatusCode.RESOURCE_EXHAUSTED)
+        self.assertIn("max_message_bytes (4194304)", caught.exception.details())
+        self.assertEqual(self.call("Echo", body=b"still").body, b"still")
 
     def test_metadata_is_skipped(self):
         reply = method(self.channel, "Echo")(

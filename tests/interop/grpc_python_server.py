@@ -26,6 +26,8 @@ class Interop:
     def echo(self, request, context):
         body = b"r" * request.reply_bytes if request.reply_bytes else request.body
         left = context.time_remaining()
+        if request.message == "gzip":
+            context.set_compression(grpc.Compression.Gzip)
         with self.lock:
             return interop_pb2.Reply(
                 body=body,

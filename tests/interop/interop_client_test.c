@@ -4,6 +4,7 @@
 #include "interop.bow.h"
 #include <bowline/client.h>
 #include <bowline/context.h>
+#include <bowline/metrics.h>
 #include <bowline/system.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -98,6 +99,45 @@ static void test_empty_message_is_a_message(void **state)
 
     assert_non_null(echo(t));
     assert_int_equal(t->result.status.code, BOW_OK);
+}
+
+static uint64_t bytes_of_client(struct fixture *t, bool sent)
+{
+    struct bow_metrics metrics = BOW_METRICS_INIT;
+
+    assert_int_equal(bow_client_metrics(t->client, &metrics), 0);
+    return sent ? metrics.bytes_sent : metrics.bytes_received;
+}
+
+/* What the server takes it says with its first answer. */
+static void test_messages_are_compressed_both_ways(void **state)
+{
+    static uint8_t body[100000];
+    struct fixture *t = *state;
+
+    assert_non_null(echo(t));
+    t->request.body = (ProtobufCBinaryData){sizeof(body), body};
+    t->request.message = (char *)(uintptr_t) "gzip";
+    t->call.compression = BOW_COMPRESSION_AUTO;
+    for (int i = 0; i < 20; i++) {
+        const Interop__Reply *reply = echo(t);
+        assert_non_null(reply);
+        assert_int_equal(reply->body.len, sizeof(body));
+        assert_memory_equal(reply->body.data, body, sizeof(body));
+    }
+    assert_in_range(bytes_of_client(t, true), 1, 20000);
+    assert_in_range(bytes_of_client(t, false), 1, 20000);
+}
+
+static void test_reply_that_inflates_beyond_the_limit_is_refused(void **state)
+{
+    struct fixture *t = *state;
+
+    t->request.reply_bytes = 8 * MIB;
+    t->request.message = (char *)(uintptr_t) "gzip";
+    expect_fails(t, echo(t), BOW_RESOURCE_EXHAUSTED, "max_message_bytes (4194304)");
+    t->request.reply_bytes = 0;
+    assert_non_null(echo(t));
 }
 
 static void test_every_code_and_its_message(void **state)
@@ -294,6 +334,8 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         TEST(test_unary_call_is_answered),
         TEST(test_empty_message_is_a_message),
+        TEST(test_messages_are_compressed_both_ways),
+        TEST(test_reply_that_inflates_beyond_the_limit_is_refused),
         TEST(test_every_code_and_its_message),
         TEST(test_details_are_bytes),
         TEST(test_deadline_ends_the_call_on_both_sides),

@@ -5,6 +5,7 @@
 #include "interop.bow.h"
 #include <bowline/call.h>
 #include <bowline/loop.h>
+#include <bowline/metrics.h>
 #include <bowline/server.h>
 #include <bowline/timer.h>
 #include <stdatomic.h>
@@ -15,12 +16,27 @@
 
 static atomic_uint n_cancelled;
 
+static void note_bytes(const struct bow_method_metrics *metrics, void *user)
+{
+    Interop__Reply *reply = user;
+
+    if (strcmp(metrics->path, "/interop.Interop/Echo") == 0) {
+        reply->n_counted = metrics->ended[BOW_OK];
+        reply->bytes_in = metrics->bytes_in;
+        reply->bytes_out = metrics->bytes_out;
+    }
+}
+
 static void echo(struct bow_call *call, const Interop__Request *request, void *user)
 {
     Interop__Reply reply = INTEROP__REPLY__INIT;
 
-    (void)user;
     reply.body = request->body;
+    bow_server_each_method(*(struct bow_server **)user, note_bytes, &reply);
+    if (strcmp(request->message, "gzip") == 0 && bow_call_compress(call, true) < 0) {
+        bow_call_fail(call, BOW_INTERNAL, "the reply cannot be compressed");
+        return;
+    }
     reply.n_cancelled = atomic_load(&n_cancelled);
     reply.time_left_ns = bow_call_deadline(call) - bow_loop_now(bow_call_loop(call));
     if (request->reply_bytes > 0) {
@@ -82,7 +98,7 @@ int main(int argc, char **argv)
 
     options.listen = argc == 2 ? argv[1] : NULL;
     if (bow_server_new(&options, &server) != 0 ||
-        interop__interop__serve(server, &handlers, NULL) != 0) {
+        interop__interop__serve(server, &handlers, &server) != 0) {
         return 2;
     }
     int rc = bow_server_start(server);

@@ -45,8 +45,8 @@ PUBLIC_LEVELS = {
         "channel", "detect", "embedded", "executor", "frame_codec", "future", "group", "handler",
         "idle", "loop", "loop_stats", "proxy_protocol", "security", "submit", "task", "timer", "trace",
     },
-    "rpc": {"call", "call_set", "call_stream", "client", "metadata", "metrics", "payload", "result", "server",
-            "service", "status", "stream"},
+    "rpc": {"call", "call_set", "call_stream", "client", "compression", "metadata", "metrics",
+            "payload", "result", "server", "service", "status", "stream"},
     "tls": {"tls"},
 }
 # What a public header of a level may include of the others.

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#ifndef BOWLINE_RPC_CORE_PACKING_H
+#define BOWLINE_RPC_CORE_PACKING_H
+
+/*
+ * Compression of the messages of calls: which encoding, whether it pays, and the way back.
+ * One per loop and side (a server's worker, a client's link), for all calls there. Knows sessions,
+ * and neither calls nor loops.
+ *
+ * Messages are compressed as they go to the session, where it is known what the peer takes,
+ * and inflated as they are delivered: what waits, on either side, is small.
+ */
+
+#include "rpc/core/compress.h"
+
+struct bow__packing {
+    struct bow__coders coders;
+    size_t max_message_bytes; /* that a message may inflate to */
+    size_t threshold_bytes;   /* below it messages go as they are */
+    int level;                /* 0: the encoding's default */
+    bool on;                  /* unless a call says otherwise */
+    bool used;                /* since its owner last looked */
+    /** NULL, or told when `used` becomes true. */
+    void (*on_use)(struct bow__packing *packing);
+};
+
+/** The best encoding that the stream's peer can decode and we have; identity when there is none. */
+enum bow__encoding bow__packing_choose(const struct bow__session *session, uint64_t key);
+
+/**
+ * Send a message compressed, if `encoding` is one and it pays. Returns 0 and its length as sent;
+ * 1 when it is to go as it is; or as the session's send().
+ */
+int bow__packing_send(struct bow__packing *packing, struct bow__session *session, uint64_t key,
+                      enum bow__encoding encoding, uint32_t flags, struct bow_slice bytes,
+                      size_t *ret_len);
+
+/** Inflate a message that came compressed: its bytes, and the block that holds them, are others
+ * then. Returns 0, or as bow__inflate() with the message as it was. */
+int bow__packing_inflate(struct bow__packing *packing, struct bow__message *message,
+                         struct bow__text *reason);
+
+#endif
