@@ -191,6 +191,12 @@ static void end_one(struct side *side, uint64_t key)
     side->n_open -= n_before - side->session->n_streams;
 }
 
+static const struct bow_metadata_entry some_entries[] = {
+    {"k", {(const uint8_t *)"v", 1}},
+    {"a-bin", {(const uint8_t *)"\0\xFF", 2}},
+};
+static const struct bow_metadata some_metadata = {some_entries, 2};
+
 static void mess_up(struct side *side, enum side_event event, uint64_t key)
 {
     struct mess *mess = side->user;
@@ -198,8 +204,10 @@ static void mess_up(struct side *side, enum side_event event, uint64_t key)
     uint64_t other = mess->n_keys > 0 ? mess->keys[0] : 1;
     size_t cap = 0;
 
-    (void)event;
-    switch ((mess->step++ + mess->kind) % 6) {
+    if (event == SIDE_OPEN && mess->kind % 2 == 0) {
+        (void)session->ops->respond(session, key, &some_metadata, BOW__ENCODING_IDENTITY);
+    }
+    switch ((mess->step++ + mess->kind) % 8) {
     case 0:
         (void)side_send(side, key, 0, "from the event");
         (void)side_send_block(side, other, 0, 0, 20000);
@@ -227,6 +235,19 @@ static void mess_up(struct side *side, enum side_event event, uint64_t key)
         (void)session->ops->next_time(session);
         (void)session->ops->is_done(session);
         break;
+    case 6:
+        if (!session->server) {
+            (void)session->ops->half_close(session, key);
+            (void)session->ops->half_close(session, other);
+        }
+        (void)side_send_block(side, other, 0, 0, 100000);
+        break;
+    case 7:
+        (void)session->ops->take_writable(session, &other);
+        (void)session->ops->queued(session, key);
+        (void)session->ops->encodings(session, key);
+        end_one(side, key);
+        break;
     }
 }
 
@@ -234,7 +255,7 @@ static void run_mess(struct bow_context *context, unsigned kind, size_t piece, b
 {
     struct bow_status lost = {.code = BOW_UNAVAILABLE, .message = "cut"};
     struct mess client = {.kind = kind};
-    struct mess server = {.kind = kind / 6};
+    struct mess server = {.kind = kind / 8};
     struct pair pair;
     uint64_t key = 0;
 
@@ -261,7 +282,7 @@ static void test_every_operation_from_every_event_is_safe(void **state)
 {
     struct fixture *t = *state;
 
-    for (unsigned kind = 0; kind < 36; kind++) {
+    for (unsigned kind = 0; kind < 64; kind++) {
         run_mess(t->context, kind, SIZE_MAX, false);
         run_mess(t->context, kind, 7, false);
         run_mess(t->context, kind, SIZE_MAX, true);
@@ -272,12 +293,14 @@ static void test_every_operation_from_every_event_is_safe(void **state)
 
 static void answer(struct side *side, enum side_event event, uint64_t key)
 {
-    struct bow_status status = {.code = BOW_NOT_FOUND, .message = "no such ü"};
+    struct bow_status status = {
+        .code = BOW_NOT_FOUND, .message = "no such ü", .metadata = some_metadata};
     uint32_t n_before = side->session->n_streams;
 
     if (event != SIDE_MESSAGE) {
         return;
     }
+    (void)side->session->ops->respond(side->session, key, &some_metadata, BOW__ENCODING_IDENTITY);
     (void)side_send_block(side, key, 0, 0, 30000);
     (void)side_send(side, key, 0, "small");
     (void)side->session->ops->finish(side->session, key, &status);
@@ -308,7 +331,7 @@ static int call_and_answer(struct bow_context *context, void *user)
     if (rc == 0 && (pair.client.rc != 0 || pair.server.rc != 0)) {
         rc = -ENOMEM;
     }
-    if (rc == 0 && !side_has(&pair.client, "status 2 NOT_FOUND no such ü\n")) {
+    if (rc == 0 && !side_has(&pair.client, "status 2 NOT_FOUND no such ü k=v a-bin=00ff\n")) {
         rc = -ENOMEM;
     }
     side_fail(&pair.client, &lost);
