@@ -3,7 +3,8 @@
  * An HTTP/2 session fed with anything. The first byte chooses the side, whether
  * the preface is put in front, and what the host does in events; the second how
  * the rest is cut into pieces. Whatever comes: every call that began ends exactly
- * once, a broken connection says why, and nothing is left allocated.
+ * once, a broken connection says why, and nothing is left allocated. The host may say
+ * several messages with metadata on each side, and goes on where it is told that it may.
  */
 #include "base/pool.h"
 #include "rpc/core/session.h"
@@ -25,13 +26,21 @@ enum {
     CONSUMES = 16, /* what it gets */
     CANCELS = 32,  /* a client's call at its first message */
     LEAVES = 64,   /* says GOAWAY at the first event */
+    STREAMS = 128, /* says several messages in every event, and may end its side */
 };
 
 struct host {
     struct bow__session *session;
     unsigned mode;
     long n_open;
+    unsigned n_said;
 };
+
+static const struct bow_metadata_entry entries[] = {
+    {"k", {(const uint8_t *)"v", 1}},
+    {"a-bin", {(const uint8_t *)"\0\xff", 2}},
+};
+static const struct bow_metadata metadata = {entries, 2};
 
 static void require(bool truth, const char *what)
 {
@@ -49,18 +58,75 @@ static void leave(struct host *host)
     }
 }
 
+static void check_metadata(const struct bow_metadata *got)
+{
+    for (size_t i = 0; i < got->n; i++) {
+        const struct bow_metadata_entry *entry = &got->entries[i];
+        require(entry->key[0] != '\0', "a key without a name");
+        require(entry->value.data[entry->value.len] == '\0', "a value that is no string");
+    }
+}
+
 /* Ends the call by an operation, if that is still to be done. */
 static void end(struct host *host, uint64_t key, enum bow_code code)
 {
     uint32_t n_before = host->session->n_streams;
 
     if (host->session->server) {
-        (void)host->session->ops->finish(host->session, key,
-                                         &(struct bow_status){.code = code, .message = "100% ü"});
+        (void)host->session->ops->finish(
+            host->session, key,
+            &(struct bow_status){.code = code, .message = "100% ü", .metadata = metadata});
+        require(host->session->ops->queued(host->session, key) == 0, "bytes of an ended call");
     } else {
         host->session->ops->cancel(host->session, key, code);
     }
     host->n_open -= n_before - host->session->n_streams;
+}
+
+static void say(struct host *host, uint64_t key, size_t len)
+{
+    struct bow__session *session = host->session;
+    size_t cap = 0;
+    uint8_t *room = len < 64 ? session->ops->reserve(session, key, 0, &cap) : NULL;
+
+    if (room != NULL && cap >= len) {
+        memset(room, 'r', len);
+        (void)session->ops->commit(session, key, 0, len);
+        return;
+    }
+    struct bow__block *block = bow__block_new(session->context, len + 1);
+    require(block != NULL, "no block");
+    memset(block->data, 'b', len + 1);
+    if (session->ops->send(session, key, 0, block, 1, len) < 0) {
+        bow__block_unref(block);
+    }
+}
+
+static void say_some(struct host *host, uint64_t key)
+{
+    static const size_t sizes[] = {0, 5, 63, 300, 17000, 70000};
+
+    if ((host->mode & STREAMS) == 0) {
+        return;
+    }
+    for (int i = 0; i < 3; i++) {
+        say(host, key, sizes[host->n_said++ % 6]);
+    }
+    if (!host->session->server && host->n_said % 4 == 0) {
+        (void)host->session->ops->half_close(host->session, key);
+    }
+}
+
+/* Producers that go on. */
+static void go_on(struct host *host)
+{
+    const struct bow__session_ops *ops = host->session->ops;
+    uint64_t key = 0;
+
+    for (int i = 0; i < 8 && ops->take_writable(host->session, &key) != NULL; i++) {
+        require(ops->queued(host->session, key) <= BOW__STREAM_LOW_BYTES, "much that is little");
+        say_some(host, key);
+    }
 }
 
 static void *on_open(void *owner, uint64_t key, const struct bow__request_head *head)
@@ -68,12 +134,19 @@ static void *on_open(void *owner, uint64_t key, const struct bow__request_head *
     struct host *host = owner;
 
     require(head->path.len > 0, "a request without a path");
+    check_metadata(&head->metadata);
     host->n_open++;
+    if ((host->mode & STREAMS) != 0 && key % 4 == 1) {
+        require(
+            host->session->ops->respond(host->session, key, &metadata, BOW__ENCODING_IDENTITY) == 0,
+            "no response");
+    }
     if ((host->mode & FINISHES) != 0) {
         end(host, key, key % 4 == 1 ? BOW_UNIMPLEMENTED : BOW_OK);
         return NULL;
     }
     leave(host);
+    say_some(host, key);
     return host;
 }
 
@@ -106,6 +179,7 @@ static void on_message(void *owner, uint64_t key, void *stream, struct bow__mess
     if ((host->mode & CONSUMES) != 0) {
         host->session->ops->consumed(host->session, key, message->bytes.len);
     }
+    say_some(host, key);
     if ((host->mode & (host->session->server ? ANSWERS : CANCELS)) != 0) {
         answer(host, key, message);
     }
@@ -113,15 +187,20 @@ static void on_message(void *owner, uint64_t key, void *stream, struct bow__mess
 
 static void on_half_close(void *owner, uint64_t key, void *stream)
 {
-    (void)key;
-    require(stream == owner, "a half close of another stream");
+    struct host *host = owner;
+
+    require(stream == host, "a half close of another stream");
+    if ((host->mode & STREAMS) != 0) {
+        end(host, key, BOW_OK);
+    }
 }
 
-static void on_headers(void *owner, uint64_t key, void *stream, const struct bow_metadata *metadata)
+static void on_headers(void *owner, uint64_t key, void *stream, const struct bow_metadata *got)
 {
-    (void)key;
     require(stream == owner, "metadata of another stream");
-    require(metadata->n > 0, "metadata that is none");
+    require(got->n > 0, "metadata that is none");
+    check_metadata(got);
+    say_some(owner, key);
 }
 
 static void on_end(void *owner, uint64_t key, void *stream, const struct bow_status *status)
@@ -131,6 +210,7 @@ static void on_end(void *owner, uint64_t key, void *stream, const struct bow_sta
     (void)key;
     require(stream == host, "the end of another stream");
     require(status->message != NULL, "a status without a message");
+    check_metadata(&status->metadata);
     host->n_open--;
     leave(host);
 }
@@ -182,6 +262,7 @@ static bool feed(struct host *host, const uint8_t *bytes, size_t n, size_t piece
             return false;
         }
         drain(session);
+        go_on(host);
         if (session->ops->next_time(session) == 0 &&
             session->ops->on_time(session, 1000 + at) < 0) {
             return false;
@@ -190,7 +271,7 @@ static bool feed(struct host *host, const uint8_t *bytes, size_t n, size_t piece
     return true;
 }
 
-static void call(struct host *host)
+static void call(struct host *host, int i)
 {
     static const char path[] = "/a.B/C";
     struct bow__session *session = host->session;
@@ -201,10 +282,19 @@ static void call(struct host *host)
     uint64_t key = 0;
     size_t cap = 0;
 
+    if (i == 1) {
+        head.metadata = metadata;
+    }
     require(session->ops->open(session, &head, host, &key) == 0, "a call that does not open");
-    require(session->ops->reserve(session, key, BOW__SEND_END, &cap) != NULL, "no room");
-    require(session->ops->commit(session, key, BOW__SEND_END, 0) == 0, "no commit");
     host->n_open++;
+    if ((host->mode & STREAMS) != 0 && i == 2) {
+        require(session->ops->begin(session, key) == 0, "a call that does not begin");
+        say_some(host, key);
+        return;
+    }
+    uint32_t flags = (host->mode & STREAMS) != 0 ? 0 : BOW__SEND_END;
+    require(session->ops->reserve(session, key, flags, &cap) != NULL, "no room");
+    require(session->ops->commit(session, key, flags, 0) == 0, "no commit");
 }
 
 static void run(struct bow_context *context, const uint8_t *data, size_t size)
@@ -228,7 +318,7 @@ static void run(struct bow_context *context, const uint8_t *data, size_t size)
     };
     require(bow__http2_session_new(&options, &host.session) == 0, "no session");
     for (int i = 0; !options.server && i < 3; i++) {
-        call(&host);
+        call(&host, i);
     }
     drain(host.session);
     bool is_fine = true;
