@@ -4,12 +4,19 @@
 #include "tests/support/loops.h"
 
 #include <dirent.h>
+#include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
+
+#define MAX_WAIT_S 10
 
 static void remember(enum bow_log_level level, const char *line, void *user)
 {
@@ -22,11 +29,11 @@ static void remember(enum bow_log_level level, const char *line, void *user)
     }
 }
 
-int loops_count_fds(void)
+static int count_entries(const char *folder)
 {
     int n = 0;
 
-    DIR *dir = opendir("/proc/self/fd");
+    DIR *dir = opendir(folder);
     assert_non_null(dir);
     while (readdir(dir) != NULL) {
         n++;
@@ -35,11 +42,60 @@ int loops_count_fds(void)
     return n;
 }
 
+int loops_count_fds(void)
+{
+    return count_entries("/proc/self/fd");
+}
+
+static int count_threads(void)
+{
+    return count_entries("/proc/self/task");
+}
+
+static void *tell_id(void *id)
+{
+    *(pid_t *)id = (pid_t)syscall(SYS_gettid);
+    return NULL;
+}
+
+/* A sanitizer starts a thread of its own with the first one: so that the count has it from the
+ * beginning, there is a first one, and it is gone. */
+static void start_helpers(void)
+{
+    static bool is_done;
+    pthread_t thread;
+    pid_t id = 0;
+
+    if (is_done) {
+        return;
+    }
+    is_done = true;
+    assert_int_equal(pthread_create(&thread, NULL, tell_id, &id), 0);
+    pthread_join(thread, NULL);
+    while (syscall(SYS_tgkill, getpid(), id, 0) == 0) {
+        sched_yield();
+    }
+}
+
+void loops_await_threads(const struct loops *t)
+{
+    const time_t until = time(NULL) + MAX_WAIT_S;
+
+    while (count_threads() > t->n_threads) {
+        if (time(NULL) > until) {
+            fail_msg("%d threads are left", count_threads() - t->n_threads);
+        }
+        sched_yield();
+    }
+}
+
 static void begin(struct loops *t, const struct bow_system *system)
 {
     struct bow_context_options options = BOW_CONTEXT_OPTIONS_INIT;
 
+    start_helpers();
     t->n_fds = loops_count_fds();
+    t->n_threads = count_threads();
     t->log_len = 0;
     t->log[0] = '\0';
     test_alloc_init(&t->alloc);
@@ -69,6 +125,7 @@ void loops_begin_real(struct loops *t)
 void loops_end(struct loops *t)
 {
     test_context_end(t->context, &t->alloc);
+    loops_await_threads(t); /* on its way out one opens a file of /proc, to give memory back */
     assert_int_equal(loops_count_fds(), t->n_fds);
 }
 

@@ -5,7 +5,7 @@
 /*
  * What tests of loops have in common: a context over the counting allocator and
  * the fake system, a log that is remembered, and at the end the assertion that no
- * byte and no descriptor is left.
+ * byte, no thread and no descriptor is left.
  *
  *     struct loops t;
  *     loops_begin(&t);
@@ -27,6 +27,7 @@ struct loops {
     struct fake_system fake;
     struct bow_context *context;
     int n_fds;                 /* open before the test */
+    int n_threads;             /* there before the test */
     char log[LOOPS_LOG_BYTES]; /* lines, each with a line feed; one thread at a time */
     size_t log_len;
 };
@@ -50,6 +51,10 @@ void loops_stop(struct bow_loop *loop);
 
 /** A task that adds 1 to the atomic_int it is given. */
 int loops_count_run(void *user);
+
+/** Wait until there are no more threads than before the test: one that nobody joins ends some time
+ * after its last sign of life. */
+void loops_await_threads(const struct loops *t);
 
 /** Open descriptors of this process. */
 int loops_count_fds(void);

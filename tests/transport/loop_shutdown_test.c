@@ -465,9 +465,7 @@ static void test_loop_l06_f20_last_unref_on_its_own_thread_ends_thread_and_memor
     void *user[2] = {loop, &may_go};
     assert_int_equal(bow_loop_execute(loop, "give up", give_up_own_loop, user), 0);
     atomic_store(&may_go, 1); /* the task now has the only reference */
-    while (bow_context_bytes(t.context) > 0 || loops_count_fds() > t.n_fds) {
-        sched_yield();
-    }
+    loops_await_threads(&t);
     loops_end(&t);
 }
 
