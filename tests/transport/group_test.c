@@ -248,6 +248,9 @@ static void test_group_l50_a_failed_start_leaves_nothing(void **state)
     loops.io_ratio = 101;
     assert_int_equal(bow_group_new(t.context, &options, &group), -EINVAL);
     loops.io_ratio = 0;
+    loops.size++;
+    assert_int_equal(bow_group_new(t.context, &options, &group), -EINVAL);
+    loops.size--;
     options.n_loops = (uint32_t)-1;
     assert_int_equal(bow_group_new(t.context, &options, &group), -EINVAL);
     options.n_loops = 1;

@@ -12,6 +12,7 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -347,6 +348,40 @@ test_loop_l31_wake_from_a_signal_handler_makes_one_turn_and_carries_no_work(void
     loops_end(&t);
 }
 
+static int fail_to_arm(struct bow_poller *poller, uint64_t timeout_ns)
+{
+    (void)poller;
+    (void)timeout_ns;
+    return -EBADF;
+}
+
+/* Nobody can be told but the log; and it is tried again with the next turn. */
+static void test_loop_l20_an_arming_that_fails_is_logged_and_tried_again(void **state)
+{
+    struct loops t;
+    struct bow_timer timer;
+    int n = 0;
+
+    (void)state;
+    loops_begin(&t);
+    struct bow_loop *loop = loops_new_owner(&t);
+    assert_true(bow_loop_fd(loop) >= 0);
+    assert_int_equal(bow_loop_run_once(loop, 0), 0);
+    int (*arm)(struct bow_poller *, uint64_t) = t.fake.poller_ops.arm;
+    t.fake.poller_ops.arm = fail_to_arm;
+    bow_timer_init(&timer, loop, fire, &n);
+    bow_timer_start(&timer, FAKE_S);
+    assert_non_null(strstr(t.log, "arming the loop's descriptor failed: EBADF"));
+    t.fake.poller_ops.arm = arm;
+    uint64_t n_arms = atomic_load(&t.fake.n_arms);
+    assert_int_equal(bow_loop_run_once(loop, 0), 0);
+    assert_int_equal(atomic_load(&t.fake.n_arms), n_arms + 1);
+    assert_int_equal(atomic_load(&t.fake.last_armed_ns), FAKE_S);
+    bow_timer_stop(&timer);
+    bow_loop_unref(loop);
+    loops_end(&t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -359,6 +394,7 @@ int main(void)
         cmocka_unit_test(test_loop_l05_fd_is_readable_for_a_task_posted_between_turns),
         cmocka_unit_test(test_loop_l05_fd_is_readable_for_another_threads_task),
         cmocka_unit_test(test_loop_l05_fd_is_readable_for_io_and_for_shutdown),
+        cmocka_unit_test(test_loop_l20_an_arming_that_fails_is_logged_and_tried_again),
         cmocka_unit_test(test_loop_l05_fd_costs_nothing_until_it_is_asked_for),
         cmocka_unit_test(
             test_loop_l31_wake_from_a_signal_handler_makes_one_turn_and_carries_no_work),
