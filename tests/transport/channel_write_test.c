@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -162,6 +163,30 @@ static void test_channel_l57_water_marks_tell_once_each_way(void **state)
     assert_true(bow_channel_is_writable(channel));
     assert_string_equal(probe.log, " added active unwritable writable");
     assert_int_equal(recv(peer, sink, sizeof(sink), 0), 10);
+    close(peer);
+    net_end(&net);
+}
+
+/* Marks that move past what is queued tell it like the queue that moves past a mark. */
+static void test_channel_l57_moved_marks_tell_too(void **state)
+{
+    struct net net;
+    struct probe probe;
+    int peer;
+    (void)state;
+    net_begin(&net);
+    probe_init(&probe, &net);
+    struct bow_channel *channel = net_channel(&net, NET_UNIX, &peer, &probe, 1);
+    write_text(channel, "12345678", NULL);
+    bow_channel_set_water_marks(channel, 2, 4);
+    assert_false(bow_channel_is_writable(channel));
+    net_run_until(&net, strstr(probe.log, " unwritable") != NULL);
+    bow_channel_set_water_marks(channel, 8, 100); /* not under the low one yet */
+    assert_false(bow_channel_is_writable(channel));
+    bow_channel_set_water_marks(channel, 9, 100);
+    assert_true(bow_channel_is_writable(channel));
+    net_run_until(&net, strstr(probe.log, " writable") != NULL);
+    assert_string_equal(probe.log, " added active unwritable writable");
     close(peer);
     net_end(&net);
 }
@@ -388,6 +413,70 @@ static void test_channel_l58_outbound_goes_through_handlers_tail_to_head(void **
     net_end(&net);
 }
 
+struct outside {
+    struct bow_channel *channel;
+    struct probe *probe;
+    int rc;
+};
+
+static void *write_outside(void *argument)
+{
+    struct outside *outside = argument;
+    const struct bow_buf buf = bow_buf_borrow("ab", 2);
+
+    outside->rc = bow_channel_write_and_flush(outside->channel, &buf, probe_done, outside->probe);
+    return NULL;
+}
+
+static int refuse_write(struct bow_handler *handler, struct bow_buf *buf, bow_write_fn done,
+                        void *user)
+{
+    (void)handler;
+    (void)buf;
+    (void)done;
+    (void)user;
+    return -EPERM;
+}
+
+static const struct bow_handler_ops refuser_ops = {.name = "refuser", .on_write = refuse_write};
+
+/* One write of another thread; returns what its completion was told. */
+static int error_of_write_outside(const struct bow_handler_ops *ops, char text[16])
+{
+    struct net net;
+    struct probe probe;
+    struct doubler filter = {.handler.ops = ops};
+    pthread_t thread;
+    int peer;
+
+    net_begin(&net);
+    probe_init(&probe, &net);
+    struct outside outside = {net_channel(&net, NET_UNIX, &peer, &probe, 1), &probe, 1};
+    bow_channel_add_last(outside.channel, &filter.handler);
+    assert_int_equal(pthread_create(&thread, NULL, write_outside, &outside), 0);
+    pthread_join(thread, NULL);
+    assert_int_equal(outside.rc, 0); /* accepted: the loop has yet to look at it */
+    assert_int_equal(probe.n_completions, 0);
+    net_run_until(&net, probe.n_completions == 1);
+    (void)!recv(peer, text, 15, 0);
+    close(peer);
+    net_end(&net);
+    assert_int_equal(probe.n_completions, 1);
+    return probe.completion_error;
+}
+
+static void test_channel_l58_writes_of_other_threads_go_through_handlers_too(void **state)
+{
+    char text[16] = {0};
+
+    (void)state;
+    assert_int_equal(error_of_write_outside(&doubler_ops, text), 0);
+    assert_string_equal(text, "aabb");
+    memset(text, 0, sizeof(text));
+    assert_int_equal(error_of_write_outside(&refuser_ops, text), -EPERM);
+    assert_string_equal(text, "");
+}
+
 static void test_channel_l56_f32_tcp_sends_small_writes_without_delay(void **state)
 {
     struct net net;
@@ -415,8 +504,10 @@ int main(void)
         cmocka_unit_test(test_channel_l56_flush_pulls_from_a_handler_until_it_has_no_more),
         cmocka_unit_test(test_channel_l56_pushed_bytes_leave_before_pulled_ones),
         cmocka_unit_test(test_channel_l57_water_marks_tell_once_each_way),
+        cmocka_unit_test(test_channel_l57_moved_marks_tell_too),
         cmocka_unit_test(test_channel_l57_mark_crossed_within_a_turn_is_still_told),
         cmocka_unit_test(test_channel_l58_outbound_goes_through_handlers_tail_to_head),
+        cmocka_unit_test(test_channel_l58_writes_of_other_threads_go_through_handlers_too),
         cmocka_unit_test(test_channel_stalled_write_shows_when_it_began_to_wait),
         cmocka_unit_test(test_channel_write_without_memory_refuses_and_runs_no_completion),
         cmocka_unit_test(test_channel_l56_f32_tcp_sends_small_writes_without_delay),
