@@ -221,23 +221,6 @@ uint8_t *bow__native_reserve(struct bow__session *base, uint64_t key, uint32_t f
     return room->at + room->n_prefix;
 }
 
-/* The call is on its way: what it binds is bound. */
-void bow__native_put_room(struct bow__native *session, uint8_t flags, size_t len)
-{
-    struct bow__native_room *room = &session->room;
-    struct bow__frame frame = {
-        .length = (uint32_t)(room->n_prefix - BOW__FRAME_HEADER_BYTES + len),
-        .type = (uint8_t)room->type,
-        .flags = flags,
-        .stream = room->key,
-    };
-
-    bow__frame_encode(room->at, &frame);
-    room->key = 0;
-    session->new_binding = 0;
-    bow__outbuf_commit(&session->out, room->n_prefix + len);
-}
-
 int bow__native_commit(struct bow__session *base, uint64_t key, uint32_t flags, size_t len)
 {
     struct bow__native *session = bow__native_of(base);

@@ -26,7 +26,22 @@ void bow__native_drop_room(struct bow__native *session);
 bool bow__native_make_room(struct bow__native *session, const struct bow__native_stream *stream,
                            enum bow__frame_type type, size_t n_prefix);
 /** The frame in the room is whole, with `len` bytes of message. */
-void bow__native_put_room(struct bow__native *session, uint8_t flags, size_t len);
+static inline void bow__native_put_room(struct bow__native *session, uint8_t flags, size_t len)
+{
+    struct bow__native_room *room = &session->room;
+    struct bow__frame frame = {
+        .length = (uint32_t)(room->n_prefix - BOW__FRAME_HEADER_BYTES + len),
+        .type = (uint8_t)room->type,
+        .flags = flags,
+        .stream = room->key,
+    };
+
+    bow__frame_encode(room->at, &frame);
+    /* The call is on its way: what it binds is bound. */
+    room->key = 0;
+    session->new_binding = 0;
+    bow__outbuf_commit(&session->out, room->n_prefix + len);
+}
 /** The body of a STATUS without a message: varint and header block. */
 size_t bow__native_status_body_size(const struct bow__header_status *wire);
 void bow__native_encode_status_body(uint8_t *to, const struct bow__header_status *wire);
