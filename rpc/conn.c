@@ -215,9 +215,6 @@ static bool tell_writable(struct bow__conn *conn)
     uint64_t key = 0;
     void *stream;
 
-    if (ops->take_writable == NULL) {
-        return true;
-    }
     conn->in_session = true;
     while ((stream = ops->take_writable(conn->session, &key)) != NULL) {
         conn->ops->events->on_writable(conn, key, stream);

@@ -166,9 +166,6 @@ int bow__stream_begin(struct bow_stream *stream, struct bow__session *session, u
 {
     bool closes = take_posted(stream);
 
-    if (session->ops->begin == NULL) {
-        return -ENOTSUP;
-    }
     if (stream->out.first != NULL) {
         return send_next(stream, session, key, closes);
     }

@@ -23,18 +23,15 @@
  * one that the server says it has not processed while nothing but what can be sent again was sent.
  */
 
+#include <bowline/call_stream.h>
 #include <bowline/client.h>
 #include <bowline/metadata.h>
-#include <bowline/payload.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 struct bow_stream;
-
-/** Bytes that wait on a stream before its producer is asked to stop. */
-#define BOW_STREAM_WRITABLE_BYTES ((size_t)64 << 10)
 
 /**
  * Begin a streaming call. `request` is the one message of a method whose client sends one, NULL

@@ -27,6 +27,7 @@ struct streams {
     int n_disordered;
     int n_writable;
     int n_closed;
+    int n_wakes;        /* of a hook that wakes senders */
     int n_after_closed; /* events that came after on_closed */
     struct bow_result result;
     char initial[128]; /* "key=value" of the first entry */

@@ -61,7 +61,9 @@ static void on_message(void *owner, uint64_t key, void *stream, struct bow__mess
 
     (void)stream;
     assert_non_null(request);
-    peer->n_disordered += peer->n_messages > 0 && request->number != peer->last_number + 1;
+    uint64_t *next = &peer->next_of[request->number >> 32];
+    peer->n_disordered += *next != 0 && request->number != *next;
+    *next = request->number + 1;
     peer->last_number = request->number;
     peer->n_messages++;
     peer->n_half_closes += end;

@@ -30,7 +30,8 @@ struct stream_peer {
     int n_opens;
     int n_messages;
     uint64_t last_number; /* of the last message, a Calls__Request */
-    int n_disordered;     /* messages whose number is not the one before and one more */
+    uint64_t next_of[8];  /* of each sender, which the upper half of a number names; 0: any */
+    int n_disordered;     /* messages whose number is not its sender's one before and one more */
     int n_half_closes;
     int n_resets;
     int n_hang_ups; /* the client has closed the connection */
