@@ -28,12 +28,15 @@ bool bow__http2_is_reserved(struct bow_slice name)
         "transfer-encoding", "upgrade",    "user-agent",
     };
 
+    if (name.len > 0 && name.data[0] == ':') {
+        return true;
+    }
     for (size_t i = 0; i < sizeof(reserved) / sizeof(reserved[0]); i++) {
         if (name.len == strlen(reserved[i]) && memcmp(name.data, reserved[i], name.len) == 0) {
             return true;
         }
     }
-    return name.len > 0 && name.data[0] == ':';
+    return false;
 }
 
 static size_t value_size(const struct bow_metadata_entry *entry, size_t key_len)

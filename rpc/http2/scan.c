@@ -44,7 +44,9 @@ void bow__http2_scan_forgive(struct bow__http2_session *session,
         return;
     }
     int32_t window = nghttp2_session_get_stream_local_window_size(session->ng, stream->id);
-    session->late_credit += window > 0 ? (size_t)window : 0;
+    size_t credit = session->late_credit + (window > 0 ? (size_t)window : 0);
+    /* No more than that is on its way. */
+    session->late_credit = credit < session->window.size ? credit : session->window.size;
 }
 
 /* Whether it was sent before the peer can have known. */

@@ -238,6 +238,32 @@ static void test_flood_of_late_data_is_bounded(void **state)
                     "BOW_LIMIT_LATE_FRAMES_PER_SECOND (10000)");
 }
 
+/* Many calls that end early forgive no more than one connection can have on its way. */
+static void test_what_is_forgiven_is_bounded(void **state)
+{
+    struct fixture *t = *state;
+    struct pair *pair = &t->pair;
+    struct bow_status status = {.code = BOW_ABORTED, .message = ""};
+
+    for (uint64_t i = 0; i < 100; i++) {
+        begin(pair);
+        pair_run(pair, SIZE_MAX);
+        assert_int_equal(
+            pair->server.session->ops->finish(pair->server.session, 2 * i + 1, &status), 0);
+        pair_run(pair, SIZE_MAX);
+    }
+    for (uint32_t i = 0; i < MIB / 50; i++) {
+        t->bytes.len = 0;
+        bytes_frame(&t->bytes, 0, 0, 1, "fifty bytes are fifty bytes are fifty bytes are 50", 50);
+        assert_int_equal(side_feed(&pair->server, t->bytes.data, t->bytes.len, SIZE_MAX), 0);
+    }
+    t->bytes.len = 0;
+    for (uint32_t i = 0; i <= BOW_LIMIT_LATE_FRAMES_PER_SECOND + 1; i++) {
+        bytes_frame(&t->bytes, 0, 0, 1, "sixteen bytes...", 16);
+    }
+    expect_flood(t, "more frames for calls that have ended in a second than ");
+}
+
 static void test_late_empty_frames_are_empty_frames(void **state)
 {
     struct fixture *t = *state;
@@ -395,6 +421,7 @@ int main(void)
         TEST(test_windows_of_all_streams_are_bounded),
         TEST(test_path_is_asked_for_once_a_second),
         TEST(test_flood_of_late_data_is_bounded),
+        TEST(test_what_is_forgiven_is_bounded),
         TEST(test_late_empty_frames_are_empty_frames),
         TEST(test_frames_of_new_calls_are_not_late),
         TEST(test_backlog_of_who_does_not_read_stops_the_server_reading),

@@ -290,6 +290,10 @@ static void test_producer_is_told_once_when_little_waits(void **state)
     pair_run(pair, SIZE_MAX);
     assert_int_equal(take_writable(&pair->client, &stream), key);
     assert_int_equal(take_writable(&pair->client, &stream), 0);
+    assert_int_equal(side_send_block(&pair->client, key, 0, 0, 40 * KIB), 0);
+    pair_run(pair, SIZE_MAX);
+    assert_int_equal(queued(&pair->client, key), 0);
+    assert_int_equal(take_writable(&pair->client, &stream), 0);
 }
 
 static void test_producer_is_not_told_after_its_end(void **state)
