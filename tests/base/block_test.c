@@ -95,6 +95,24 @@ static void test_block_grow_keeps_the_content(void **state)
     assert_null(bow__block_unref(block));
 }
 
+static void test_block_shrink_gives_memory_back(void **state)
+{
+    struct fixture *f = *state;
+    struct bow__block *block = bow__block_new(f->context, 4096);
+
+    memcpy(block->data, "bowline", 8);
+    bow__block_shrink(&block, 8);
+    assert_int_equal(block->cap, 8);
+    assert_true(bow_context_bytes(f->context) < 4096);
+    assert_string_equal((char *)block->data, "bowline");
+    bow__block_shrink(&block, 16); /* never larger */
+    assert_int_equal(block->cap, 8);
+    fail_next(f);
+    bow__block_shrink(&block, 1);
+    assert_int_equal(block->cap, 8);
+    assert_null(bow__block_unref(block));
+}
+
 static void test_block_grow_that_fails_leaves_the_block(void **state)
 {
     struct fixture *f = *state;
@@ -232,6 +250,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_block_new_of_an_impossible_size_is_refused, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_block_grow_keeps_the_content, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_block_shrink_gives_memory_back, setup, teardown),
         cmocka_unit_test_setup_teardown(test_block_grow_that_fails_leaves_the_block, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_block_shared_by_threads_is_freed_once, setup,

@@ -74,6 +74,7 @@ static struct bow__block *deflate(struct fixture *t, enum bow__encoding encoding
     assert_int_equal(
         bow__deflate(&t->coders, encoding, 0, (struct bow_slice){bytes, n}, &block, ret_len), 0);
     assert_true(*ret_len < n);
+    assert_int_equal(block->cap, *ret_len); /* what it waits in is small too */
     return block;
 }
 

@@ -84,6 +84,7 @@ static void on_message(void *owner, uint64_t key, void *stream, struct bow__mess
     } else {
         peer->session->ops->consumed(peer->session, key, bow__consumed_bytes(message->bytes.len));
     }
+    peer->n_compressed += message->compressed;
     peer->n_messages++;
 }
 
@@ -236,6 +237,7 @@ void session_peer_open(struct session_peer *peer, const char *path, uint64_t tim
     struct bow__request_head head = {
         .path = {(const uint8_t *)path, strlen(path)},
         .time_left_ns = time_left_ns,
+        .encoding = peer->encoding,
     };
 
     assert_int_equal(peer->session->ops->open(peer->session, &head, peer, &peer->key), 0);
@@ -247,6 +249,7 @@ void session_peer_begin_stream(struct session_peer *peer, const char *path, uint
     struct bow__request_head head = {
         .path = {(const uint8_t *)path, strlen(path)},
         .time_left_ns = time_left_ns,
+        .encoding = peer->encoding,
         .metadata = metadata != NULL ? *metadata : (struct bow_metadata)BOW_METADATA_INIT,
     };
 

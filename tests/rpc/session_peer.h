@@ -22,7 +22,8 @@ struct session_peer {
     struct bow_context *context;
     struct bow__pool pool;
     struct bow__session *session;
-    uint64_t key;      /* of the last call that was opened */
+    enum bow__encoding encoding; /* of the next calls; 0: what is sent is not compressed */
+    uint64_t key;                /* of the last call that was opened */
     bool may_be_lost;  /* the other end may close the connection: no failure of the test */
     bool lost;         /* it has */
     bool keeps_credit; /* what comes is not given back */
@@ -31,6 +32,7 @@ struct session_peer {
     int n_readies;
     int n_opens;
     int n_messages;
+    int n_compressed;     /* of them */
     uint64_t last_number; /* of the last message, whose first field it is */
     int n_disordered;     /* messages whose number is not the one before and one more */
     int n_headers;
