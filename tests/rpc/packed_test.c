@@ -127,6 +127,24 @@ static void test_packed_threshold_is_kept(void **state)
     assert_true(out < SMALL / 2);
 }
 
+static void test_packed_threshold_of_the_server_is_its_own(void **state)
+{
+    struct packed *p = *state;
+    Packed__Blob request;
+    uint64_t in = 0;
+    uint64_t out = 0;
+
+    p->server.compression = BOW_COMPRESSION_AUTO;
+    p->options.compression = BOW_COMPRESSION_AUTO;
+    p->options.compression_threshold_bytes = SMALL;
+    packed_start(p);
+    packed_fill(p, &request, 2);
+    call_one(p, &request, NULL);
+    packed_look(p, &in, &out);
+    assert_true(in < SMALL / 2);
+    assert_true(out > SMALL);
+}
+
 /* F27 */
 static void test_packed_empty_messages_stay_messages(void **state)
 {
@@ -432,6 +450,7 @@ int main(int argc, char **argv)
         PACKED(test_packed_call_refrains_for_itself),
         PACKED(test_packed_noise_goes_as_it_is),
         PLAIN(test_packed_threshold_is_kept),
+        PLAIN(test_packed_threshold_of_the_server_is_its_own),
         PLAIN(test_packed_empty_messages_stay_messages),
         PACKED(test_packed_client_stream_arrives),
         PACKED(test_packed_server_stream_of_another_thread_arrives),
