@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * The instant in which a loop goes to sleep and another thread posts, over and over: one of
+ * the two must see the other (L13, F01). No turn of a loop lies between, so that the instants meet
+ * often.
+ */
+
+#include "transport/inbox.h"
+
+#include <bowline/loop.h>
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#define N_ROUNDS 50000
+/* Who waits longer than that has no processor to meet the other on. */
+#define MAX_SPINS 2000
+
+struct race {
+    struct bow__inbox inbox;
+    struct bow_task task;
+    atomic_int round; /* begun by the loop's side */
+    atomic_int done;  /* ended by the producer's */
+    bool has_signalled;
+};
+
+static void await(atomic_int *counter, int value)
+{
+    for (int spins = 0; atomic_load_explicit(counter, memory_order_acquire) < value; spins++) {
+        if (spins > MAX_SPINS) {
+            sched_yield();
+        }
+    }
+}
+
+/* So that each comes first now and then, by a few instructions. */
+static void dawdle(int n)
+{
+    for (volatile int i = 0; i < n; i++) {
+    }
+}
+
+static void *produce(void *argument)
+{
+    struct race *race = argument;
+
+    for (int i = 1; i <= N_ROUNDS; i++) {
+        await(&race->round, i);
+        dawdle(i % 13);
+        bool is_in = bow__inbox_push(&race->inbox, &race->task);
+        race->has_signalled = is_in && bow__inbox_must_signal(&race->inbox, 0);
+        atomic_store_explicit(&race->done, i, memory_order_release);
+    }
+    return NULL;
+}
+
+static void test_inbox_l13_f01_who_goes_to_sleep_sees_the_post_or_is_woken(void **state)
+{
+    static struct race race;
+    pthread_t producer;
+    int n_lost = 0;
+
+    (void)state;
+    bow__inbox_init(&race.inbox);
+    assert_int_equal(pthread_create(&producer, NULL, produce, &race), 0);
+    for (int i = 1; i <= N_ROUNDS; i++) {
+        atomic_store_explicit(&race.round, i, memory_order_release);
+        dawdle(i % 17);
+        bool is_asleep = bow__inbox_sleep(&race.inbox, BOW_NEVER);
+        await(&race.done, i);
+        n_lost += is_asleep && !race.has_signalled;
+        bow__inbox_awake(&race.inbox);
+        assert_ptr_equal(bow__inbox_take(&race.inbox).first, &race.task);
+    }
+    pthread_join(producer, NULL);
+    assert_int_equal(n_lost, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_inbox_l13_f01_who_goes_to_sleep_sees_the_post_or_is_woken),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
