@@ -16,6 +16,7 @@ import os
 import pathlib
 import queue
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -194,6 +195,8 @@ def try_mutant(trees, mutant, seconds):
 
 
 def main():
+    # A shell starts what runs in its background with it ignored, and tests that send it would hang.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     top, scratch = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()
     parts = sys.argv[3:] or [""]
     mutants = [Mutant(path) for path in sorted((top / "tests/mutants").glob("*.patch"))]
