@@ -317,6 +317,34 @@ static void test_executor_l44_full_queue_rejects_until_there_is_room(void **stat
     loops_end(&t);
 }
 
+static void test_executor_l44_strand_after_the_end_is_rejected(void **state)
+{
+    struct loops t;
+    struct rejections rejections = {0};
+    struct bow_strand *strand = NULL;
+    struct bow_task task;
+    atomic_int n = 0;
+
+    (void)state;
+    loops_begin(&t);
+    struct bow_executor *executor = new_bounded(&t, &rejections);
+    assert_int_equal(bow_strand_new(executor, &strand), 0);
+    bow_executor_shutdown(executor, 0, 0);
+    bow_task_init(&task, "count", loops_count_run, &n);
+    while (bow_executor_get_state(executor) != BOW_LOOP_TERMINATED) {
+        turn(executor);
+    }
+    assert_int_equal(bow_strand_post(strand, &task), -ESHUTDOWN);
+    assert_int_equal(rejections.n, 1);
+    assert_ptr_equal(rejections.task_user, &n);
+    assert_int_equal(bow_strand_execute(strand, "count", loops_count_run, &n), -ESHUTDOWN);
+    assert_int_equal(rejections.n, 2);
+    assert_int_equal(n, 0);
+    bow_strand_unref(strand);
+    bow_executor_unref(executor);
+    loops_end(&t);
+}
+
 static int fail_with_eio(void *user)
 {
     (void)user;
@@ -406,6 +434,7 @@ int main(void)
         cmocka_unit_test(test_executor_l44_strand_keeps_order_on_any_thread),
         cmocka_unit_test(test_executor_l44_long_strand_leaves_room_for_others),
         cmocka_unit_test(test_executor_l44_full_queue_rejects_until_there_is_room),
+        cmocka_unit_test(test_executor_l44_strand_after_the_end_is_rejected),
         cmocka_unit_test(test_executor_l44_failing_task_is_logged_with_its_name),
         cmocka_unit_test(test_executor_l44_each_failing_allocation_leaves_nothing),
         cmocka_unit_test(test_executor_l44_options_out_of_range_are_refused),

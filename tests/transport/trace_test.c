@@ -49,6 +49,7 @@ static void test_trace_l60_shows_events_and_bytes_both_ways(void **state)
     (void)state;
     begin(&b, 0);
     assert_lines(&b, "10.0.0.1:4711 active\n");
+    assert_string_equal(b.bench.probe.log, " added active");
     b.bench.probe.on_read = bench_echo;
     bench_feed(&b.bench, "PING\r\n");
     bench_assert_output(&b.bench, "PING\r\n");
@@ -69,6 +70,7 @@ static void test_trace_l60_shows_events_and_bytes_both_ways(void **state)
     assert_lines(&b, "10.0.0.1:4711 eof\n"
                      "10.0.0.1:4711 close: ECONNRESET (Connection reset by peer)\n"
                      "10.0.0.1:4711 closed: ECONNRESET (Connection reset by peer)\n");
+    assert_non_null(strstr(b.bench.probe.log, " eof inactive removed")); /* it hides nothing */
     bench_end(&b.bench);
 }
 
