@@ -28,7 +28,7 @@
 #endif
 
 #define MILLION 1000000
-#define ATTEMPT (MILLION / 50)
+#define ATTEMPT (MILLION / 200)
 #define MAX_CANCEL_NS 400
 #define MAX_NEWEST_NS 150
 #define MAX_TURN_NS (100 * FAKE_MS) /* of real time: others may have the processor meanwhile */
