@@ -40,7 +40,9 @@ void bow__tls_fail(struct bow_tls *tls, int error, const char *why)
     }
     tls->state = BOW__TLS_FAILED;
     bow__tls_say(tls, why);
-    bow_timer_stop(&tls->handshake_timer);
+    if (tls->opening != NULL) {
+        bow_timer_stop(&tls->opening->timer);
+    }
     /* An alert waits. Closing at once might answer what the peer still sends with a reset, and
      * that overtakes it; but who was silent for so long is not waited for any more. */
     tls->has_last_words = tls->wire.out.len > 0 && error != -ETIMEDOUT;
@@ -66,7 +68,7 @@ void bow__tls_fail_ssl(struct bow_tls *tls)
 static void on_open(struct bow_tls *tls)
 {
     tls->state = BOW__TLS_OPEN;
-    bow_timer_stop(&tls->handshake_timer);
+    bow__tls_end_opening(tls);
     bow_handler_fire_active(&tls->handler);
     bow_handler_flush(&tls->handler); /* what was waiting for this */
 }
@@ -105,7 +107,7 @@ static void on_timer(struct bow_timer *timer, void *user)
     bow__text_printf(&text,
                      "the TLS handshake was not done after %.3g s (option handshake_timeout_ns); "
                      "%zu bytes came from the peer",
-                     (double)tls->handshake_timeout_ns / 1e9, tls->wire.n_read);
+                     (double)tls->opening->timeout_ns / 1e9, tls->wire.n_read);
     bow__tls_fail(tls, -ETIMEDOUT, text.bytes);
 }
 
@@ -117,9 +119,9 @@ static void on_added(struct bow_handler *handler)
     struct bow_loop *loop = bow_channel_loop(handler->channel);
 
     tls->wire.out.pool = bow__loop_pool(loop);
-    bow_timer_init(&tls->handshake_timer, loop, on_timer, tls);
-    if (tls->handshake_timeout_ns != BOW_NEVER) {
-        bow_timer_start(&tls->handshake_timer, tls->handshake_timeout_ns);
+    bow_timer_init(&tls->opening->timer, loop, on_timer, tls);
+    if (tls->opening->timeout_ns != BOW_NEVER) {
+        bow_timer_start(&tls->opening->timer, tls->opening->timeout_ns);
     }
     bow_handler_flush(handler); /* a client begins */
 }
@@ -128,7 +130,7 @@ static void on_inactive(struct bow_handler *handler, int error)
 {
     struct bow_tls *tls = bow__tls_of_handler(handler);
 
-    bow_timer_stop(&tls->handshake_timer);
+    bow__tls_end_opening(tls);
     bow__tls_abandon_writes(tls, error < 0 ? error : -ECANCELED);
 }
 
@@ -136,7 +138,6 @@ static void on_removed(struct bow_handler *handler)
 {
     struct bow_tls *tls = bow__tls_of_handler(handler);
 
-    bow_timer_stop(&tls->handshake_timer);
     bow__tls_abandon_writes(tls, -ECANCELED);
     bow_tls_free(tls);
 }

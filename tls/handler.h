@@ -35,6 +35,14 @@ enum bow__tls_state {
     BOW__TLS_FAILED = 2,
 };
 
+/** What only the handshake needs: freed when it is done, for most connections are idle then. */
+struct bow__tls_opening {
+    struct bow_timer timer;
+    uint64_t timeout_ns;
+    uint8_t alpn[BOW__TLS_ALPN_BYTES]; /* used when the context names none */
+    size_t alpn_len;
+};
+
 struct bow_tls {
     struct bow_handler handler; /* first */
     struct bow_tls_context *tls_context;
@@ -43,10 +51,7 @@ struct bow_tls {
     struct bow_context *context;
     SSL *ssl;
     enum bow__tls_state state;
-    uint8_t alpn[BOW__TLS_ALPN_BYTES]; /* used when the context names none */
-    size_t alpn_len;
-    uint64_t handshake_timeout_ns;
-    struct bow_timer handshake_timer;
+    struct bow__tls_opening *opening; /* NULL once the handshake is done */
     struct bow__tls_wire wire;
 
     struct bow__write_list writes; /* plain, the first ones flushed */
@@ -79,6 +84,11 @@ static inline struct bow_slice bow__tls_key(const struct bow_tls *tls)
 {
     return (struct bow_slice){(const uint8_t *)tls->key, tls->key_len};
 }
+
+/* new.c */
+
+/** The handshake is done, or the connection is over. Idempotent. */
+void bow__tls_end_opening(struct bow_tls *tls);
 
 /* handler.c */
 

@@ -45,15 +45,15 @@ static int read_options(struct bow_tls_options *ret_options, const struct bow_tl
 }
 
 /* As on the wire: each name behind its length. */
-static void set_alpn(struct bow_tls *tls, const char *names)
+static void set_alpn(struct bow__tls_opening *opening, const char *names)
 {
     size_t len = strlen(names);
 
-    memcpy(tls->alpn + 1, names, len);
-    tls->alpn_len = len + 1;
+    memcpy(opening->alpn + 1, names, len);
+    opening->alpn_len = len + 1;
     for (size_t at = 0; at <= len;) {
         size_t n = strcspn(names + at, ",");
-        tls->alpn[at] = (uint8_t)n;
+        opening->alpn[at] = (uint8_t)n;
         at += n + 1;
     }
 }
@@ -131,8 +131,8 @@ static int begin_as_client(struct bow_tls *tls)
 {
     SSL_set_connect_state(tls->ssl);
     /* It returns 0 for success. */
-    if (tls->alpn_len > 0 && tls->setup->alpn == NULL && !tls->setup->is_users &&
-        SSL_set_alpn_protos(tls->ssl, tls->alpn, (unsigned)tls->alpn_len) != 0) {
+    if (tls->opening->alpn_len > 0 && tls->setup->alpn == NULL && !tls->setup->is_users &&
+        SSL_set_alpn_protos(tls->ssl, tls->opening->alpn, (unsigned)tls->opening->alpn_len) != 0) {
         return -ENOMEM;
     }
     int rc = set_name(tls);
@@ -178,6 +178,36 @@ static int set_up_ssl(struct bow_tls *tls)
     return 0;
 }
 
+static struct bow__tls_opening *new_opening(struct bow_context *context,
+                                            const struct bow_tls_options *options)
+{
+    struct bow__tls_opening *opening = bow__alloc_zero(context, sizeof(*opening));
+
+    if (opening == NULL) {
+        return NULL;
+    }
+    opening->timeout_ns = options->handshake_timeout_ns != 0 ? options->handshake_timeout_ns
+                                                             : BOW_LIMIT_TLS_HANDSHAKE_NS;
+    if (options->alpn != NULL) {
+        set_alpn(opening, options->alpn);
+    }
+    return opening;
+}
+
+void bow__tls_end_opening(struct bow_tls *tls)
+{
+    struct bow__tls_opening *opening = tls->opening;
+
+    if (opening == NULL) {
+        return;
+    }
+    if (opening->timer.loop != NULL) { /* else it was never added to a channel */
+        bow_timer_stop(&opening->timer);
+    }
+    bow__free(tls->context, opening, sizeof(*opening));
+    tls->opening = NULL;
+}
+
 static int make(struct bow_tls_context *tls_context, struct bow__tls_setup *setup,
                 const struct bow_tls_options *options, struct bow_tls **ret_tls)
 {
@@ -192,12 +222,8 @@ static int make(struct bow_tls_context *tls_context, struct bow__tls_setup *setu
     tls->context = tls_context->context;
     tls->tls_context = bow_tls_context_ref(tls_context);
     tls->setup = bow__tls_setup_ref(setup);
-    tls->handshake_timeout_ns = options->handshake_timeout_ns != 0 ? options->handshake_timeout_ns
-                                                                   : BOW_LIMIT_TLS_HANDSHAKE_NS;
-    if (options->alpn != NULL) {
-        set_alpn(tls, options->alpn);
-    }
-    int rc = set_up_ssl(tls);
+    tls->opening = new_opening(tls->context, options);
+    int rc = tls->opening != NULL ? set_up_ssl(tls) : -ENOMEM;
     ERR_clear_error();
     if (rc < 0) {
         bow_tls_free(tls);
@@ -236,6 +262,7 @@ void bow_tls_free(struct bow_tls *tls)
     }
     SSL_free(tls->ssl);
     ERR_clear_error();
+    bow__tls_end_opening(tls);
     bow__tls_out_fini(&tls->wire.out);
     bow__tls_setup_unref(tls->chosen);
     bow__tls_setup_unref(tls->setup);

@@ -53,8 +53,8 @@ static int choose_protocol(SSL *ssl, const unsigned char **ret_name, unsigned ch
 {
     const struct bow__tls_setup *setup = user;
     const struct bow_tls *tls = SSL_get_app_data(ssl);
-    const uint8_t *spoken = setup->alpn != NULL ? setup->alpn : tls->alpn;
-    size_t len = setup->alpn != NULL ? setup->alpn_len : tls->alpn_len;
+    const uint8_t *spoken = setup->alpn != NULL ? setup->alpn : tls->opening->alpn;
+    size_t len = setup->alpn != NULL ? setup->alpn_len : tls->opening->alpn_len;
     unsigned char *name = NULL;
 
     if (len == 0) {
