@@ -230,6 +230,37 @@ static void test_posted_messages_are_bounded_and_writable_follows(void **state)
     assert_int_equal(s->peer.n_disordered, 0);
 }
 
+static void fill_with_nothing(struct helper *helper)
+{
+    Calls__Reply empty = CALLS__REPLY__INIT;
+
+    while (helper->n < 100000 && (helper->rc = bow_call_send(helper->call, &empty.base)) == 0) {
+        helper->n++;
+    }
+}
+
+static void be_filled_with_nothing(struct serving *s, struct bow_call *call)
+{
+    struct helper helper = {.last = fill_with_nothing};
+
+    (void)call;
+    start_helper(&helper, s);
+    calls_wait(s->t, &helper.n_done, 1);
+    pthread_join(helper.thread, NULL);
+    s->rc = helper.rc;
+    s->n_sent = helper.n;
+}
+
+static void test_posted_messages_without_bytes_are_bounded(void **state)
+{
+    struct serving *s = *state;
+
+    s->enter = be_filled_with_nothing;
+    serve_begin(s, SERVE_BOTH);
+    assert_int_equal(s->rc, -EAGAIN);
+    session_peer_wait(&s->peer, &s->peer.n_messages, (int)s->n_sent);
+}
+
 static void send_until_refused(struct serving *s, struct bow_call *call)
 {
     s->rc = 0;
@@ -500,6 +531,7 @@ int main(int argc, char **argv)
         TEST(test_send_on_the_loop_goes_behind_what_was_posted),
         TEST(test_finish_on_the_loop_comes_after_what_was_posted),
         TEST(test_posted_messages_are_bounded_and_writable_follows),
+        TEST(test_posted_messages_without_bytes_are_bounded),
         TEST(test_send_to_who_does_not_read_is_refused_and_writable_follows),
         TEST(test_send_behind_a_large_message_is_refused),
         TEST(test_many_messages_for_a_slow_reader_take_bounded_memory),
