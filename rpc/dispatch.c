@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * The server's side of a call: what a session's events do to it, and what it asks of its
- * connection. Which bytes they came in is the session's business; what only streaming calls do
- * is in dispatch_stream.c.
+ * The server's side of a call: what a session's events do to it. Which bytes they came in is
+ * the session's business; what a call asks of its connection is in dispatch_call.c, what only
+ * streaming calls do in dispatch_stream.c.
  */
 
 #include "rpc/dispatch.h"
-#include "base/alloc.h"
 #include "base/clock.h"
 #include "rpc/core/call_metadata.h"
 #include "rpc/core/call_stream.h"
@@ -16,210 +15,10 @@
 #include <bowline/limits.h>
 
 #include <errno.h>
-#include <string.h>
 
 #define ESCAPED_PATH_BYTES 200u
 /* What a client is asked to wait when there is no memory for its call. */
 #define RETRY_AFTER_NS UINT64_C(1000000000)
-
-/* Reads the clock: a handler may have held the loop since its time was taken. */
-static uint64_t clock_of(const struct bow__worker *worker)
-{
-    const struct bow_system *system = bow__context_system(worker->context);
-
-    return system->now_ns(system->user);
-}
-
-/* Take the call out of its connection, which is not asked anything for it any more. */
-static void detach(struct bow__served *served, enum bow_code code, uint64_t now_ns)
-{
-    struct bow__method_counts *counts = bow__served_counts(served);
-
-    bow_timer_stop(&served->timer);
-    bow__list_remove(&served->link);
-    served->worker->counters.now.calls_ended++;
-    counts->ended[(unsigned)code < BOW_N_CODES ? code : BOW_UNKNOWN]++;
-    counts->total_ns += now_ns - served->started_ns;
-    bow__conn_touch(&served->conn->conn);
-}
-
-static bool was_entered(const struct bow__served *served)
-{
-    return served->call.invoked && (served->call.entry->elsewhere == NULL ||
-                                    atomic_load_explicit(&served->entered, memory_order_relaxed));
-}
-
-static void describe_deadline(const struct bow__served *served, struct bow__text *text)
-{
-    bow__text_clear(text);
-    bow__text_printf(text, "deadline of ");
-    bow__text_duration(text, served->timeout_ns);
-    if (served->capped) {
-        bow__text_printf(text, " (the server's max_deadline_ns)");
-    }
-    bow__text_printf(text, " passed %s %s",
-                     was_entered(served) ? "in the handler of" : "before the handler of",
-                     served->call.method->path);
-}
-
-/* Work that was never run. */
-static void count_expired(struct bow__served *served)
-{
-    served->worker->counters.now.calls_expired_unrun += !was_entered(served);
-}
-
-/* What a call asks of its connection */
-
-static bool in_loop(const struct bow_call *call)
-{
-    return bow_loop_in_loop(bow__served_of(call)->worker->loop);
-}
-
-static struct bow_loop *loop_of(const struct bow_call *call)
-{
-    return bow__served_of(call)->worker->loop;
-}
-
-static struct bow_channel *channel_of(const struct bow_call *call)
-{
-    const struct bow__server_conn *conn = bow__served_of(call)->conn;
-
-    return conn != NULL ? conn->conn.channel : NULL;
-}
-
-static int peer_subject(const struct bow_call *call, char *text, size_t size)
-{
-    const struct bow__server_conn *conn = bow__served_of(call)->conn;
-
-    if (conn == NULL || conn->conn.security == NULL) {
-        return -ENODATA;
-    }
-    return conn->conn.security->ops->peer_subject(conn->conn.channel, text, size);
-}
-
-static int run_task(void *user)
-{
-    struct bow__served *served = user;
-
-    served->call.run(&served->call);
-    return 0;
-}
-
-static int post(struct bow_call *call, void (*run)(struct bow_call *call))
-{
-    struct bow__served *served = bow__served_of(call);
-    struct bow_loop *loop = served->worker->loop;
-
-    call->run = run;
-    bow_task_init(&served->task, "answer call", run_task, served);
-    /* Once it is posted the call may go, and then the server with its loop, before this returns. */
-    bow__loop_hold(loop);
-    int rc = bow_loop_post(loop, &served->task);
-    bow__loop_release(loop);
-    return rc;
-}
-
-static bool is_late(struct bow_call *call, struct bow__text *reason)
-{
-    struct bow__served *served = bow__served_of(call);
-
-    served->answered_ns = clock_of(served->worker);
-    if (served->answered_ns < call->deadline_ns) {
-        return false;
-    }
-    count_expired(served);
-    describe_deadline(served, reason);
-    return true;
-}
-
-static void answered(struct bow_call *call, enum bow_code code, size_t n_bytes, int error)
-{
-    struct bow__served *served = bow__served_of(call);
-    struct bow__conn *conn = &served->conn->conn;
-
-    bow__served_counts(served)->bytes_out += n_bytes;
-    /* A unary call has just been asked for its time. */
-    detach(served, code, call->stream != NULL ? clock_of(served->worker) : served->answered_ns);
-    if (error == -ENOMEM) {
-        bow_channel_close(conn->channel, error);
-    }
-}
-
-static void hold(struct bow_call *call)
-{
-    struct bow__served *served = bow__served_of(call);
-
-    served->held = bow_channel_ref(served->conn->conn.channel);
-    served->conn = NULL;
-    bow__worker_ref(served->worker);
-    atomic_fetch_add_explicit(&served->worker->counters.n_unanswered, 1, memory_order_relaxed);
-}
-
-static void free_served(struct bow_call *call)
-{
-    struct bow__served *served = bow__served_of(call);
-    struct bow__worker *worker = served->worker;
-    struct bow_channel *held = served->held;
-
-    if (held == NULL) {
-        bow__worker_put(worker, served);
-        return;
-    }
-    bow__free(worker->context, served, BOW__SERVED_BYTES);
-    bow_channel_unref(held);
-    atomic_fetch_sub_explicit(&worker->counters.n_unanswered, 1, memory_order_relaxed);
-    bow__worker_unref(worker);
-}
-
-/* The stream has ended, or was ended, without the handler. */
-static void end_call(struct bow__served *served, const struct bow_status *why)
-{
-    detach(served, why->code, clock_of(served->worker));
-    if (bow__served_is_entered_stream(served)) {
-        bow__call_stream_lost(&served->call, why);
-    } else {
-        bow__call_end(&served->call, why->code);
-    }
-}
-
-/* End the stream with an error of ours, then the call. */
-static void refuse_with(struct bow__served *served, const struct bow_status *status)
-{
-    struct bow__session *session = served->call.session;
-    struct bow_channel *channel = served->conn->conn.channel;
-
-    int rc = session->ops->finish(session, served->call.key, status);
-    end_call(served, status);
-    if (rc == -ENOMEM) {
-        bow_channel_close(channel, rc);
-    }
-}
-
-static void refuse_call(struct bow__served *served, enum bow_code code, const char *message)
-{
-    struct bow_status status = BOW_STATUS_OK_INIT;
-
-    status.code = code;
-    status.message = message;
-    refuse_with(served, &status);
-}
-
-/* Deadlines */
-
-static void expire(struct bow__served *served)
-{
-    struct bow__text text;
-
-    count_expired(served);
-    describe_deadline(served, &text);
-    refuse_call(served, BOW_DEADLINE_EXCEEDED, text.bytes);
-}
-
-static void on_deadline(struct bow_timer *timer, void *user)
-{
-    (void)timer;
-    expire(user);
-}
 
 /* Entering the handler */
 
@@ -242,7 +41,7 @@ static void refuse_waiting(struct bow__served *served, int rc)
     status.code = rc == -EAGAIN ? BOW_RESOURCE_EXHAUSTED : BOW_UNAVAILABLE;
     status.message = text.bytes;
     status.not_processed = true;
-    refuse_with(served, &status);
+    bow__dispatch_refuse_with(served, &status);
 }
 
 /* Returns whether the call goes on: a handler may have ended it at once. */
@@ -345,7 +144,7 @@ static void set_deadline(struct bow__served *served, uint64_t time_left_ns)
     served->timeout_ns = bow__time_min(time_left_ns, cap);
     served->started_ns = bow_loop_now(worker->loop);
     served->call.deadline_ns = bow__time_add(served->started_ns, served->timeout_ns);
-    bow_timer_init(&served->timer, worker->loop, on_deadline, served);
+    bow_timer_init(&served->timer, worker->loop, bow__dispatch_on_deadline, served);
     if (served->call.deadline_ns != BOW_NEVER) {
         bow_timer_start_at(&served->timer, served->call.deadline_ns);
     }
@@ -364,29 +163,13 @@ static struct bow__served *begin(struct bow__server_conn *conn, uint64_t key,
                                  const struct bow__registered_method *entry,
                                  const struct bow__request_head *head)
 {
-    static const struct bow__call_ops ops = {
-        .in_loop = in_loop,
-        .loop = loop_of,
-        .channel = channel_of,
-        .peer_subject = peer_subject,
-        .post = post,
-        .is_late = is_late,
-        .answered = answered,
-        .hold = hold,
-        .free = free_served,
-        .sent = bow__dispatch_stream_sent,
-        .undecodable = bow__dispatch_stream_undecodable,
-        .defer = bow__dispatch_stream_defer,
-        .give = bow__elsewhere_give,
-        .closed = bow__dispatch_stream_closed,
-    };
     struct bow__worker *worker = conn->worker;
     struct bow__served *served = bow__worker_get(worker);
 
     if (served == NULL) {
         return NULL;
     }
-    bow__call_init(&served->call, &ops, worker->context, served->slab,
+    bow__call_init(&served->call, &bow__dispatch_call_ops, worker->context, served->slab,
                    BOW__SERVED_BYTES - sizeof(*served));
     served->call.session = conn->conn.session;
     served->call.key = key;
@@ -442,8 +225,8 @@ static void *on_open(void *owner, uint64_t key, const struct bow__request_head *
 static void run(struct bow__served *served)
 {
     served->complete = true;
-    if (served->call.deadline_ns <= clock_of(served->worker)) {
-        expire(served);
+    if (served->call.deadline_ns <= bow__dispatch_clock(served->worker)) {
+        bow__dispatch_expire(served);
         return;
     }
     (void)invoke(served);
@@ -457,7 +240,7 @@ static void refuse_undecodable(struct bow__served *served, int rc, const struct 
     bow__text_clear(&text);
     bow__text_printf(&text, "the request of %s cannot be decoded: %s", served->call.method->path,
                      reason->bytes);
-    refuse_call(served, bow__code_from_errno(rc), text.bytes);
+    bow__dispatch_refuse(served, bow__code_from_errno(rc), text.bytes);
 }
 
 static bool takes_many(const struct bow__served *served)
@@ -472,7 +255,7 @@ static void refuse_second(struct bow__served *served)
     bow__text_clear(&text);
     bow__text_printf(&text, "%s takes one message, and a second one came",
                      served->call.method->path);
-    refuse_call(served, BOW_INTERNAL, text.bytes);
+    bow__dispatch_refuse(served, BOW_INTERNAL, text.bytes);
 }
 
 static void refuse_none(struct bow__served *served)
@@ -481,7 +264,7 @@ static void refuse_none(struct bow__served *served)
 
     bow__text_clear(&text);
     bow__text_printf(&text, "%s takes one message, and none came", served->call.method->path);
-    refuse_call(served, BOW_INTERNAL, text.bytes);
+    bow__dispatch_refuse(served, BOW_INTERNAL, text.bytes);
 }
 
 static void on_message(void *owner, uint64_t key, void *stream, struct bow__message *message,
@@ -540,7 +323,7 @@ static void on_reset(void *owner, uint64_t key, void *stream, const struct bow_s
     (void)owner;
     (void)key;
     status.code = why->code == BOW_OK ? BOW_CANCELLED : why->code;
-    end_call(stream, &status);
+    bow__dispatch_end(stream, &status);
 }
 
 static void on_writable(void *owner, uint64_t key, void *stream)

@@ -3,8 +3,13 @@
 #define BOWLINE_RPC_DISPATCH_INTERNAL_H
 
 /*
- * Between dispatch.c (opening, unary calls, the end) and dispatch_stream.c (what only
- * streaming calls do). All on the loop.
+ * Between the files that make a session's events into calls:
+ *
+ *     dispatch.c         opening, messages, the handler's entry
+ *     dispatch_call.c    what a call asks of its connection, its deadline and its end
+ *     dispatch_stream.c  what only streaming calls do
+ *
+ * All on the loop.
  */
 
 #include "rpc/worker.h"
@@ -24,6 +29,23 @@ static inline bool bow__served_is_entered_stream(const struct bow__served *serve
 {
     return served->call.stream != NULL && served->call.invoked;
 }
+
+/* dispatch_call.c */
+
+extern const struct bow__call_ops bow__dispatch_call_ops;
+
+/** Reads the clock: a handler may have held the loop since its time was taken. */
+uint64_t bow__dispatch_clock(const struct bow__worker *worker);
+/** The session's stream has ended without the handler: end the call. */
+void bow__dispatch_end(struct bow__served *served, const struct bow_status *why);
+/** End the session's stream with an error of ours, then the call. */
+void bow__dispatch_refuse(struct bow__served *served, enum bow_code code, const char *message);
+void bow__dispatch_refuse_with(struct bow__served *served, const struct bow_status *status);
+/** The same, for its deadline has passed. */
+void bow__dispatch_expire(struct bow__served *served);
+void bow__dispatch_on_deadline(struct bow_timer *timer, void *user);
+
+/* dispatch_stream.c */
 
 /** Make the call just begun a streaming one. Returns 0 or -ENOMEM. */
 int bow__dispatch_stream_begin(struct bow__served *served);
