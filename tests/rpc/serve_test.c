@@ -460,6 +460,30 @@ static void test_serve_reference_outlives_the_server(void **state)
     bow_call_unref(s->call);
 }
 
+static void take_time(struct serving *s, struct bow_call *call)
+{
+    (void)s;
+    (void)call;
+    calls_hold_loop(20 * MS);
+}
+
+/* On a loop that goes on: nothing else would wait for the event. */
+static void test_serve_stops_after_the_last_event(void **state)
+{
+    struct serving *s = *state;
+    struct bow_server_options options;
+
+    calls_server_options(s->t, &options);
+    options.loop = s->t->loop;
+    serve_start(s, &options);
+    serve_connect(s);
+    s->in_closed = take_time;
+    serve_begin(s, SERVE_BOTH);
+    bow_server_free(s->t->server);
+    s->t->server = NULL;
+    assert_int_equal(serve_count(s, &s->n_closed), 1);
+}
+
 static void test_serve_cancelled_by_the_client_is_closed_so(void **state)
 {
     struct serving *s = *state;
@@ -624,6 +648,7 @@ int main(int argc, char **argv)
         TEST(test_serve_handler_that_never_listens_is_let_go),
         TEST(test_serve_reference_keeps_an_ended_call),
         TEST(test_serve_reference_outlives_the_server),
+        BARE(test_serve_stops_after_the_last_event),
         TEST(test_serve_cancelled_by_the_client_is_closed_so),
         TEST(test_serve_lost_connection_closes_as_unavailable),
         TEST(test_serve_paused_is_closed_all_the_same),
