@@ -130,31 +130,6 @@ static void test_serve_pour_given_up_before_its_message_is_not_run(void **state)
     assert_int_equal(s->n_entered, 0);
 }
 
-/* A message of defaults has no bytes, and is a message. */
-static void echo_empty(struct serving *s, struct bow_call *call)
-{
-    Calls__Reply empty = CALLS__REPLY__INIT;
-
-    (void)s;
-    assert_int_equal(bow_call_send(call, &empty.base), 0);
-}
-
-static void test_serve_empty_messages_are_messages(void **state)
-{
-    struct serving *s = *state;
-
-    s->in_message = echo_empty;
-    s->in_half_close = finish;
-    serve_begin(s, SERVE_BOTH);
-    for (int i = 0; i < 3; i++) {
-        session_peer_send(&s->peer, i == 2 ? BOW__SEND_END : 0, "", 0);
-    }
-    serve_expect_status(s, BOW_OK, "");
-    assert_int_equal(s->n_messages, 3);
-    assert_int_equal(s->n_half_closes, 1);
-    assert_int_equal(s->peer.n_messages, 3);
-}
-
 /* What functions say that are not for a kind of call, or come twice */
 
 static void misuse_plain(struct serving *s, struct bow_call *call)
@@ -316,32 +291,6 @@ static void test_serve_messages_wait_for_who_listens(void **state)
     serve_wait(s, &s->n_half_closes, 1);
     assert_int_equal(s->n_messages, 5);
     assert_int_equal(s->n_disordered, 0);
-}
-
-static void answer_plain(struct serving *s, struct bow_call *call)
-{
-    if (strcmp(bow_call_path(call), SERVE_PLAIN) == 0) {
-        assert_int_equal(serve_reply(call, ++s->n_sent), 0);
-    }
-}
-
-/* A stream that nobody reads, with as much waiting as its window lets in. */
-static void test_serve_stalled_stream_holds_up_no_other_call(void **state)
-{
-    struct serving *s = *state;
-
-    s->enter = answer_plain;
-    serve_begin(s, SERVE_BOTH);
-    for (uint64_t i = 1; i <= 16; i++) {
-        serve_peer_send_sized(s, 0, i, 16 << 10);
-    }
-    for (int i = 1; i <= 1000; i++) {
-        session_peer_open(&s->peer, SERVE_PLAIN, BOW_NEVER);
-        serve_peer_send(s, BOW__SEND_END, 1);
-        session_peer_wait(&s->peer, &s->peer.n_ends, i);
-        assert_int_equal(s->peer.code, BOW_OK);
-    }
-    assert_int_equal(s->peer.n_messages, 1000);
 }
 
 /* Nobody listens, so no credit comes back: the window and one message, no more. */
@@ -519,17 +468,6 @@ static void test_serve_paused_is_closed_all_the_same(void **state)
     assert_int_equal(s->n_messages, 1);
 }
 
-static void test_serve_undecodable_message_ends_the_call(void **state)
-{
-    struct serving *s = *state;
-
-    serve_begin(s, SERVE_BOTH);
-    session_peer_send(&s->peer, 0, "\x12\x02\xFF\xFE", 4);
-    serve_expect_status(s, BOW_INTERNAL, "calls.Request.text");
-    serve_expect_closed(s, BOW_INTERNAL, "calls.Request.text");
-    CALLS_WAIT_METRIC(s->t, undecodable_messages, 1);
-}
-
 /* Deadlines */
 
 static void test_serve_deadline_closes_the_call(void **state)
@@ -634,7 +572,6 @@ int main(int argc, char **argv)
         TEST(test_serve_pour_without_a_message_is_not_run),
         TEST(test_serve_pour_with_a_second_message_is_not_run),
         TEST(test_serve_pour_given_up_before_its_message_is_not_run),
-        TEST(test_serve_empty_messages_are_messages),
         TEST(test_serve_plain_is_no_stream),
         TEST(test_serve_both_after_its_end_says_so),
         TEST(test_serve_reply_of_another_type_is_internal),
@@ -642,7 +579,6 @@ int main(int argc, char **argv)
         TEST(test_serve_pause_stops_at_once_and_resume_goes_on),
         TEST(test_serve_messages_wait_for_who_listens),
         TEST(test_serve_messages_that_wait_are_bounded_by_the_window),
-        TEST(test_serve_stalled_stream_holds_up_no_other_call),
         TEST(test_serve_fail_tells_both_sides),
         TEST(test_serve_fail_status_brings_details),
         TEST(test_serve_handler_that_never_listens_is_let_go),
@@ -652,7 +588,6 @@ int main(int argc, char **argv)
         TEST(test_serve_cancelled_by_the_client_is_closed_so),
         TEST(test_serve_lost_connection_closes_as_unavailable),
         TEST(test_serve_paused_is_closed_all_the_same),
-        TEST(test_serve_undecodable_message_ends_the_call),
         TEST(test_serve_deadline_closes_the_call),
         TEST(test_serve_finish_after_the_deadline_is_too_late),
         BARE(test_serve_without_a_deadline_has_none),
