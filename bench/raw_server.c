@@ -126,7 +126,14 @@ int main(int argc, char **argv)
         perror("raw_server: listening");
         return 1;
     }
+    /* Taken only while it waits: a signal between the look at `stopped` and the wait would be lost.
+     */
     struct sigaction action = {.sa_handler = on_signal};
+    sigset_t term;
+    sigset_t waiting;
+    sigemptyset(&term);
+    sigaddset(&term, SIGTERM);
+    sigprocmask(SIG_BLOCK, &term, &waiting);
     sigaction(SIGTERM, &action, NULL);
     int poller = epoll_create1(EPOLL_CLOEXEC);
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = NULL};
@@ -134,7 +141,7 @@ int main(int argc, char **argv)
     uint8_t *buffer = malloc(RAW_BUFFER_BYTES);
     while (buffer != NULL && !stopped) {
         struct epoll_event ready[64];
-        int n = epoll_wait(poller, ready, 64, -1);
+        int n = epoll_pwait(poller, ready, 64, -1, &waiting);
         for (int i = 0; i < n; i++) {
             struct peer *peer = ready[i].data.ptr;
             if (peer == NULL) {
