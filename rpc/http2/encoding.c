@@ -4,6 +4,7 @@
  */
 
 #include "rpc/core/compress.h"
+#include "rpc/http2/grpc_text.h"
 #include "rpc/http2/internal.h"
 
 #include <string.h>
@@ -28,17 +29,6 @@ void bow__http2_accept_init(struct bow__http2_session *session, uint32_t encodin
     session->accept_encoding[n] = '\0';
 }
 
-static struct bow_slice trim(struct bow_slice text)
-{
-    while (text.len > 0 && (text.data[0] == ' ' || text.data[0] == '\t')) {
-        text = (struct bow_slice){text.data + 1, text.len - 1};
-    }
-    while (text.len > 0 && (text.data[text.len - 1] == ' ' || text.data[text.len - 1] == '\t')) {
-        text.len--;
-    }
-    return text;
-}
-
 uint32_t bow__http2_accept_read(struct bow_slice list)
 {
     uint32_t set = 0;
@@ -46,7 +36,8 @@ uint32_t bow__http2_accept_read(struct bow_slice list)
     while (list.len > 0) {
         const uint8_t *comma = memchr(list.data, ',', list.len);
         size_t len = comma != NULL ? (size_t)(comma - list.data) : list.len;
-        enum bow__encoding encoding = bow__encoding_of(trim((struct bow_slice){list.data, len}));
+        enum bow__encoding encoding =
+            bow__encoding_of(bow__grpc_trim((struct bow_slice){list.data, len}));
         if (encoding != BOW__ENCODING_UNKNOWN) {
             set |= 1u << encoding;
         }

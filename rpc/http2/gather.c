@@ -90,23 +90,12 @@ static void keep_entry(struct bow__http2_gathered *gathered, const char *key, si
     gathered->n_bytes += len + 1;
 }
 
-static struct bow_slice trim(struct bow_slice text)
-{
-    while (text.len > 0 && text.data[0] == ' ') {
-        text = (struct bow_slice){text.data + 1, text.len - 1};
-    }
-    while (text.len > 0 && text.data[text.len - 1] == ' ') {
-        text.len--;
-    }
-    return text;
-}
-
 static void keep_binary(struct bow__http2_gathered *gathered, const char *key,
                         struct bow_slice text)
 {
     size_t len = 0;
 
-    text = trim(text);
+    text = bow__grpc_trim(text);
     if (bow__base64_decode(text, (uint8_t *)top_of(gathered), &len) == 0) {
         keep_entry(gathered, key, len);
     }
