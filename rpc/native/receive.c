@@ -74,7 +74,7 @@ static const char *likely(const uint8_t *bytes, size_t n)
         return ": it speaks HTTP/2; for a gRPC server put \"grpc:\" in front of the target";
     }
     if (n >= 2 && (bytes[0] == 0x15 || bytes[0] == 0x16) && bytes[1] == 3) {
-        return ": it speaks TLS, which is not available yet";
+        return ": it speaks TLS; give the client security (options.security, bow_tls_security())";
     }
     return n >= 4 ? ": is it the right port?" : "";
 }

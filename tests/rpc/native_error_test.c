@@ -76,12 +76,11 @@ static void test_native_error_of_another_protocol_quotes_it(void **state)
         "\"\\x00\\x00\\x18\\x04\\x00\\x00\\x00\\x00\\x00\": it speaks HTTP/2; for a "
         "gRPC server put \"grpc:\" in front of the target",
         BOW_OK};
-    struct wrong tls = {
-        "15030300020246",
-        "preface: expected \\xb0OW\\x01, the peer began with "
-        "\"\\x15\\x03\\x03\\x00\\x02\\x02F\": it speaks TLS, which is not available "
-        "yet",
-        BOW_OK};
+    struct wrong tls = {"15030300020246",
+                        "preface: expected \\xb0OW\\x01, the peer began with "
+                        "\"\\x15\\x03\\x03\\x00\\x02\\x02F\": it speaks TLS; give the client "
+                        "security (options.security, bow_tls_security())",
+                        BOW_OK};
 
     (void)state;
     assert_wrong(&http, false, false, 0);
