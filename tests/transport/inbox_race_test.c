@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#define N_ROUNDS 50000
+#define N_ROUNDS 400000
 /* Who waits longer than that has no processor to meet the other on. */
 #define MAX_SPINS 2000
 
@@ -49,7 +49,7 @@ static void *produce(void *argument)
 
     for (int i = 1; i <= N_ROUNDS; i++) {
         await(&race->round, i);
-        dawdle(i % 13);
+        dawdle(i % 61);
         bool is_in = bow__inbox_push(&race->inbox, &race->task);
         race->has_signalled = is_in && bow__inbox_must_signal(&race->inbox, 0);
         atomic_store_explicit(&race->done, i, memory_order_release);
@@ -68,7 +68,7 @@ static void test_inbox_l13_f01_who_goes_to_sleep_sees_the_post_or_is_woken(void 
     assert_int_equal(pthread_create(&producer, NULL, produce, &race), 0);
     for (int i = 1; i <= N_ROUNDS; i++) {
         atomic_store_explicit(&race.round, i, memory_order_release);
-        dawdle(i % 17);
+        dawdle(i % 67);
         bool is_asleep = bow__inbox_sleep(&race.inbox, BOW_NEVER);
         await(&race.done, i);
         n_lost += is_asleep && !race.has_signalled;
