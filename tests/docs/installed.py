@@ -48,7 +48,9 @@ def put_compiler_on_path(folder, command, environment):
     os.mkdir(folder)
     path = os.path.join(folder, "cc")
     with open(path, "w") as script:
-        script.write("#!/bin/sh\nexec " + shlex.join(command + STRICT) + ' "$@"\n')
+        # Under the path as it was: a launcher like ccache looks there for what is called `cc`.
+        script.write("#!/bin/sh\nPATH=" + shlex.quote(environment["PATH"]) + "\n")
+        script.write("exec " + shlex.join(command + STRICT) + ' "$@"\n')
     os.chmod(path, stat.S_IRWXU)
     environment["PATH"] = folder + os.pathsep + environment["PATH"]
 
