@@ -332,7 +332,7 @@ static void test_call_f06_times_at_the_edges_expire_nothing(void **state)
 /* Stalls */
 
 #define N_TIMED 300
-#define N_TRIES 5
+#define PATIENCE_NS (10000 * MS)
 
 static int compare_times(const void *left, const void *right)
 {
@@ -360,10 +360,12 @@ static uint64_t time_99_of_100(struct calls *t)
 
 static void test_call_f32_small_ones_never_stall(void **state)
 {
+    const struct bow_system *system = bow_system_default();
     uint64_t best = BOW_NEVER;
+    uint64_t end = system->now_ns(system->user) + PATIENCE_NS;
 
     /* Whoever else uses the machine does so at one time, a stall of the protocol's at all. */
-    for (int i = 0; i < N_TRIES && best >= 5 * MS; i++) {
+    while (best >= 5 * MS && system->now_ns(system->user) < end) {
         uint64_t took = time_99_of_100(*state);
         best = took < best ? took : best;
     }
