@@ -388,6 +388,8 @@ static size_t on_read(struct bow_handler *handler, const struct bow_buf *bytes)
         return bytes->len;
     }
     conn->counters->now.bytes_received += (size_t)n;
+    conn->counters->now.calls_refused_connection += conn->session->calls_refused;
+    conn->session->calls_refused = 0;
     bow__conn_touch(conn);
     return (size_t)n;
 }

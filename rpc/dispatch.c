@@ -6,6 +6,7 @@
  */
 
 #include "rpc/dispatch.h"
+#include "base/ceiling.h"
 #include "base/clock.h"
 #include "rpc/core/call_metadata.h"
 #include "rpc/core/call_stream.h"
@@ -17,8 +18,6 @@
 #include <errno.h>
 
 #define ESCAPED_PATH_BYTES 200u
-/* What a client is asked to wait when there is no memory for its call. */
-#define RETRY_AFTER_NS UINT64_C(1000000000)
 
 /* Entering the handler */
 
@@ -31,9 +30,10 @@ static void refuse_waiting(struct bow__served *served, int rc)
     bow__text_clear(&text);
     bow__text_printf(&text, "%s: ", served->call.method->path);
     if (rc == -EAGAIN) {
+        served->worker->counters.now.calls_refused_waiting++;
         bow__text_printf(&text, "%u calls wait for the executor of its handler (max_waiting_calls)",
                          elsewhere->max_waiting);
-        status.retry_after_ns = RETRY_AFTER_NS;
+        status.retry_after_ns = served->worker->limits->retry_after_ns;
     } else {
         bow__text_printf(&text, "the executor of its handler takes nothing: ");
         bow__text_errno(&text, rc);
@@ -67,21 +67,28 @@ static bool invoke(struct bow__served *served)
 
 /* Opening */
 
+static void refuse_open_with(struct bow__server_conn *conn, uint64_t key,
+                             const struct bow_status *status)
+{
+    struct bow__session *session = conn->conn.session;
+
+    if (session->ops->finish(session, key, status) == -ENOMEM) {
+        bow_channel_close(conn->conn.channel, -ENOMEM);
+    }
+}
+
 static void refuse_open(struct bow__server_conn *conn, uint64_t key, enum bow_code code,
                         const char *message)
 {
-    struct bow__session *session = conn->conn.session;
     struct bow_status status = BOW_STATUS_OK_INIT;
 
     status.code = code;
     status.message = message;
     if (code == BOW_RESOURCE_EXHAUSTED) {
         status.not_processed = true;
-        status.retry_after_ns = RETRY_AFTER_NS;
+        status.retry_after_ns = conn->worker->limits->retry_after_ns;
     }
-    if (session->ops->finish(session, key, &status) == -ENOMEM) {
-        bow_channel_close(conn->conn.channel, -ENOMEM);
-    }
+    refuse_open_with(conn, key, &status);
 }
 
 /* Counted though it never becomes a call. */
@@ -133,6 +140,33 @@ static void refuse_expired(struct bow__server_conn *conn, uint64_t key,
     refuse_open(conn, key, BOW_DEADLINE_EXCEEDED, text.bytes);
 }
 
+static bool admit(struct bow__server_conn *conn, uint64_t key,
+                  const struct bow__registered_method *entry)
+{
+    struct bow__worker *worker = conn->worker;
+    struct bow_status status = BOW_STATUS_OK_INIT;
+    struct bow__text text;
+
+    /* What is only kept for later must not keep calls out. */
+    if (bow__is_near_ceiling(worker->context)) {
+        bow__worker_trim(worker);
+    }
+    if (bow__admission_admit(&worker->admission, entry, &worker->counters.now, &text, &status)) {
+        return true;
+    }
+    count_refused(worker, entry->index, status.code);
+    refuse_open_with(conn, key, &status);
+    return false;
+}
+
+static void refuse_for_memory(struct bow__server_conn *conn, uint64_t key,
+                              const struct bow__registered_method *entry)
+{
+    conn->worker->counters.now.calls_refused_memory++;
+    count_refused(conn->worker, entry->index, BOW_RESOURCE_EXHAUSTED);
+    refuse_open(conn, key, BOW_RESOURCE_EXHAUSTED, "the server has no memory for a call");
+}
+
 /* A stream may go on for ever unless its client says otherwise. */
 static void set_deadline(struct bow__served *served, uint64_t time_left_ns)
 {
@@ -167,6 +201,7 @@ static struct bow__served *begin(struct bow__server_conn *conn, uint64_t key,
     struct bow__served *served = bow__worker_get(worker);
 
     if (served == NULL) {
+        bow__admission_leave(&worker->admission, entry->index, false);
         return NULL;
     }
     bow__call_init(&served->call, &bow__dispatch_call_ops, worker->context, served->slab,
@@ -181,6 +216,7 @@ static struct bow__served *begin(struct bow__server_conn *conn, uint64_t key,
     served->worker = worker;
     served->conn = conn;
     served->held = NULL;
+    served->index = entry->index;
     served->complete = false;
     if (equip(served, &head->metadata) < 0) {
         bow__call_free(&served->call);
@@ -208,10 +244,12 @@ static void *on_open(void *owner, uint64_t key, const struct bow__request_head *
         refuse_expired(conn, key, entry);
         return NULL;
     }
+    if (conn->worker->admission.is_on && !admit(conn, key, entry)) {
+        return NULL;
+    }
     struct bow__served *served = begin(conn, key, entry, head);
     if (served == NULL) {
-        count_refused(conn->worker, entry->index, BOW_RESOURCE_EXHAUSTED);
-        refuse_open(conn, key, BOW_RESOURCE_EXHAUSTED, "the server has no memory for a call");
+        refuse_for_memory(conn, key, entry);
         return NULL;
     }
     if ((entry->method->flags & BOW_METHOD_CLIENT_STREAMING) == 0) {

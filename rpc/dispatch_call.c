@@ -151,6 +151,9 @@ static void free_served(struct bow_call *call)
     struct bow__worker *worker = served->worker;
     struct bow_channel *held = served->held;
 
+    if (worker->admission.is_on) {
+        bow__admission_leave(&worker->admission, served->index, held != NULL);
+    }
     if (held == NULL) {
         bow__worker_put(worker, served);
         return;

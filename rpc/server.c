@@ -36,6 +36,7 @@ static void set_limits(struct bow_server *server)
         .max_calls = options->max_calls > 0 ? options->max_calls : BOW_LIMIT_CALLS_IN_FLIGHT,
         .max_connections =
             options->max_connections > 0 ? options->max_connections : BOW_LIMIT_CONNECTIONS,
+        .retry_after_ns = or_default(options->retry_after_ns, SECONDS(1)),
     };
     server->limits.packing = (struct bow__packing_options){
         .compression = options->compression,
@@ -159,6 +160,21 @@ int bow_server_bind(struct bow_server *server, const char *name, struct bow_exec
     if (bow__registry_bind(&server->registry, name, elsewhere) == 0) {
         bow__text_printf(&server->error,
                          "binding %s: no service or method that was added is so named", name);
+        return -ENOENT;
+    }
+    return 0;
+}
+
+int bow_server_limit_calls(struct bow_server *server, const char *name, uint32_t max_calls)
+{
+    bow__text_clear(&server->error);
+    if (server->registry.sealed) {
+        bow__text_printf(&server->error, "limiting %s: the server has been started", name);
+        return -EBUSY;
+    }
+    if (bow__registry_limit(&server->registry, name, max_calls) == 0) {
+        bow__text_printf(&server->error,
+                         "limiting %s: no service or method that was added is so named", name);
         return -ENOENT;
     }
     return 0;

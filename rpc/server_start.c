@@ -64,17 +64,16 @@ static int make_workers(struct bow_server *server)
         return -ENOMEM;
     }
     server->n_workers = n;
-    for (uint32_t i = 0; i < n; i++) {
+    int rc = bow__quotas_new(server->context, &server->registry, server->options.max_server_calls,
+                             n, &server->limits.quotas);
+    for (uint32_t i = 0; i < n && rc == 0; i++) {
         struct bow_loop *loop =
             server->group != NULL ? bow_group_get(server->group, i) : server->main;
-        int rc = bow__worker_new(server->context, loop, server, &server->registry, &server->limits,
-                                 &server->n_connections, bow__server_on_worker_done,
-                                 &server->workers[i]);
-        if (rc < 0) {
-            return rc;
-        }
+        rc = bow__worker_new(server->context, loop, server, &server->registry, &server->limits,
+                             &server->n_connections, bow__server_on_worker_done,
+                             &server->workers[i]);
     }
-    return 0;
+    return rc;
 }
 
 static int make_all(struct bow_server *server, enum bow_loop_thread kind)
@@ -137,6 +136,8 @@ void bow__server_unmake(struct bow_server *server)
     }
     server->workers = NULL;
     server->n_workers = 0;
+    bow__quotas_unref(server->limits.quotas);
+    server->limits.quotas = NULL;
     if (server->owns_group) {
         bow_group_unref(server->group);
     }

@@ -156,6 +156,12 @@ int bow__worker_new(struct bow_context *context, struct bow_loop *loop, struct b
         bow__free(context, worker, sizeof(*worker));
         return rc;
     }
+    rc = bow__admission_init(&worker->admission, context, limits->quotas, limits->retry_after_ns);
+    if (rc < 0) {
+        bow__counters_fini(&worker->counters);
+        bow__free(context, worker, sizeof(*worker));
+        return rc;
+    }
     worker->context = bow_context_ref(context);
     worker->loop = bow_loop_ref(loop);
     worker->server = server;
@@ -180,6 +186,16 @@ void bow__worker_ref(struct bow__worker *worker)
     atomic_fetch_add_explicit(&worker->refs, 1, memory_order_relaxed);
 }
 
+static void free_idle(struct bow__worker *worker)
+{
+    while (worker->idle != NULL) {
+        struct bow__served *served = worker->idle;
+        worker->idle = served->next;
+        bow__free(worker->context, served, BOW__SERVED_BYTES);
+    }
+    worker->n_idle = 0;
+}
+
 void bow__worker_unref(struct bow__worker *worker)
 {
     if (worker == NULL || atomic_fetch_sub_explicit(&worker->refs, 1, memory_order_acq_rel) != 1) {
@@ -187,11 +203,8 @@ void bow__worker_unref(struct bow__worker *worker)
     }
     struct bow_context *context = worker->context;
     struct bow_loop *loop = worker->loop;
-    while (worker->idle != NULL) {
-        struct bow__served *served = worker->idle;
-        worker->idle = served->next;
-        bow__free(context, served, BOW__SERVED_BYTES);
-    }
+    free_idle(worker);
+    bow__admission_fini(&worker->admission);
     bow__counters_fini(&worker->counters);
     bow__free(context, worker, sizeof(*worker));
     bow_loop_unref(loop);
@@ -245,6 +258,17 @@ void bow__worker_put(struct bow__worker *worker, struct bow__served *served)
     served->next = worker->idle;
     worker->idle = served;
     worker->n_idle++;
+}
+
+void bow__worker_trim(struct bow__worker *worker)
+{
+    struct bow__pool *pool = bow__loop_pool(worker->loop);
+
+    free_idle(worker);
+    /* One chunk stays: what is refused is refused in words. */
+    while (pool->n_idle > 1) {
+        bow__pool_trim(pool);
+    }
 }
 
 /* Connections */

@@ -13,6 +13,7 @@
  * thread after the server has gone.
  */
 
+#include "rpc/admission.h"
 #include "rpc/conn.h"
 #include "rpc/core/call.h"
 #include "rpc/core/registry.h"
@@ -30,6 +31,8 @@ struct bow__worker_limits {
     size_t max_message_bytes;
     uint32_t max_calls;
     uint32_t max_connections;
+    uint64_t retry_after_ns;
+    struct bow__quotas *quotas; /* NULL: no limits of calls in progress */
     struct bow__packing_options packing;
 };
 
@@ -49,6 +52,7 @@ struct bow__worker {
     struct bow_task look_task;
     struct bow__counters counters;
     struct bow__loop_packing packing;
+    struct bow__admission admission;
     struct bow__link conns;
     struct bow__served *idle;
     uint32_t n_idle;
@@ -84,6 +88,7 @@ struct bow__served {
     uint64_t started_ns;
     uint64_t timeout_ns;
     uint64_t answered_ns;     /* when is_late() was asked */
+    uint32_t index;           /* of the method: outlives its entry */
     bool capped;              /* by the server's max_deadline_ns */
     bool complete;            /* the client has ended its side */
     struct bow_channel *held; /* by a call that nobody waits for */
@@ -121,5 +126,7 @@ void bow__worker_leave_elsewhere(struct bow__worker *worker);
 struct bow__served *bow__worker_get(struct bow__worker *worker);
 /** Its memory again: the arena has been reset. Loop. */
 void bow__worker_put(struct bow__worker *worker, struct bow__served *served);
+/** Let go of the memory that is kept for later. Loop. */
+void bow__worker_trim(struct bow__worker *worker);
 
 #endif

@@ -50,13 +50,19 @@ struct bow_metrics {
     uint64_t heartbeats_sent;
     uint64_t heartbeats_lost; /* connections ended because no byte came in time */
     uint64_t first_frame_timeouts;
-    uint64_t connects_failed; /* client */
-    uint64_t reconnects;      /* client */
+    uint64_t connects_failed;          /* client */
+    uint64_t reconnects;               /* client */
+    uint64_t calls_refused_server;     /* over max_server_calls */
+    uint64_t calls_refused_method;     /* over bow_server_limit_calls() */
+    uint64_t calls_refused_connection; /* over max_calls, or with too much waiting for the client */
+    uint64_t calls_refused_waiting;    /* over max_waiting_calls */
+    uint64_t calls_refused_memory;     /* near or at the context's ceiling */
 };
 
 #define BOW_METRICS_INIT                                                                           \
     {                                                                                              \
-        sizeof(struct bow_metrics), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0           \
+        sizeof(struct bow_metrics), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
+            0, 0                                                                                   \
     }
 
 /** Add up what the loops of a server published. `metrics->size` must be set. Returns: 0, or

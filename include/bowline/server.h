@@ -64,12 +64,16 @@ struct bow_server_options {
         compression; /* of replies, unless a handler says otherwise; default: off */
     size_t compression_threshold_bytes; /* 0: BOW_COMPRESSION_THRESHOLD_BYTES */
     int compression_level;              /* 0: the encoding's default; higher is smaller, slower */
+    uint32_t max_server_calls;          /* in progress on the whole server; 0: no limit; see
+                                           bow_server_limit_calls() */
+    uint64_t retry_after_ns; /* what a client is asked to wait whose call was refused because of a
+                                limit; 0: 1 s */
 };
 
 #define BOW_SERVER_OPTIONS_INIT                                                                    \
     {                                                                                              \
         sizeof(struct bow_server_options), NULL, NULL, NULL, NULL, 0, false, 0, 0, 0, 0, 0, 0, 0,  \
-            0, 0, 0, NULL, 0, NULL, 0, BOW_COMPRESSION_DEFAULT, 0, 0                               \
+            0, 0, 0, NULL, 0, NULL, 0, BOW_COMPRESSION_DEFAULT, 0, 0, 0, 0                         \
     }
 
 /**
@@ -144,6 +148,28 @@ BOW_EXPORT BOW_MUST_USE int bow_server_listen(struct bow_server *server,
  */
 BOW_EXPORT BOW_MUST_USE int bow_server_bind(struct bow_server *server, const char *name,
                                             struct bow_executor *executor);
+
+/**
+ * Limit the calls in progress of a method ("pkg.Service/Method"), or of each method of a service
+ * ("pkg.Service"); 0 lifts the limit. What was said last of a method holds. Services come first.
+ *
+ * A call is in progress from its arrival until its handler has answered it, also while its client
+ * has given it up. Over the limit a call is refused before its message is decoded, with
+ * RESOURCE_EXHAUSTED, the limit and its value, and retry_after_ns; its handler is not entered. The
+ * same holds for options.max_server_calls, and for max_calls of each connection (which
+ * clients know, so that theirs wait instead).
+ *
+ * The limits are of the whole server, and never exceeded. Loops fetch their share of what is left
+ * and write to nothing common for each call; so with `workers` the last eighth of a limit may be
+ * with other loops, and a call refused at seven eighths of it. A limit below 16 for each worker is
+ * counted exactly, and so are all with one loop.
+ *
+ * Thread:  any, not concurrently; before start
+ * Owns:    borrows `name`
+ * Returns: 0; -ENOENT when no method is so named; -EBUSY after start
+ */
+BOW_EXPORT BOW_MUST_USE int bow_server_limit_calls(struct bow_server *server, const char *name,
+                                                   uint32_t max_calls);
 
 /**
  * Bind and listen on every address, and start the loops (all but the caller's own). On failure

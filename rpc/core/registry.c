@@ -162,6 +162,21 @@ uint32_t bow__registry_bind(struct bow__registry *registry, const char *name,
     return n;
 }
 
+uint32_t bow__registry_limit(struct bow__registry *registry, const char *name, uint32_t max_calls)
+{
+    uint32_t n = 0;
+
+    for (struct bow__registered_service *s = registry->services; s != NULL; s = s->next) {
+        for (uint32_t i = 0; i < s->service->n_methods; i++) {
+            if (is_named(s, &s->methods[i], name)) {
+                s->methods[i].max_calls = max_calls;
+                n++;
+            }
+        }
+    }
+    return n;
+}
+
 static struct bow_slice path_of(const struct bow_method *method)
 {
     return (struct bow_slice){(const uint8_t *)method->path, strlen(method->path)};

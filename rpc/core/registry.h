@@ -24,6 +24,7 @@ struct bow__registered_method {
     uint32_t index; /* in the order of adding: names its counters */
     bool is_bound;  /* `elsewhere` was said, NULL for the loop */
     struct bow__elsewhere *elsewhere;
+    uint32_t max_calls; /* in progress; 0: no limit */
 };
 
 struct bow__registry {
@@ -49,6 +50,10 @@ int bow__registry_add(struct bow__registry *registry, const struct bow_service *
  * all that have not been bound. Returns how many those are. Before seal. */
 uint32_t bow__registry_bind(struct bow__registry *registry, const char *name,
                             struct bow__elsewhere *elsewhere);
+
+/** Limit the calls in progress of each method of `name`, as bow__registry_bind() finds them; 0: no
+ * limit. Returns how many those are. Before seal. */
+uint32_t bow__registry_limit(struct bow__registry *registry, const char *name, uint32_t max_calls);
 
 /** Make the paths findable and end adding; idempotent. Returns 0 or -ENOMEM. */
 int bow__registry_seal(struct bow__registry *registry);

@@ -137,6 +137,7 @@ static int on_invalid_frame(nghttp2_session *ng, const nghttp2_frame *frame, int
     (void)ng;
     bow__http2_count(session, &session->resets, BOW_LIMIT_CANCELS_PER_SECOND, "stream resets",
                      "BOW_LIMIT_CANCELS_PER_SECOND");
+    session->base.calls_refused += session->base.server && error == NGHTTP2_ERR_REFUSED_STREAM;
     if (stream != NULL) {
         bow__http2_stream_end_with(session, stream, BOW_INTERNAL,
                                    "invalid HTTP/2 frame of type %u: %s", frame->hd.type,

@@ -102,6 +102,7 @@ static int refuse_new(struct bow__native *session, const struct bow__frame *fram
 
     /* Overload is waited out; a draining server is left for another one. */
     why.retry_after_ns = code == BOW_RESOURCE_EXHAUSTED ? REFUSED_RETRY_AFTER_NS : 0;
+    session->base.calls_refused += code == BOW_RESOURCE_EXHAUSTED;
     snprintf(text, sizeof(text), "%s (%u)", format, limit);
     return bow__native_refuse_id(session, frame->stream, &why);
 }

@@ -245,26 +245,41 @@ void calls_server_options(struct calls *t, struct bow_server_options *ret_option
     *ret_options = options;
 }
 
+struct bow_server *calls_make_server(struct calls *t, const struct bow_server_options *options)
+{
+    struct bow_server *server = NULL;
+
+    assert_int_equal(bow_server_new(options, &server), 0);
+    assert_int_equal(calls__echo__serve(server, &handlers, t), 0);
+    return server;
+}
+
+int calls_open_server(struct calls *t, struct bow_server *server)
+{
+    int rc = bow_server_start(server);
+
+    if (!is_unix) {
+        snprintf(t->address, sizeof(t->address), "127.0.0.1:%u", bow_server_port(server));
+    }
+    set_target(t);
+    return rc;
+}
+
 int calls_try_server(struct calls *t, const struct bow_server_options *options,
                      struct bow_server **ret_server)
 {
-    assert_int_equal(bow_server_new(options, ret_server), 0);
-    assert_int_equal(calls__echo__serve(*ret_server, &handlers, t), 0);
+    *ret_server = calls_make_server(t, options);
     return bow_server_start(*ret_server);
 }
 
 struct bow_server *calls_start_server(struct calls *t, const struct bow_server_options *options)
 {
-    struct bow_server *server = NULL;
+    struct bow_server *server = calls_make_server(t, options);
 
-    int rc = calls_try_server(t, options, &server);
+    int rc = calls_open_server(t, server);
     if (rc != 0) {
         fail_msg("start: %d: %s", rc, bow_server_error(server));
     }
-    if (!is_unix) {
-        snprintf(t->address, sizeof(t->address), "127.0.0.1:%u", bow_server_port(server));
-    }
-    set_target(t);
     return server;
 }
 

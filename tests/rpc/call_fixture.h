@@ -22,7 +22,7 @@
 #include <bowline/server.h>
 #include <pthread.h>
 
-#define CALLS_MAX_HELD 64
+#define CALLS_MAX_HELD 256
 #define MS UINT64_C(1000000)
 
 struct calls {
@@ -66,6 +66,10 @@ int calls_setup_bare(void **state);
 void calls_server_options(struct calls *t, struct bow_server_options *ret_options);
 /** A started server at t->address; sets t->target to where it listens. */
 struct bow_server *calls_start_server(struct calls *t, const struct bow_server_options *options);
+/** Made and its service added, not started; and started, which returns what that does and sets
+ * t->address and t->target. */
+struct bow_server *calls_make_server(struct calls *t, const struct bow_server_options *options);
+int calls_open_server(struct calls *t, struct bow_server *server);
 /** The same, but returns what start does; the server is the caller's in any case. */
 int calls_try_server(struct calls *t, const struct bow_server_options *options,
                      struct bow_server **ret_server);
