@@ -20,7 +20,7 @@
 #define HEADER_BOMB_FACTOR 16u
 
 /** What a client is asked to wait for which too much waits already. */
-#define CROWDED_RETRY_AFTER_NS UINT64_C(1000000000)
+#define CROWDED_RETRY_AFTER_NS (UINT64_C(100) * 1000000)
 
 typedef void (*read_fn)(struct bow__http2_session *session, struct bow__http2_header *header,
                         nghttp2_rcbuf *value);

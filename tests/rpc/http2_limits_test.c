@@ -383,7 +383,7 @@ static void test_backlog_refusal_says_why_and_ends(void **state)
     assert_int_equal(pair->client.n_ended, 60);
     assert_true(side_has(&pair->client, "RESOURCE_EXHAUSTED too much waits for the client of this "
                                         "connection; half of BOW_LIMIT_QUEUED_REPLY_BYTES "
-                                        "(33554432)\n"));
+                                        "(33554432) retry 100000000\n"));
     assert_int_equal(side_call(&pair->client, "/a.B/C", "x", BOW_NEVER, &key), 0);
     pair_run(pair, SIZE_MAX);
     assert_int_equal(pair->client.n_messages, 34);
