@@ -69,6 +69,9 @@ static const char *flags_of(struct memory *memory, const struct model_method *me
     if (options != NULL && options->deprecated) {
         printer_text(&flags, " | BOW_METHOD_DEPRECATED");
     }
+    if (options_method_blocks(options)) {
+        printer_text(&flags, " | BOW_METHOD_BLOCKING");
+    }
     return flags.len > 0 ? printer_finish(&flags) + 3 : "0";
 }
 

@@ -14,6 +14,7 @@ enum {
     PB_C_FILE_C_PACKAGE = 6,
     PB_C_MSG_BASE_FIELD_NAME = 3,
     BOWLINE_C_NAME = 50873,
+    BOWLINE_BLOCKING = 50874,
 };
 
 /* The next unknown field of this number whose value is bytes; false when there is none. The last
@@ -102,6 +103,21 @@ const char *options_method_c_name(struct memory *memory,
                                   const Google__Protobuf__MethodOptions *options)
 {
     return last_text(memory, (const ProtobufCMessage *)options);
+}
+
+bool options_method_blocks(const Google__Protobuf__MethodOptions *options)
+{
+    const ProtobufCMessage *message = (const ProtobufCMessage *)options;
+    uint64_t value = 0;
+
+    for (unsigned i = 0; message != NULL && i < message->n_unknown_fields; i++) {
+        const ProtobufCMessageUnknownField *unknown = &message->unknown_fields[i];
+        struct bow_slice data = {.data = unknown->data, .len = unknown->len};
+        if (unknown->tag == BOWLINE_BLOCKING && unknown->wire_type == PROTOBUF_C_WIRE_TYPE_VARINT) {
+            (void)wire_take_varint(&data, &value);
+        }
+    }
+    return value != 0;
 }
 
 const char *options_service_c_name(struct memory *memory,

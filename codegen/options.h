@@ -25,6 +25,9 @@ void options_of_file(struct memory *memory, const Google__Protobuf__FileOptions 
 const char *options_base_field(struct memory *memory,
                                const Google__Protobuf__MessageOptions *options);
 
+/** (bowline.blocking). */
+bool options_method_blocks(const Google__Protobuf__MethodOptions *options);
+
 /** (bowline.c_name) and (bowline.c_service_name), or NULL. */
 const char *options_method_c_name(struct memory *memory,
                                   const Google__Protobuf__MethodOptions *options);

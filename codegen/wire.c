@@ -6,7 +6,7 @@
 
 #include "codegen/wire.h"
 
-static bool read_varint(struct bow_slice *rest, uint64_t *ret_value)
+bool wire_take_varint(struct bow_slice *rest, uint64_t *ret_value)
 {
     uint64_t value = 0;
 
@@ -39,7 +39,7 @@ bool wire_take_bytes(struct bow_slice *rest, struct bow_slice *ret_bytes)
     uint64_t len = 0;
     struct bow_slice after = *rest;
 
-    if (!read_varint(&after, &len) || !take(&after, len, ret_bytes)) {
+    if (!wire_take_varint(&after, &len) || !take(&after, len, ret_bytes)) {
         return false;
     }
     *rest = after;
@@ -50,7 +50,7 @@ static bool read_value(struct bow_slice *rest, struct wire_field *field)
 {
     switch (field->type) {
     case 0:
-        return read_varint(rest, &field->value);
+        return wire_take_varint(rest, &field->value);
     case 1:
         return take(rest, 8, &field->bytes);
     case 2:
@@ -67,7 +67,7 @@ bool wire_next(struct bow_slice *rest, struct wire_field *ret_field)
     uint64_t tag = 0;
     struct bow_slice after = *rest;
 
-    if (!read_varint(&after, &tag) || tag > UINT32_MAX || tag >> 3 == 0) {
+    if (!wire_take_varint(&after, &tag) || tag > UINT32_MAX || tag >> 3 == 0) {
         return false;
     }
     struct wire_field field = {.number = (uint32_t)(tag >> 3), .type = (uint32_t)(tag & 7)};

@@ -29,6 +29,9 @@ bool wire_next(struct bow_slice *rest, struct wire_field *ret_field);
 /** Take a length and as many bytes off the front. Returns false when they are not there. */
 bool wire_take_bytes(struct bow_slice *rest, struct bow_slice *ret_bytes);
 
+/** Take a varint off `rest`; false when it is cut or too long: `rest` is then as before. */
+bool wire_take_varint(struct bow_slice *rest, uint64_t *ret_value);
+
 /** Whether `bytes` can be unpacked safely: well formed, at most WIRE_MAX_DEPTH levels, no singular
  * sub-message twice. */
 bool wire_is_safe(const ProtobufCMessageDescriptor *descriptor, struct bow_slice bytes);

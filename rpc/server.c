@@ -87,6 +87,9 @@ static int make(const struct bow_server_options *options, struct bow_context *co
     if (options->handlers_on != NULL) {
         (void)bow_executor_ref(options->handlers_on);
     }
+    if (options->blocking_on != NULL) {
+        (void)bow_executor_ref(options->blocking_on);
+    }
     set_limits(server);
     bow__registry_init(&server->registry, context);
     bow__text_clear(&server->error);
@@ -157,7 +160,7 @@ int bow_server_bind(struct bow_server *server, const char *name, struct bow_exec
             return -ENOMEM;
         }
     }
-    if (bow__registry_bind(&server->registry, name, elsewhere) == 0) {
+    if (bow__registry_bind(&server->registry, name, 0, elsewhere) == 0) {
         bow__text_printf(&server->error,
                          "binding %s: no service or method that was added is so named", name);
         return -ENOENT;
@@ -180,19 +183,39 @@ int bow_server_limit_calls(struct bow_server *server, const char *name, uint32_t
     return 0;
 }
 
-int bow__server_bind_rest(struct bow_server *server)
+/* Those that no one has bound and that have all of `flags`, to `executor` if there is one. */
+static int bind_unbound(struct bow_server *server, uint32_t flags, struct bow_executor *executor)
 {
-    struct bow__elsewhere *elsewhere = NULL;
-
-    if (server->options.handlers_on == NULL) {
+    if (executor == NULL) {
         return 0;
     }
-    elsewhere = get_elsewhere(server, server->options.handlers_on);
+    struct bow__elsewhere *elsewhere = get_elsewhere(server, executor);
     if (elsewhere == NULL) {
         return -ENOMEM;
     }
-    (void)bow__registry_bind(&server->registry, NULL, elsewhere);
+    (void)bow__registry_bind(&server->registry, NULL, flags, elsewhere);
     return 0;
+}
+
+int bow__server_bind_rest(struct bow_server *server)
+{
+    int rc = bind_unbound(server, BOW_METHOD_BLOCKING, server->options.blocking_on);
+
+    if (rc == 0) {
+        rc = bind_unbound(server, 0, server->options.handlers_on);
+    }
+    if (rc < 0) {
+        return rc;
+    }
+    const struct bow_method *blocking = bow__registry_unbound_blocking(&server->registry);
+    if (blocking == NULL) {
+        return 0;
+    }
+    bow__text_printf(&server->error,
+                     "starting: %s is declared to block and would hold its loop up; give "
+                     "options.blocking_on an executor, or bow_server_bind() the method",
+                     blocking->path + 1);
+    return -EDEADLK;
 }
 
 /* The end */
@@ -222,6 +245,9 @@ void bow__server_destroy(struct bow_server *server)
     bow__elsewhere_free_all(context, server->elsewheres);
     if (server->options.handlers_on != NULL) {
         bow_executor_unref(server->options.handlers_on);
+    }
+    if (server->options.blocking_on != NULL) {
+        bow_executor_unref(server->options.blocking_on);
     }
     pthread_cond_destroy(&server->stopped);
     pthread_mutex_destroy(&server->lock);

@@ -68,12 +68,14 @@ struct bow_server_options {
                                            bow_server_limit_calls() */
     uint64_t retry_after_ns; /* what a client is asked to wait whose call was refused because of a
                                 limit; 0: 1 s */
+    struct bow_executor *blocking_on; /* shared: as handlers_on, and before it, for the methods
+                                         that their .proto declares to block */
 };
 
 #define BOW_SERVER_OPTIONS_INIT                                                                    \
     {                                                                                              \
         sizeof(struct bow_server_options), NULL, NULL, NULL, NULL, 0, false, 0, 0, 0, 0, 0, 0, 0,  \
-            0, 0, 0, NULL, 0, NULL, 0, BOW_COMPRESSION_DEFAULT, 0, 0, 0, 0                         \
+            0, 0, 0, NULL, 0, NULL, 0, BOW_COMPRESSION_DEFAULT, 0, 0, 0, 0, NULL                   \
     }
 
 /**
@@ -133,7 +135,8 @@ BOW_EXPORT BOW_MUST_USE int bow_server_listen(struct bow_server *server,
 
 /**
  * Have handlers run on `executor`, where they may block, instead of on their connection's loop (or
- * on the loop after all, with NULL): those of the service `name` ("pkg.Service") or of one method
+ * on the loop after all, with NULL, even if declared to block): those of the service `name`
+ * ("pkg.Service") or of one method
  * ("pkg.Service/Method"). What was said last of a method holds. Services come first.
  *
  * Unary calls run side by side. Of a streaming call one event is given at a time, in order, and
@@ -178,7 +181,8 @@ BOW_EXPORT BOW_MUST_USE int bow_server_limit_calls(struct bow_server *server, co
  * Thread:  any
  * Returns: 0, or a negative errno: -EADDRINUSE, -EACCES, -EADDRNOTAVAIL,
  *          -EINVAL (an address that cannot be parsed, none at all), -EPERM (plaintext
- *          beyond loopback without options.plaintext), -ENOMEM, -EBUSY (started before)
+ *          beyond loopback without options.plaintext), -EDEADLK (a method is declared to block and
+ *          has no executor), -ENOMEM, -EBUSY (started before)
  */
 BOW_EXPORT BOW_MUST_USE int bow_server_start(struct bow_server *server);
 

@@ -70,6 +70,7 @@ enum bow_method_flags {
     BOW_METHOD_IDEMPOTENT = 4,
     BOW_METHOD_NO_SIDE_EFFECTS = 8,
     BOW_METHOD_DEPRECATED = 16,
+    BOW_METHOD_BLOCKING = 32, /* its handler runs on the server's options.blocking_on */
 };
 
 /** One method of a service. */

@@ -143,7 +143,16 @@ static bool is_named(const struct bow__registered_service *added,
     return strcmp(added->service->name, name) == 0 || strcmp(entry->method->path + 1, name) == 0;
 }
 
-uint32_t bow__registry_bind(struct bow__registry *registry, const char *name,
+static bool is_meant(const struct bow__registered_service *added,
+                     const struct bow__registered_method *entry, const char *name, uint32_t flags)
+{
+    if (name != NULL) {
+        return is_named(added, entry, name);
+    }
+    return !entry->is_bound && (entry->method->flags & flags) == flags;
+}
+
+uint32_t bow__registry_bind(struct bow__registry *registry, const char *name, uint32_t flags,
                             struct bow__elsewhere *elsewhere)
 {
     uint32_t n = 0;
@@ -151,7 +160,7 @@ uint32_t bow__registry_bind(struct bow__registry *registry, const char *name,
     for (struct bow__registered_service *s = registry->services; s != NULL; s = s->next) {
         for (uint32_t i = 0; i < s->service->n_methods; i++) {
             struct bow__registered_method *entry = &s->methods[i];
-            if (name != NULL ? !is_named(s, entry, name) : entry->is_bound) {
+            if (!is_meant(s, entry, name, flags)) {
                 continue;
             }
             entry->elsewhere = elsewhere;
@@ -160,6 +169,18 @@ uint32_t bow__registry_bind(struct bow__registry *registry, const char *name,
         }
     }
     return n;
+}
+
+const struct bow_method *bow__registry_unbound_blocking(const struct bow__registry *registry)
+{
+    for (const struct bow__registered_service *s = registry->services; s != NULL; s = s->next) {
+        for (uint32_t i = 0; i < s->service->n_methods; i++) {
+            if (is_meant(s, &s->methods[i], NULL, BOW_METHOD_BLOCKING)) {
+                return s->methods[i].method;
+            }
+        }
+    }
+    return NULL;
 }
 
 uint32_t bow__registry_limit(struct bow__registry *registry, const char *name, uint32_t max_calls)

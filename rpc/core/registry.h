@@ -47,9 +47,13 @@ int bow__registry_add(struct bow__registry *registry, const struct bow_service *
                       struct bow__text *reason);
 
 /** Bind the methods of `name`, a service or "service/method", to `elsewhere`; with NULL for a name
- * all that have not been bound. Returns how many those are. Before seal. */
-uint32_t bow__registry_bind(struct bow__registry *registry, const char *name,
+ * all that have not been bound and have all of `flags` (0: whichever). Returns how many those are.
+ * Before seal. */
+uint32_t bow__registry_bind(struct bow__registry *registry, const char *name, uint32_t flags,
                             struct bow__elsewhere *elsewhere);
+
+/** A method that is declared to block and has not been bound; NULL: there is none. */
+const struct bow_method *bow__registry_unbound_blocking(const struct bow__registry *registry);
 
 /** Limit the calls in progress of each method of `name`, as bow__registry_bind() finds them; 0: no
  * limit. Returns how many those are. Before seal. */
