@@ -75,11 +75,13 @@ static void set_dispositions(struct bow__signals *signals, bool ours)
     }
 }
 
+static const struct bow__watch_ops watch_ops = {.on_events = on_readable};
+
 int bow__signals_start(struct bow__signals *signals, struct bow_loop *loop,
                        void (*on_signal)(void *user), void *user)
 {
     *signals = (struct bow__signals){
-        .watch.on_events = on_readable,
+        .watch.ops = &watch_ops,
         .loop = loop,
         .on_signal = on_signal,
         .user = user,

@@ -41,6 +41,12 @@ static void on_watch_lost(struct bow__watch *watch, int error)
     bow__channel_fail(BOW__CONTAINER(watch, struct bow_channel, watch), error);
 }
 
+static const struct bow__watch_ops watch_ops = {
+    .on_events = bow__channel_on_events,
+    .on_shutdown = on_loop_shutdown,
+    .on_lost = on_watch_lost,
+};
+
 /* Birth */
 
 /* The channel, its data and its peer's name, in one piece. */
@@ -124,9 +130,7 @@ int bow__channel_new(const struct bow__channel_birth *birth, struct bow_channel 
     atomic_init(&channel->refs, 1);
     atomic_init(&channel->state, BOW__CHANNEL_NEW);
     channel->watch = (struct bow__watch){
-        .on_events = bow__channel_on_events,
-        .on_shutdown = on_loop_shutdown,
-        .on_lost = on_watch_lost,
+        .ops = &watch_ops,
         .fd = birth->fd,
     };
     bow__list_init(&channel->watch.link);

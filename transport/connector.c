@@ -246,6 +246,12 @@ static void on_events(struct bow__watch *watch, uint32_t events)
     on_attempt_failed(connect, index, rc < 0 ? rc : -error);
 }
 
+static const struct bow__watch_ops watch_ops = {
+    .on_events = on_events,
+    .on_shutdown = on_watch_shutdown,
+    .on_lost = on_watch_lost,
+};
+
 /* Returns 0 when it is under way, 1 when it is connected, or a negative errno. */
 static int begin_attempt(struct bow_connect *connect, int index)
 {
@@ -284,10 +290,7 @@ static void try_next(struct bow_connect *connect)
 
     bow_timer_stop(&connect->step_timer);
     connect->attempts[index] = (struct attempt){
-        .watch = {.on_events = on_events,
-                  .on_shutdown = on_watch_shutdown,
-                  .on_lost = on_watch_lost,
-                  .fd = -1},
+        .watch = {.ops = &watch_ops, .fd = -1},
         .connect = connect,
     };
     bow__list_init(&connect->attempts[index].watch.link);

@@ -158,14 +158,18 @@ void bow__listener_close(struct bow__listener *listener)
     }
 }
 
+static const struct bow__watch_ops watch_ops = {
+    .on_events = on_events,
+    .on_shutdown = on_loop_shutdown,
+    .on_lost = on_watch_lost,
+};
+
 void bow__listener_init(struct bow__listener *listener, struct bow_acceptor *acceptor,
                         struct bow_loop *loop)
 {
     listener->acceptor = acceptor;
     listener->loop = loop;
-    listener->watch.on_events = on_events;
-    listener->watch.on_shutdown = on_loop_shutdown;
-    listener->watch.on_lost = on_watch_lost;
+    listener->watch.ops = &watch_ops;
     bow__list_init(&listener->watch.link);
     bow_timer_init(&listener->pause, loop, on_pause_over, listener);
     bow_task_init(&listener->start_task, "listener start", run_start, listener);

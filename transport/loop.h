@@ -15,16 +15,25 @@
 
 #define BOW__LOOP_RECV_BYTES ((size_t)256 << 10)
 
+struct bow__watch;
+
+/** What its owner does: constant, shared by all watches of a kind. */
+struct bow__watch_ops {
+    void (*on_events)(struct bow__watch *watch, uint32_t events); /* BOW_POLL_ bits */
+    /** The loop closes: close yourself now. May be NULL. */
+    void (*on_shutdown)(struct bow__watch *watch);
+    /** A new poller did not take it: it is still known to the loop, with interest 0. May be NULL.
+     */
+    void (*on_lost)(struct bow__watch *watch, int error);
+};
+
 /** A registered descriptor; embedded in channels, acceptors and connect attempts. */
 struct bow__watch {
-    void (*on_events)(struct bow__watch *watch, uint32_t events); /* BOW_POLL_ bits */
+    const struct bow__watch_ops *ops;
+    struct bow__link link; /* in the loop's list, for shutdown */
     int fd;
-    uint32_t events;                               /* registered interest */
-    struct bow__link link;                         /* in the loop's list, for shutdown */
-    void (*on_shutdown)(struct bow__watch *watch); /* the loop closes: close yourself now */
-    /* A new poller did not take it: it is still known to the loop, with interest 0. May be NULL. */
-    void (*on_lost)(struct bow__watch *watch, int error);
-    int lost_error; /* of the loop */
+    uint32_t events; /* registered interest */
+    int lost_error;  /* of the loop */
 };
 
 /** Register, change interest, take out. After remove no event of this watch is delivered, also none

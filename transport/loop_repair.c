@@ -68,8 +68,8 @@ static void tell_lost(struct bow_loop *loop, struct bow__link *lost)
         struct bow__watch *watch = BOW__CONTAINER(link, struct bow__watch, link);
         bow__list_push_back(&loop->watches, link);
         bow__loop_log_poller(loop, "registering with a new poller", watch->lost_error);
-        if (watch->on_lost != NULL) {
-            watch->on_lost(watch, watch->lost_error);
+        if (watch->ops->on_lost != NULL) {
+            watch->ops->on_lost(watch, watch->lost_error);
         }
     }
 }

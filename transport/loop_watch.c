@@ -23,6 +23,8 @@ static void on_wake(struct bow__watch *watch, uint32_t events)
     loop->system->wake_drain(loop->system->user, watch->fd);
 }
 
+static const struct bow__watch_ops wake_ops = {.on_events = on_wake};
+
 int bow__loop_open_wake(struct bow_loop *loop)
 {
     const struct bow_system *system = loop->system;
@@ -31,7 +33,7 @@ int bow__loop_open_wake(struct bow_loop *loop)
     if (fd < 0) {
         return fd;
     }
-    loop->wake_watch.on_events = on_wake;
+    loop->wake_watch.ops = &wake_ops;
     loop->wake_watch.fd = fd;
     int rc = system->poller->add(loop->poller, fd, BOW_POLL_IN, &loop->wake_watch);
     if (rc < 0) {
@@ -115,8 +117,8 @@ static void handle_event(struct bow_loop *loop, struct bow__watch *watch, uint32
 {
     struct bow__hold hold;
 
-    bow__hold_begin(&hold, loop, "watch", NULL, (uintptr_t)watch->on_events);
-    watch->on_events(watch, events);
+    bow__hold_begin(&hold, loop, "watch", NULL, (uintptr_t)watch->ops->on_events);
+    watch->ops->on_events(watch, events);
     bow__hold_end(&hold);
 }
 
@@ -146,8 +148,8 @@ void bow__loop_close_watches(struct bow_loop *loop)
     while ((link = bow__list_pop_front(&loop->watches)) != NULL) {
         struct bow__watch *watch = BOW__CONTAINER(link, struct bow__watch, link);
         bow__list_push_back(&told, link);
-        if (watch->on_shutdown != NULL) {
-            watch->on_shutdown(watch);
+        if (watch->ops->on_shutdown != NULL) {
+            watch->ops->on_shutdown(watch);
         }
     }
     bow__list_move(&loop->watches, &told);

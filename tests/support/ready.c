@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-void ready_on_events(struct bow__watch *watch, uint32_t events)
+static void on_events(struct bow__watch *watch, uint32_t events)
 {
     struct ready *ready = BOW__CONTAINER(watch, struct ready, watch);
 
@@ -21,9 +21,11 @@ void ready_on_events(struct bow__watch *watch, uint32_t events)
     }
 }
 
+const struct bow__watch_ops ready_ops = {.on_events = on_events};
+
 void ready_open(struct ready *ready, struct bow_loop *loop)
 {
-    *ready = (struct ready){.watch.on_events = ready_on_events, .loop = loop};
+    *ready = (struct ready){.watch.ops = &ready_ops, .loop = loop};
     int fd = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
     assert_true(fd >= 0);
     assert_int_equal(bow__loop_watch(loop, &ready->watch, fd, BOW_POLL_IN), 0);

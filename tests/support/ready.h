@@ -19,6 +19,6 @@ void ready_open(struct ready *ready, struct bow_loop *loop);
 /** Unwatch and close. */
 void ready_close(struct ready *ready);
 /** For one that is put together by hand. */
-void ready_on_events(struct bow__watch *watch, uint32_t events);
+extern const struct bow__watch_ops ready_ops;
 
 #endif

@@ -255,10 +255,12 @@ static void on_quiet(struct bow__watch *watch, uint32_t events)
     assert_int_equal(read(watch->fd, &value, sizeof(value)), sizeof(value));
 }
 
+static const struct bow__watch_ops quiet_ops = {.on_events = on_quiet};
+
 static void test_loop_l05_fd_is_readable_for_io_and_for_shutdown(void **state)
 {
     struct loops t;
-    struct quiet_watch quiet = {.watch.on_events = on_quiet};
+    struct quiet_watch quiet = {.watch.ops = &quiet_ops};
     const uint64_t one = 1;
 
     (void)state;

@@ -171,7 +171,7 @@ static void open_pair(struct ready *ready, struct bow_loop *loop, uint32_t event
     int fds[2];
 
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), 0);
-    *ready = (struct ready){.watch.on_events = ready_on_events, .loop = loop};
+    *ready = (struct ready){.watch.ops = &ready_ops, .loop = loop};
     assert_int_equal(bow__loop_watch(loop, &ready->watch, fds[0], events), 0);
     *ret_peer = fds[1];
 }
@@ -229,6 +229,8 @@ static void on_lost(struct bow__watch *watch, int error)
     ready_close(&lost->ready);
 }
 
+static const struct bow__watch_ops lost_ops = {.on_lost = on_lost};
+
 static void test_loop_l19_one_that_is_not_taken_is_told_the_error_and_may_close_others(void **state)
 {
     struct bad_loop b;
@@ -243,7 +245,7 @@ static void test_loop_l19_one_that_is_not_taken_is_told_the_error_and_may_close_
     ready_open(&other, b.loop);
     ready_open(&lost.ready, b.loop);
     ready_open(&third, b.loop);
-    lost.ready.watch.on_lost = on_lost;
+    lost.ready.watch.ops = &lost_ops;
     lost.other = &other;
     b.bad.refused_fd = lost.ready.watch.fd;
     b.bad.refused_error = -ENOSPC;

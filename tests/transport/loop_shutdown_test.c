@@ -350,6 +350,8 @@ static void on_shutdown(struct bow__watch *watch)
     bow__loop_defer_free(closing->loop, &closing->gone);
 }
 
+static const struct bow__watch_ops closing_ops = {.on_shutdown = on_shutdown};
+
 static void on_closing_hook(struct bow_loop_hook *hook)
 {
     struct closing *closing = BOW__CONTAINER(hook, struct closing, hook);
@@ -374,10 +376,8 @@ static void test_loop_l08_shutdown_closes_watches_and_disarms_timers(void **stat
     (void)state;
     loops_begin(&t);
     struct bow_loop *loop = loops_new_owner(&t);
-    struct closing closing = {.watch.on_shutdown = on_shutdown,
-                              .gone.fn = on_gone,
-                              .loop = loop,
-                              .hook.fn = on_closing_hook};
+    struct closing closing = {
+        .watch.ops = &closing_ops, .gone.fn = on_gone, .loop = loop, .hook.fn = on_closing_hook};
     bow__list_init(&closing.gone.link);
     assert_int_equal(bow_loop_run_once(loop, 0), 0);
     int fd = eventfd(0, EFD_CLOEXEC);

@@ -264,7 +264,7 @@ static void test_loop_l15_f03_restless_tasks_and_timers_do_not_starve_io(void **
     assert_int_equal(bow_loop_run_once(loop, 0), 0);
     struct reposter reposter = {.loop = loop};
     struct spinner spinner = {.n_fired = 0};
-    struct ready server = {.watch.on_events = ready_on_events, .loop = loop, .then = echo};
+    struct ready server = {.watch.ops = &ready_ops, .loop = loop, .then = echo};
     bow_task_init(&reposter.task, "repost", repost, &reposter);
     assert_int_equal(bow_loop_post(loop, &reposter.task), 0);
     bow_timer_init(&spinner.timer, loop, spin, &spinner);

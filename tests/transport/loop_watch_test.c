@@ -78,7 +78,7 @@ struct usurper {
 
 static void open_idle(struct ready *ready, struct bow_loop *loop, int fd)
 {
-    *ready = (struct ready){.watch.on_events = ready_on_events, .loop = loop};
+    *ready = (struct ready){.watch.ops = &ready_ops, .loop = loop};
     int idle = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     assert_int_equal(idle, fd); /* the lowest free number */
     assert_int_equal(bow__loop_watch(loop, &ready->watch, idle, BOW_POLL_IN), 0);
@@ -187,7 +187,7 @@ static void test_loop_l17_rewatch_changes_what_is_reported(void **state)
 static void test_loop_l17_interest_0_reports_not_even_a_hang_up(void **state)
 {
     struct loops t;
-    struct ready ready = {.watch.on_events = ready_on_events};
+    struct ready ready = {.watch.ops = &ready_ops};
     int pair[2];
 
     (void)state;
