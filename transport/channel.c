@@ -27,8 +27,7 @@
 
 static void on_phase(struct bow__deferred *deferred);
 static void on_reap(struct bow__deferred *deferred);
-static void on_again(struct bow_timer *timer, void *user);
-static void on_close_timer(struct bow_timer *timer, void *user);
+static void on_timer(struct bow_timer *timer, void *user);
 static int run_start_task(void *user);
 
 static void on_loop_shutdown(struct bow__watch *watch)
@@ -146,8 +145,8 @@ int bow__channel_new(const struct bow__channel_birth *birth, struct bow_channel 
     init_limits(channel, birth->options);
     bow__pipeline_init(channel);
     bow__channel_ops_init(channel);
-    bow_timer_init(&channel->again, channel->loop, on_again, channel);
-    bow_timer_init(&channel->close_timer, channel->loop, on_close_timer, channel);
+    bow_timer_init(&channel->timer, channel->loop, on_timer, channel);
+    channel->close_at_ns = BOW_NEVER;
     bow_task_init(&channel->start_task, "channel start", run_start_task, channel);
     set_no_delay(channel, birth->peer);
     take_credentials(channel, birth->peer);
@@ -227,8 +226,7 @@ void bow__channel_close_now(struct bow_channel *channel, int error)
     }
     atomic_store_explicit(&channel->state, BOW__CHANNEL_CLOSED, memory_order_release);
     channel->close_error = error;
-    bow_timer_stop(&channel->again);
-    bow_timer_stop(&channel->close_timer);
+    bow_timer_stop(&channel->timer);
     bow__loop_unwatch(channel->loop, &channel->watch);
     close_fd(channel);
     bow__channel_fail_writes(channel, error < 0 ? error : -ECANCELED);
@@ -306,20 +304,48 @@ void bow__channel_touch_reap(struct bow_channel *channel)
 void bow__channel_again(struct bow_channel *channel)
 {
     if (bow__channel_state(channel) == BOW__CHANNEL_ACTIVE) {
-        bow_timer_start(&channel->again, 0);
+        channel->wants_turn = true;
+        bow_timer_start(&channel->timer, 0);
     }
 }
 
-static void on_again(struct bow_timer *timer, void *user)
+void bow__channel_close_at(struct bow_channel *channel, uint64_t deadline_ns)
 {
-    struct bow_channel *channel = user;
-    (void)timer;
+    channel->close_at_ns = deadline_ns;
+    if (!channel->wants_turn) {
+        bow_timer_start_at(&channel->timer, deadline_ns);
+    }
+}
 
+static void go_on(struct bow_channel *channel)
+{
+    channel->wants_turn = false;
     if (channel->wants_delivery) {
         channel->wants_delivery = false;
         bow__channel_redeliver(channel);
     }
     bow__channel_touch(channel);
+}
+
+static void on_timer(struct bow_timer *timer, void *user)
+{
+    struct bow_channel *channel = user;
+    uint64_t now_ns = bow_loop_now(channel->loop);
+    bool was_due = channel->close_at_ns <= now_ns;
+
+    if (channel->wants_turn) {
+        go_on(channel);
+    }
+    if (!bow__channel_is_open(channel)) {
+        return;
+    }
+    /* A deadline that a handler has set just now leaves it this turn to send. */
+    if (was_due && channel->close_at_ns <= now_ns) {
+        bow__channel_close_now(channel,
+                               channel->is_lingering ? channel->flush_close_error : -ETIMEDOUT);
+    } else if (!channel->wants_turn) {
+        bow_timer_start_at(timer, channel->close_at_ns);
+    }
 }
 
 void bow_channel_close_after_flush(struct bow_channel *channel, uint64_t timeout_ns)
@@ -329,20 +355,10 @@ void bow_channel_close_after_flush(struct bow_channel *channel, uint64_t timeout
         return;
     }
     if (!channel->is_lingering) {
-        channel->close_at_ns = bow__time_add(bow_loop_now(channel->loop), timeout_ns);
-        bow_timer_start_at(&channel->close_timer, channel->close_at_ns);
+        bow__channel_close_at(channel, bow__time_add(bow_loop_now(channel->loop), timeout_ns));
     }
     channel->is_closing = true;
     bow__channel_flush_all(channel);
-}
-
-static void on_close_timer(struct bow_timer *timer, void *user)
-{
-    struct bow_channel *channel = user;
-    (void)timer;
-
-    bow__channel_close_now(channel,
-                           channel->is_lingering ? channel->flush_close_error : -ETIMEDOUT);
 }
 
 /* References and what can be asked */

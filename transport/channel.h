@@ -110,8 +110,7 @@ struct bow_channel {
     size_t recv_bytes;        /* how much is asked for at once; adapts */
     size_t max_bytes_per_turn;
     uint32_t max_reads_per_turn;
-    uint64_t resumed_ns;    /* when reading was last resumed */
-    struct bow_timer again; /* goes on in the next turn, with delivery or output */
+    uint64_t resumed_ns; /* when reading was last resumed */
 
     /* writing */
     struct bow__write_list writes;
@@ -121,10 +120,10 @@ struct bow_channel {
     size_t queued_bytes;
     size_t low_bytes;
     size_t high_bytes;
-    uint64_t sent_ns;     /* when output last moved; 0: never yet */
-    uint64_t progress_ns; /* when output last moved, or began to wait; 0: none waits */
-    struct bow_timer close_timer;
-    uint64_t close_at_ns; /* the deadline of close_after_flush */
+    uint64_t sent_ns;       /* when output last moved; 0: never yet */
+    uint64_t progress_ns;   /* when output last moved, or began to wait; 0: none waits */
+    struct bow_timer timer; /* for the next turn when `wants_turn`, else for close_at_ns */
+    uint64_t close_at_ns;   /* the deadline of close_after_flush; BOW_NEVER: none */
 
     int close_error;
     int flush_close_error; /* how an end by close_after_flush is reported */
@@ -133,7 +132,8 @@ struct bow_channel {
     bool is_paused;      /* by the user */
     bool is_eof;         /* the peer's side has ended */
     bool is_parked;      /* hung up while paused: out of the poller until resumed */
-    bool wants_delivery; /* for `again` */
+    bool wants_turn;     /* goes on in the next turn, with delivery or output */
+    bool wants_delivery; /* then */
     bool wants_output;   /* a flush was asked for, or its bytes are still on their way */
     bool is_blocked;     /* the socket is full: waiting for POLL_OUT */
     bool is_over_high;   /* not writable */
@@ -199,6 +199,8 @@ void bow__channel_touch(struct bow_channel *channel);
 void bow__channel_touch_reap(struct bow_channel *channel);
 /** Go on in the next turn. */
 void bow__channel_again(struct bow_channel *channel);
+/** Close at `deadline_ns`, whatever has left by then. */
+void bow__channel_close_at(struct bow_channel *channel, uint64_t deadline_ns);
 
 /** Both ways have ended: nothing more can come or go. */
 void bow__channel_close_if_over(struct bow_channel *channel);

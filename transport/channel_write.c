@@ -389,7 +389,7 @@ static void linger(struct bow_channel *channel)
     channel->is_lingering = true;
     shut_socket(channel);
     if (bow__channel_is_open(channel)) {
-        bow_timer_start_at(&channel->close_timer, bow__time_min(until_ns, channel->close_at_ns));
+        bow__channel_close_at(channel, bow__time_min(until_ns, channel->close_at_ns));
     }
 }
 

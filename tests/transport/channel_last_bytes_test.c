@@ -165,6 +165,79 @@ static void test_channel_close_after_flush_gives_up_after_its_timeout(void **sta
     net_end(&net);
 }
 
+/* Going on in the next turn, again and again, puts off no deadline. */
+static void test_channel_close_after_flush_gives_up_though_reading_is_resumed(void **state)
+{
+    struct net net;
+    struct probe probe;
+    int peer;
+    (void)state;
+    net_begin_fake(&net);
+    probe_init(&probe, &net);
+    struct bow_channel *channel = net_channel(&net, NET_UNIX, &peer, &probe, 1);
+    uint8_t *big = calloc(1, MIB);
+    const struct bow_buf buf = bow_buf_borrow(big, MIB);
+    assert_int_equal(bow_channel_write(channel, &buf, probe_done, &probe), 0);
+    uint64_t until = bow_loop_now(net.loop) + 500 * FAKE_MS;
+    bow_channel_pause_read(channel);
+    bow_channel_resume_read(channel); /* before the deadline is set */
+    bow_channel_close_after_flush(channel, 500 * FAKE_MS);
+    for (int i = 0; i < 5; i++) {
+        net_turn(&net);
+        fake_system_advance(&net.t.fake, 90 * FAKE_MS);
+        bow_channel_pause_read(channel);
+        bow_channel_resume_read(channel); /* and after */
+        assert_int_equal(probe.n_inactive, 0);
+    }
+    net_run_until(&net, probe.n_removed == 1);
+    assert_true(bow_loop_now(net.loop) >= until);
+    assert_true(bow_loop_now(net.loop) < until + 100 * FAKE_MS);
+    assert_int_equal(probe.inactive_error, -ETIMEDOUT);
+    free(big);
+    close(peer);
+    net_end(&net);
+}
+
+static size_t take_nothing_and_pause(struct probe *probe, const struct bow_buf *bytes)
+{
+    (void)bytes;
+    bow_channel_pause_read(probe->handler.channel);
+    return 0;
+}
+
+static size_t answer_and_close_at_once(struct probe *probe, const struct bow_buf *bytes)
+{
+    struct bow_channel *channel = probe->handler.channel;
+    const struct bow_buf buf = bow_buf_borrow("x", 1);
+
+    assert_int_equal(bow_channel_write(channel, &buf, probe_done, probe), 0);
+    bow_channel_close_after_flush(channel, 0);
+    return bytes->len;
+}
+
+/* The bytes come when reading is resumed: with the timer that has the deadline too. */
+static void test_channel_close_after_flush_without_time_sends_what_fits(void **state)
+{
+    struct net net;
+    struct probe probe;
+    int peer;
+    (void)state;
+    net_begin_fake(&net);
+    probe_init(&probe, &net);
+    struct bow_channel *channel = net_channel(&net, NET_UNIX, &peer, &probe, 1);
+    put(peer, "request");
+    probe.on_read = take_nothing_and_pause;
+    net_run_until(&net, probe.n_reads == 1);
+    probe.on_read = answer_and_close_at_once;
+    bow_channel_resume_read(channel);
+    net_run_until(&net, probe.n_removed == 1);
+    assert_int_equal(probe.n_completions, 1);
+    assert_int_equal(probe.completion_error, 0);
+    assert_int_equal(probe.inactive_error, 0);
+    close(peer);
+    net_end(&net);
+}
+
 static void test_channel_close_after_flush_does_not_wait_long_for_a_silent_peer(void **state)
 {
     struct net net;
@@ -265,6 +338,8 @@ int main(int argc, char **argv)
         cmocka_unit_test_prestate(test_channel_l59_f29_reply_and_close_at_once_loses_nothing,
                                   &n_rounds),
         cmocka_unit_test(test_channel_close_after_flush_gives_up_after_its_timeout),
+        cmocka_unit_test(test_channel_close_after_flush_gives_up_though_reading_is_resumed),
+        cmocka_unit_test(test_channel_close_after_flush_without_time_sends_what_fits),
         cmocka_unit_test(test_channel_close_after_flush_does_not_wait_long_for_a_silent_peer),
         cmocka_unit_test(test_channel_close_after_flush_without_memory_to_read_ends),
         cmocka_unit_test(test_channel_close_fails_queued_writes),
