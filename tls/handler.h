@@ -48,18 +48,17 @@ struct bow_tls {
     struct bow_tls_context *tls_context;
     struct bow__tls_setup *setup;
     struct bow__tls_setup *chosen; /* by on_server_name; NULL: `setup` serves this name too */
-    struct bow_context *context;
     SSL *ssl;
-    enum bow__tls_state state;
     struct bow__tls_opening *opening; /* NULL once the handshake is done */
     struct bow__tls_wire wire;
 
     struct bow__write_list writes; /* plain, the first ones flushed */
-    size_t n_writes;
-    size_t n_flushed;
+    uint32_t n_writes;
+    uint32_t n_flushed;
     struct bow__write_list encrypted; /* their bytes are in wire.out, or have left */
 
-    char *failure;       /* in words; freed by its length */
+    char *failure; /* in words; freed by its length */
+    enum bow__tls_state state;
     bool is_choosing;    /* on_server_name runs */
     bool is_quiet;       /* this batch was of the handshake alone */
     bool has_opening;    /* the first byte was that of TLS */
@@ -68,7 +67,6 @@ struct bow_tls {
     bool said_goodbye;   /* ours went */
     bool has_last_words; /* failed, and the peer is being told */
 
-    size_t alloc_bytes;
     size_t key_len;
     char key[]; /* server_name NUL session_key: the key of its sessions; begins with the name */
 };

@@ -70,17 +70,17 @@ static struct bow_tls *alloc(struct bow_context *context, const struct bow_tls_o
 {
     size_t n_name = options->server_name != NULL ? name_len(options->server_name) : 0;
     size_t n_key = options->session_key != NULL ? strlen(options->session_key) : 0;
+    size_t key_len = n_name + 1 + n_key;
     size_t size = 0;
 
-    if (__builtin_add_overflow(sizeof(struct bow_tls) + n_name + 1, n_key, &size)) {
+    if (__builtin_add_overflow(sizeof(struct bow_tls), key_len, &size)) {
         return NULL;
     }
     struct bow_tls *tls = bow__alloc_zero(context, size);
     if (tls == NULL) {
         return NULL;
     }
-    tls->alloc_bytes = size;
-    tls->key_len = n_name + 1 + n_key;
+    tls->key_len = key_len;
     if (n_name > 0) {
         memcpy(tls->key, options->server_name, n_name);
     }
@@ -204,7 +204,7 @@ void bow__tls_end_opening(struct bow_tls *tls)
     if (opening->timer.loop != NULL) { /* else it was never added to a channel */
         bow_timer_stop(&opening->timer);
     }
-    bow__free(tls->context, opening, sizeof(*opening));
+    bow__free(tls->tls_context->context, opening, sizeof(*opening));
     tls->opening = NULL;
 }
 
@@ -219,10 +219,9 @@ static int make(struct bow_tls_context *tls_context, struct bow__tls_setup *setu
         return -ENOMEM;
     }
     tls->handler.ops = &bow__tls_ops;
-    tls->context = tls_context->context;
     tls->tls_context = bow_tls_context_ref(tls_context);
     tls->setup = bow__tls_setup_ref(setup);
-    tls->opening = new_opening(tls->context, options);
+    tls->opening = new_opening(tls_context->context, options);
     int rc = tls->opening != NULL ? set_up_ssl(tls) : -ENOMEM;
     ERR_clear_error();
     if (rc < 0) {
@@ -253,8 +252,8 @@ void bow_tls_free(struct bow_tls *tls)
     if (tls == NULL) {
         return;
     }
-    struct bow_context *context = tls->context;
     struct bow_tls_context *tls_context = tls->tls_context;
+    struct bow_context *context = tls_context->context;
 
     if (tls->state == BOW__TLS_OPEN) {
         /* Or OpenSSL would forget the session of a connection that was merely lost. */
@@ -269,7 +268,7 @@ void bow_tls_free(struct bow_tls *tls)
     if (tls->failure != NULL) {
         bow__free(context, tls->failure, strlen(tls->failure) + 1);
     }
-    bow__free(context, tls, tls->alloc_bytes);
+    bow__free(context, tls, sizeof(*tls) + tls->key_len);
     bow_tls_context_unref(tls_context); /* the last: it holds the context */
 }
 

@@ -71,7 +71,7 @@ static const char *find(const struct hint *hints, size_t n, int reason)
 void bow__tls_say(struct bow_tls *tls, const char *why)
 {
     if (tls->failure == NULL) {
-        tls->failure = bow__dup(tls->context, why, strlen(why));
+        tls->failure = bow__dup(tls->tls_context->context, why, strlen(why));
     }
 }
 

@@ -24,6 +24,8 @@
 #define DEFAULT_HIGH_BYTES ((size_t)64 << 10)
 #define FIRST_RECV_BYTES ((size_t)16 << 10)
 #define ALIGNMENT ((size_t)16)
+/* The user's data follows the channel. */
+#define DATA_AT ((sizeof(struct bow_channel) + ALIGNMENT - 1) & ~(ALIGNMENT - 1))
 
 static void on_phase(struct bow__deferred *deferred);
 static void on_reap(struct bow__deferred *deferred);
@@ -52,11 +54,10 @@ static const struct bow__watch_ops watch_ops = {
 static struct bow_channel *alloc_channel(struct bow_context *context, size_t data_bytes,
                                          const char *peer)
 {
-    size_t data_at = (sizeof(struct bow_channel) + ALIGNMENT - 1) & ~(ALIGNMENT - 1);
     size_t peer_bytes = strlen(peer) + 1;
     size_t size = 0;
 
-    if (__builtin_add_overflow(data_at + peer_bytes, data_bytes, &size)) {
+    if (__builtin_add_overflow(DATA_AT + peer_bytes, data_bytes, &size)) {
         return NULL;
     }
     struct bow_channel *channel = bow__alloc_zero(context, size);
@@ -64,8 +65,7 @@ static struct bow_channel *alloc_channel(struct bow_context *context, size_t dat
         return NULL;
     }
     channel->alloc_bytes = size;
-    channel->data = (char *)channel + data_at;
-    char *name = (char *)channel->data + data_bytes;
+    char *name = (char *)channel + DATA_AT + data_bytes;
     memcpy(name, peer, peer_bytes);
     atomic_init(&channel->peer, name);
     return channel;
@@ -137,17 +137,18 @@ int bow__channel_new(const struct bow__channel_birth *birth, struct bow_channel 
     bow__list_init(&channel->reap.link);
     channel->phase.fn = on_phase;
     channel->reap.fn = on_reap;
-    channel->on_channel = birth->options->on_channel;
-    channel->on_channel_user = birth->options->user;
-    channel->on_started = birth->on_started;
     channel->on_gone = birth->on_gone;
     channel->owner_user = birth->user;
     init_limits(channel, birth->options);
     bow__pipeline_init(channel);
-    bow__channel_ops_init(channel);
     bow_timer_init(&channel->timer, channel->loop, on_timer, channel);
     channel->close_at_ns = BOW_NEVER;
-    bow_task_init(&channel->start_task, "channel start", run_start_task, channel);
+    channel->start = (struct bow__channel_start){
+        .on_channel = birth->options->on_channel,
+        .on_channel_user = birth->options->user,
+        .on_started = birth->on_started,
+    };
+    bow_task_init(&channel->start.task, "channel start", run_start_task, channel);
     set_no_delay(channel, birth->peer);
     take_credentials(channel, birth->peer);
     bow__loop_hold(channel->loop);
@@ -158,7 +159,20 @@ int bow__channel_new(const struct bow__channel_birth *birth, struct bow_channel 
 
 /* Start */
 
-static int set_up(struct bow_channel *channel)
+/* From here on the memory of `start` is for what can be asked of a channel. */
+static struct bow__channel_start take_start(struct bow_channel *channel)
+{
+    struct bow__channel_start start = channel->start;
+
+    assert(bow__channel_state(channel) == BOW__CHANNEL_NEW);
+    channel->resumed_ns = 0;
+    channel->sent_ns = 0;
+    channel->progress_ns = 0;
+    bow__channel_ops_init(channel);
+    return start;
+}
+
+static int set_up(struct bow_channel *channel, const struct bow__channel_start *start)
 {
     int rc = bow__loop_watch(channel->loop, &channel->watch, channel->watch.fd,
                              BOW_POLL_IN | BOW_POLL_ERR);
@@ -166,15 +180,16 @@ static int set_up(struct bow_channel *channel)
         return rc;
     }
     atomic_store_explicit(&channel->state, BOW__CHANNEL_ACTIVE, memory_order_release);
-    if (channel->on_channel != NULL) {
-        rc = channel->on_channel(channel, channel->on_channel_user);
+    if (start->on_channel != NULL) {
+        rc = start->on_channel(channel, start->on_channel_user);
     }
     return rc;
 }
 
 static void start_here(struct bow_channel *channel)
 {
-    int rc = set_up(channel);
+    struct bow__channel_start start = take_start(channel);
+    int rc = set_up(channel, &start);
 
     if (rc < 0) {
         bow__channel_close_now(channel, rc);
@@ -184,8 +199,8 @@ static void start_here(struct bow_channel *channel)
         bow_handler_fire_active(&channel->head);
         bow__channel_touch(channel);
     }
-    if (channel->on_started != NULL) {
-        channel->on_started(channel, rc, channel->owner_user);
+    if (start.on_started != NULL) {
+        start.on_started(channel, rc, channel->owner_user);
     }
 }
 
@@ -207,7 +222,7 @@ int bow__channel_start(struct bow_channel *channel)
         start_here(channel);
         return 0;
     }
-    int rc = bow__loop_post_internal(channel->loop, &channel->start_task, 0);
+    int rc = bow__loop_post_internal(channel->loop, &channel->start.task, 0);
     if (rc < 0) {
         atomic_store_explicit(&channel->state, BOW__CHANNEL_CLOSED, memory_order_release);
         close_fd(channel);
@@ -369,6 +384,15 @@ void bow__channel_hold(struct bow_channel *channel)
     atomic_fetch_add_explicit(&channel->refs, 1, memory_order_relaxed);
 }
 
+static void free_name(struct bow_channel *channel)
+{
+    if (channel->is_renamed) {
+        /* The block's constness is that of its readers. */
+        char *name = (char *)(uintptr_t)bow_channel_peer(channel);
+        bow__free(channel->context, name, strlen(name) + 1);
+    }
+}
+
 void bow__channel_release(struct bow_channel *channel)
 {
     /* acq_rel, its own partner: the last holder sees what the others did before they let go */
@@ -379,9 +403,7 @@ void bow__channel_release(struct bow_channel *channel)
     void (*on_gone)(void *user) = channel->on_gone;
     void *user = channel->owner_user;
 
-    if (channel->named_peer != NULL) {
-        bow__free(channel->context, channel->named_peer, strlen(channel->named_peer) + 1);
-    }
+    free_name(channel);
     bow__free(channel->context, channel, channel->alloc_bytes);
     if (on_gone != NULL) {
         on_gone(user);
@@ -410,7 +432,7 @@ struct bow_loop *bow_channel_loop(const struct bow_channel *channel)
 
 void *bow_channel_data(struct bow_channel *channel)
 {
-    return channel->data;
+    return (char *)channel + DATA_AT;
 }
 
 const char *bow_channel_peer(const struct bow_channel *channel)
@@ -420,14 +442,14 @@ const char *bow_channel_peer(const struct bow_channel *channel)
 
 int bow__channel_name_peer(struct bow_channel *channel, const char *name)
 {
-    if (channel->named_peer != NULL) {
+    if (channel->is_renamed) {
         return -EALREADY;
     }
     char *copy = bow__dup(channel->context, name, strlen(name));
     if (copy == NULL) {
         return -ENOMEM;
     }
-    channel->named_peer = copy;
+    channel->is_renamed = true;
     atomic_store_explicit(&channel->peer, copy, memory_order_release);
     return 0;
 }

@@ -73,6 +73,14 @@ struct bow__write_list {
     struct bow__write *last;
 };
 
+/** What a channel's start needs, and nothing later. */
+struct bow__channel_start {
+    struct bow_task task;
+    bow_channel_init_fn on_channel;
+    void *on_channel_user;
+    void (*on_started)(struct bow_channel *channel, int error, void *user); /* user: owner_user */
+};
+
 struct bow_channel {
     struct bow_loop *loop;
     struct bow_context *context;
@@ -83,52 +91,54 @@ struct bow_channel {
     struct bow__deferred phase;
     struct bow__deferred reap;
     size_t alloc_bytes;
-    bool is_held_to_time; /* bow__hold_is_on() of the loop */
-    void *data;
     _Atomic(const char *) peer;
-    char *named_peer; /* allocated, when the peer was named anew */
-    struct bow_peer_credentials credentials;
-    bool has_credentials;
-
-    /* birth */
-    bow_channel_init_fn on_channel;
-    void *on_channel_user;
-    void (*on_started)(struct bow_channel *channel, int error, void *user);
     void (*on_gone)(void *user);
-    void *owner_user; /* for both */
-    struct bow_task start_task;
+    void *owner_user;
+    struct bow_peer_credentials credentials;
+    uint32_t n_removed; /* handlers so far: tells that the pipeline has changed under a delivery */
+
+    /* While it is NEW nobody but its maker knows it, so nothing can be asked of it that needs what
+     * shares memory with `start`. */
+    union {
+        struct bow__channel_start start;
+        struct {
+            struct bow_task flush_task; /* from other threads */
+            uint64_t resumed_ns;        /* when reading was last resumed */
+            uint64_t sent_ns;           /* when output last moved; 0: never yet */
+            uint64_t progress_ns; /* when output last moved, or began to wait; 0: none waits */
+        };
+    };
 
     /* pipeline */
     struct bow_handler head;
     struct bow_handler tail;
     struct bow_handler *gone; /* removed ones whose on_removed is due, by `gone_next` */
     struct bow_handler **gone_end;
-    uint32_t n_removed; /* so far: tells that the pipeline has changed under a delivery */
 
     /* reading */
     struct bow__kept *unread; /* what the first handler has not consumed */
     size_t recv_bytes;        /* how much is asked for at once; adapts */
     size_t max_bytes_per_turn;
     uint32_t max_reads_per_turn;
-    uint64_t resumed_ns; /* when reading was last resumed */
+    uint32_t n_pauses; /* why reading pauses: the user's, and one for each hold */
 
     /* writing */
     struct bow__write_list writes;
     struct bow__write_list completed;
-    size_t n_writes;
-    size_t n_flushed; /* writes at the front of the queue that may leave */
+    uint32_t n_writes;  /* each is a block: memory ends before the count does */
+    uint32_t n_flushed; /* writes at the front of the queue that may leave */
     size_t queued_bytes;
     size_t low_bytes;
     size_t high_bytes;
-    uint64_t sent_ns;       /* when output last moved; 0: never yet */
-    uint64_t progress_ns;   /* when output last moved, or began to wait; 0: none waits */
     struct bow_timer timer; /* for the next turn when `wants_turn`, else for close_at_ns */
     uint64_t close_at_ns;   /* the deadline of close_after_flush; BOW_NEVER: none */
 
     int close_error;
     int flush_close_error; /* how an end by close_after_flush is reported */
 
-    uint32_t n_pauses;   /* why reading pauses: the user's, and one for each hold */
+    bool is_held_to_time; /* bow__hold_is_on() of the loop */
+    bool has_credentials;
+    bool is_renamed;     /* `peer` is a block of its own */
     bool is_paused;      /* by the user */
     bool is_eof;         /* the peer's side has ended */
     bool is_parked;      /* hung up while paused: out of the poller until resumed */
@@ -147,11 +157,10 @@ struct bow_channel {
     bool is_reaped;  /* on_removed of the last handlers runs, and that is all */
 
     /* from other threads */
-    atomic_uint n_flush_requests;
     atomic_bool close_requested;
     atomic_bool shut_requested;
+    atomic_uint n_flush_requests;
     int close_request_error;
-    struct bow_task flush_task;
     struct bow_task close_task;
     struct bow_task shut_task;
 };

@@ -146,6 +146,7 @@ int bow_channel_write_and_flush(struct bow_channel *channel, const struct bow_bu
 
 static void request_flush(struct bow_channel *channel)
 {
+    assert(bow__channel_state(channel) != BOW__CHANNEL_NEW); /* the task's memory is not its own */
     if (atomic_fetch_add_explicit(&channel->n_flush_requests, 1, memory_order_acq_rel) == 0 &&
         post_behind(channel, &channel->flush_task) < 0) {
         atomic_store_explicit(&channel->n_flush_requests, 0, memory_order_release);

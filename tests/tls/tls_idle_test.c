@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 /* A channel, its TLS and the test's handler. */
-#define MAX_OWN_BYTES 1232
+#define MAX_OWN_BYTES 1024
 /* A BIO and callbacks of our own are among what OpenSSL holds. */
 #define MAX_DIFFERENCE 128
 #define N_BARE 20
