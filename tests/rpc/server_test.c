@@ -388,6 +388,7 @@ static int handler_of(int number, struct sigaction *ret_action)
     return sigaction(number, NULL, ret_action);
 }
 
+/* SIGINT's is the last one to be set. */
 static void wait_for_handler(int number)
 {
     struct sigaction action = {0};
@@ -427,7 +428,7 @@ static void test_server_run_second_signal_skips_the_lame_duck(void **state)
 
     make_server(t, 3600 * 1000 * MS);
     assert_int_equal(pthread_create(&thread, NULL, run_server, &runner), 0);
-    wait_for_handler(SIGTERM);
+    wait_for_handler(SIGINT);
     kill(getpid(), SIGTERM);
     kill(getpid(), SIGINT);
     pthread_join(thread, NULL);
@@ -445,7 +446,7 @@ static void test_server_run_second_signal_ends_the_grace(void **state)
     options.grace_ns = BOW_NEVER;
     t->server = calls_start_server(t, &options);
     assert_int_equal(pthread_create(&thread, NULL, run_server, &runner), 0);
-    wait_for_handler(SIGTERM);
+    wait_for_handler(SIGINT);
     new_client(t);
     start_hold(t);
     kill(getpid(), SIGINT);
@@ -484,7 +485,7 @@ static void test_server_run_third_signal_ends_lame_duck_and_grace(void **state)
     options.lame_duck_ns = 3600 * 1000 * MS;
     t->server = calls_start_server(t, &options);
     assert_int_equal(pthread_create(&thread, NULL, run_server, &runner), 0);
-    wait_for_handler(SIGTERM);
+    wait_for_handler(SIGINT);
     new_client(t);
     start_hold(t);
     kill(getpid(), SIGTERM);
@@ -536,7 +537,7 @@ static void test_server_run_after_start_waits_for_the_end(void **state)
     calls_server_options(t, &options);
     t->server = calls_start_server(t, &options);
     assert_int_equal(pthread_create(&thread, NULL, run_server, &runner), 0);
-    wait_for_handler(SIGTERM);
+    wait_for_handler(SIGINT);
     new_client(t);
     expect_say(t);
     bow_server_stop(t->server);
