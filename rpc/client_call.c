@@ -200,6 +200,9 @@ static void leave(struct bow__client_call *call)
         bow__call_ids_remove(&call->link->client->ids, call->id);
     }
     bow__family_leave(&call->child);
+    if (call->conn != NULL) {
+        bow__age_called(&call->conn->conn.age, bow_loop_now(call->link->loop));
+    }
     call->state = BOW__CLIENT_CALL_DONE;
     call->conn = NULL;
 }

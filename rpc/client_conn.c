@@ -213,6 +213,16 @@ static void on_down(struct bow__conn *conn, const struct bow_status *why)
     bow__link_conn_retired(lost->link, lost);
 }
 
+static void on_aged(struct bow__conn *conn, const char *why)
+{
+    struct bow__client_conn *aged = client_conn_of(conn);
+
+    if (bow__list_is_empty(&aged->link->queue)) {
+        bow__link_conn_retired(aged->link, aged);
+        bow__conn_goaway(conn, why);
+    }
+}
+
 static void on_gone(struct bow__conn *conn)
 {
     struct bow__client_conn *gone = client_conn_of(conn);
@@ -247,6 +257,7 @@ int bow__client_conn_init(struct bow_channel *channel, void *user)
         .configure = configure,
         .on_up = on_up,
         .on_down = on_down,
+        .on_aged = on_aged,
         .on_gone = on_gone,
     };
     struct bow__client_conn *conn = bow_channel_data(channel);
@@ -262,6 +273,8 @@ int bow__client_conn_init(struct bow_channel *channel, void *user)
     conn->link = link;
     bow__list_push_back(&link->conns, &conn->at);
     bow__conn_init(&conn->conn, channel, &ops, &link->counters, false);
+    bow__age_start(&conn->conn.age, client->context, bow_loop_now(link->loop),
+                   client->options.idle_timeout_ns, BOW_NEVER, BOW_NEVER);
     conn->conn.http2 = client->http2;
     conn->conn.security = client->options.security;
     return 0;

@@ -105,9 +105,12 @@ void bow__conn_close(struct bow__conn *conn, const char *reason, uint64_t timeou
 
 static void watch_times(struct bow__conn *conn)
 {
-    uint64_t at = bow__time_min(conn->session != NULL ? conn->session->ops->next_time(conn->session)
-                                                      : BOW_NEVER,
-                                conn->first_frame_at);
+    uint64_t at = conn->first_frame_at;
+
+    if (conn->session != NULL) {
+        at = bow__time_min(at, conn->session->ops->next_time(conn->session));
+        at = bow__time_min(at, conn->age.next_ns);
+    }
 
     /* A timer that fires too early looks again; moving it for each batch would cost more. */
     if (at < conn->timer_at) {
@@ -157,6 +160,30 @@ static bool leave_session(struct bow__conn *conn)
     return true;
 }
 
+static void on_aged(struct bow__conn *conn, uint64_t now)
+{
+    struct bow_metrics *counts = &conn->counters->now;
+
+    switch (bow__age_look(&conn->age, now, conn->session->n_streams)) {
+    case BOW__AGE_IDLE:
+        conn->ops->on_aged(conn, "there was no call on the connection for its idle_timeout_ns");
+        counts->connections_idle += conn->age.is_leaving;
+        break;
+    case BOW__AGE_OLD:
+        conn->ops->on_aged(conn, "the connection has reached its max_age_ns");
+        counts->connections_aged += conn->age.is_leaving;
+        break;
+    case BOW__AGE_LAST_WORD:
+        conn->session->ops->leave(conn->session);
+        break;
+    case BOW__AGE_CUT:
+        bow__conn_close(conn, "it was to end, and did not", LAST_WORDS_NS);
+        break;
+    case BOW__AGE_NOTHING:
+        break;
+    }
+}
+
 static void on_timer(struct bow_timer *timer, void *user)
 {
     struct bow__conn *conn = user;
@@ -186,6 +213,9 @@ static void on_timer(struct bow_timer *timer, void *user)
             on_broken(conn);
             return;
         }
+    }
+    if (conn->age.next_ns <= now) {
+        on_aged(conn, now);
     }
     bow__conn_touch(conn);
     watch_times(conn);
@@ -278,6 +308,7 @@ void bow__conn_goaway(struct bow__conn *conn, const char *reason)
     status.code = BOW_UNAVAILABLE;
     status.message = reason;
     conn->session->ops->goaway(conn->session, &status);
+    bow__age_leave(&conn->age, now_of(conn));
     bow__conn_touch(conn);
 }
 
@@ -448,6 +479,7 @@ void bow__conn_init(struct bow__conn *conn, struct bow_channel *channel,
     conn->server = server;
     conn->timer_at = BOW_NEVER;
     conn->first_frame_at = BOW_NEVER;
+    bow__age_init(&conn->age);
     conn->settle.fn = settle;
     bow__list_init(&conn->settle.link);
     bow_timer_init(&conn->timer, conn->loop, on_timer, conn);

@@ -14,6 +14,7 @@
  * all that a turn of the loop produced.
  */
 
+#include "rpc/age.h"
 #include "rpc/core/session.h"
 #include "rpc/counters.h"
 #include "transport/loop.h"
@@ -30,6 +31,9 @@ struct bow__conn_ops {
     void (*on_up)(struct bow__conn *conn);
     /** The connection is lost: take it out of use, its streams end next. `why` is borrowed. */
     void (*on_down)(struct bow__conn *conn, const struct bow_status *why);
+    /** No call has been on it for long, or it is old: say goaway, unless there are reasons to keep
+     * it. `why` lives for ever. */
+    void (*on_aged)(struct bow__conn *conn, const char *why);
     /** The last callback; the memory goes with the channel. */
     void (*on_gone)(struct bow__conn *conn);
 };
@@ -45,6 +49,7 @@ struct bow__conn {
     struct bow_timer timer;
     uint64_t timer_at;       /* BOW_NEVER: disarmed */
     uint64_t first_frame_at; /* server: until when the peer has to show itself; BOW_NEVER: it has */
+    struct bow__age age;     /* its owner starts it */
     struct bow__deferred settle;
     struct bow_security *security; /* borrowed; NULL: none */
     uint32_t protocols;            /* server: BOW_PROTOCOL_ bits */

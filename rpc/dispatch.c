@@ -72,6 +72,7 @@ static void refuse_open_with(struct bow__server_conn *conn, uint64_t key,
 {
     struct bow__session *session = conn->conn.session;
 
+    bow__age_called(&conn->conn.age, bow_loop_now(conn->conn.loop));
     if (session->ops->finish(session, key, status) == -ENOMEM) {
         bow_channel_close(conn->conn.channel, -ENOMEM);
     }

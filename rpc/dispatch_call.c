@@ -26,6 +26,7 @@ static void detach(struct bow__served *served, enum bow_code code, uint64_t now_
 
     bow_timer_stop(&served->timer);
     bow__list_remove(&served->link);
+    bow__age_called(&served->conn->conn.age, now_ns);
     served->worker->counters.now.calls_ended++;
     counts->ended[(unsigned)code < BOW_N_CODES ? code : BOW_UNKNOWN]++;
     counts->total_ns += now_ns - served->started_ns;

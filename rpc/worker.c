@@ -299,6 +299,11 @@ static void on_down(struct bow__conn *conn, const struct bow_status *why)
     (void)why;
 }
 
+static void on_aged(struct bow__conn *conn, const char *why)
+{
+    bow__conn_goaway(conn, why);
+}
+
 static void on_gone(struct bow__conn *conn)
 {
     struct bow__server_conn *lost = BOW__CONTAINER(conn, struct bow__server_conn, conn);
@@ -316,6 +321,7 @@ int bow__worker_accept(struct bow__worker *worker, struct bow_channel *channel,
         .configure = configure,
         .on_up = on_up,
         .on_down = on_down,
+        .on_aged = on_aged,
         .on_gone = on_gone,
     };
     struct bow__server_conn *accepted = bow_channel_data(channel);
@@ -336,7 +342,9 @@ int bow__worker_accept(struct bow__worker *worker, struct bow_channel *channel,
     bow__list_init(&accepted->calls);
     bow__list_push_back(&worker->conns, &accepted->link);
     bow__conn_init(&accepted->conn, channel, &ops, &worker->counters, true);
-    accepted->conn.first_frame_at =
-        bow__time_add(bow_loop_now(worker->loop), worker->limits->first_frame_timeout_ns);
+    uint64_t now = bow_loop_now(worker->loop);
+    accepted->conn.first_frame_at = bow__time_add(now, worker->limits->first_frame_timeout_ns);
+    bow__age_start(&accepted->conn.age, worker->context, now, worker->limits->idle_timeout_ns,
+                   worker->limits->max_age_ns, worker->limits->max_age_grace_ns);
     return 0;
 }

@@ -32,6 +32,9 @@ struct bow__worker_limits {
     uint32_t max_calls;
     uint32_t max_connections;
     uint64_t retry_after_ns;
+    uint64_t idle_timeout_ns;
+    uint64_t max_age_ns;
+    uint64_t max_age_grace_ns;
     struct bow__quotas *quotas; /* NULL: no limits of calls in progress */
     struct bow__packing_options packing;
 };

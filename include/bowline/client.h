@@ -94,12 +94,14 @@ struct bow_client_options {
     enum bow_compression compression;   /* of what is sent; default: off */
     size_t compression_threshold_bytes; /* 0: BOW_COMPRESSION_THRESHOLD_BYTES */
     int compression_level;              /* 0: the encoding's default; higher is smaller, slower */
+    uint64_t idle_timeout_ns; /* close a connection on which there is no call for so long; the next
+                                 call makes another; 0: 30 min; BOW_NEVER: none */
 };
 
 #define BOW_CLIENT_OPTIONS_INIT                                                                    \
     {                                                                                              \
         sizeof(struct bow_client_options), NULL, NULL, NULL, NULL, false, 0, 0, 0, 0, 0, 0, 0, 0,  \
-            NULL, NULL, NULL, NULL, NULL, BOW_COMPRESSION_DEFAULT, 0, 0                            \
+            NULL, NULL, NULL, NULL, NULL, BOW_COMPRESSION_DEFAULT, 0, 0, 0                         \
     }
 
 /** Options of one call; NULL where they are passed means the defaults. */

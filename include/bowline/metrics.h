@@ -57,12 +57,14 @@ struct bow_metrics {
     uint64_t calls_refused_connection; /* over max_calls, or with too much waiting for the client */
     uint64_t calls_refused_waiting;    /* over max_waiting_calls */
     uint64_t calls_refused_memory;     /* near or at the context's ceiling */
+    uint64_t connections_idle;         /* ended after idle_timeout_ns */
+    uint64_t connections_aged;         /* ended after max_age_ns */
 };
 
 #define BOW_METRICS_INIT                                                                           \
     {                                                                                              \
         sizeof(struct bow_metrics), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-            0, 0                                                                                   \
+            0, 0, 0, 0                                                                             \
     }
 
 /** Add up what the loops of a server published. `metrics->size` must be set. Returns: 0, or

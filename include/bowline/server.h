@@ -70,12 +70,16 @@ struct bow_server_options {
                                 limit; 0: 1 s */
     struct bow_executor *blocking_on; /* shared: as handlers_on, and before it, for the methods
                                          that their .proto declares to block */
+    uint64_t idle_timeout_ns;  /* end a connection on which there is no call for so long; 0: none */
+    uint64_t max_age_ns;       /* end a connection that is so old, give or take a tenth; 0: none */
+    uint64_t max_age_grace_ns; /* of the calls on an old one, before they are cut off; 0: none, it
+                                  lasts until they have ended */
 };
 
 #define BOW_SERVER_OPTIONS_INIT                                                                    \
     {                                                                                              \
         sizeof(struct bow_server_options), NULL, NULL, NULL, NULL, 0, false, 0, 0, 0, 0, 0, 0, 0,  \
-            0, 0, 0, NULL, 0, NULL, 0, BOW_COMPRESSION_DEFAULT, 0, 0, 0, 0, NULL                   \
+            0, 0, 0, NULL, 0, NULL, 0, BOW_COMPRESSION_DEFAULT, 0, 0, 0, 0, NULL, 0, 0, 0          \
     }
 
 /**

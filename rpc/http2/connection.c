@@ -144,6 +144,15 @@ void bow__http2_goaway(struct bow__session *base, const struct bow_status *reaso
     bow__http2_check(session, nghttp2_submit_ping(session->ng, NGHTTP2_FLAG_NONE, drain_ping));
 }
 
+void bow__http2_leave(struct bow__session *base)
+{
+    struct bow__http2_session *session = (struct bow__http2_session *)base;
+
+    if (session->is_leaving && !session->has_left && !session->broken) {
+        leave(session);
+    }
+}
+
 void bow__http2_on_goaway(struct bow__http2_session *session, const nghttp2_goaway *frame)
 {
     struct bow__session *base = &session->base;

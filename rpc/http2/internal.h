@@ -37,6 +37,7 @@ void bow__http2_on_settings(struct bow__http2_session *session, const nghttp2_se
 void bow__http2_on_ping(struct bow__http2_session *session, const nghttp2_ping *frame);
 void bow__http2_on_goaway(struct bow__http2_session *session, const nghttp2_goaway *frame);
 void bow__http2_goaway(struct bow__session *base, const struct bow_status *reason);
+void bow__http2_leave(struct bow__session *base);
 bool bow__http2_can_open(const struct bow__session *base);
 /** Count one more in this second; above `max` the connection breaks, naming `what` and `limit`. */
 void bow__http2_count(struct bow__http2_session *session, struct bow__http2_rate *rate,

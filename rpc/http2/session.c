@@ -272,6 +272,7 @@ static const struct bow__session_ops http2_ops = {
     .consumed = bow__http2_consumed,
     .cancel = bow__http2_cancel,
     .goaway = bow__http2_goaway,
+    .leave = bow__http2_leave,
     .is_done = is_done,
     .is_clogged = is_clogged,
     .drain = drain,

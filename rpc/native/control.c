@@ -236,6 +236,15 @@ ssize_t bow__native_take_goaway(struct bow__native *session, const struct bow__f
 
 /* PING. */
 
+void bow__native_leave(struct bow__session *base)
+{
+    struct bow__native *session = bow__native_of(base);
+
+    if (session->drain == BOW__NATIVE_ANNOUNCED && !session->broken) {
+        (void)end_drain(session);
+    }
+}
+
 ssize_t bow__native_take_ping(struct bow__native *session, const struct bow__frame *frame,
                               const uint8_t *body, size_t n)
 {

@@ -124,6 +124,8 @@ int bow__native_put_opening(struct bow__native *session);
 int bow__native_put_goaway(struct bow__native *session, uint64_t last,
                            const struct bow_status *status);
 void bow__native_goaway(struct bow__session *base, const struct bow_status *reason);
+/** The last word of a drain, though its first was not answered. */
+void bow__native_leave(struct bow__session *base);
 /** PING; its answer says how long a round trip takes. */
 int bow__native_put_ping(struct bow__native *session);
 

@@ -230,6 +230,7 @@ static const struct bow__session_ops ops = {
     .consumed = bow__native_consumed,
     .cancel = bow__native_cancel,
     .goaway = bow__native_goaway,
+    .leave = bow__native_leave,
     .is_done = is_done,
     .is_clogged = is_clogged,
     .drain = bow__native_drain,

@@ -336,6 +336,34 @@ static void test_idle_server_waits_for_the_clients_answer(void **state)
     assert_true(is_done(&t->pair.server));
 }
 
+/* The client reads nothing; what it sends after the last word is told to be not processed. */
+static void test_server_leaves_a_client_that_does_not_answer(void **state)
+{
+    struct fixture *t = *state;
+    struct pair *pair = &t->pair;
+    struct bow__session *server = pair->server.session;
+    static uint8_t bytes[4096];
+    uint64_t key = 0;
+
+    pair_run(pair, SIZE_MAX);
+    server->ops->leave(server);
+    assert_false(is_done(&pair->server));
+    goaway(&pair->server);
+    server->ops->leave(server);
+    server->ops->leave(server);
+    size_t n = side_drain(&pair->server, bytes, sizeof(bytes));
+    assert_true(is_done(&pair->server));
+    assert_int_equal(side_call(&pair->client, "/a.B/C", "x", BOW_NEVER, &key), 0);
+    static uint8_t crossing[4096];
+    size_t n_crossing = side_drain(&pair->client, crossing, sizeof(crossing));
+    assert_int_equal(side_feed(&pair->server, crossing, n_crossing, SIZE_MAX), 0);
+    assert_int_equal(side_feed(&pair->client, bytes, n, SIZE_MAX), 0);
+    pair_run(pair, SIZE_MAX);
+    side_expect(&pair->server, "");
+    assert_true(side_has(&pair->client, "status 1 UNAVAILABLE"));
+    assert_true(side_has(&pair->client, "not_processed"));
+}
+
 static void test_client_leaves_after_its_calls(void **state)
 {
     struct fixture *t = *state;
@@ -510,6 +538,7 @@ int main(void)
         TEST(test_calls_that_wait_for_a_slot_have_the_peer_asked),
         TEST(test_server_leaves_without_losing_a_call),
         TEST(test_idle_server_waits_for_the_clients_answer),
+        TEST(test_server_leaves_a_client_that_does_not_answer),
         TEST(test_client_leaves_after_its_calls),
         TEST(test_call_that_waits_for_a_leaving_server_is_not_processed),
         TEST(test_unread_messages_hold_the_sender_back),

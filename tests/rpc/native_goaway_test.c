@@ -63,6 +63,32 @@ static void test_native_goaway_of_a_server_drains_in_two_steps(void **state)
     pair_fini(&pair);
 }
 
+/* The client reads nothing; what it sends after the last word is told to be not processed. */
+static void test_native_goaway_is_ended_for_a_client_that_does_not_answer(void **state)
+{
+    struct pair pair;
+
+    (void)state;
+    pair_init(&pair);
+    assert_int_equal(pair_open(&pair), 0);
+    pair_run(&pair);
+    struct bow__session *server = pair.server.session;
+    server->ops->leave(server);
+    assert_false(server->ops->is_done(server));
+    server->ops->goaway(server, &draining);
+    server->ops->leave(server);
+    server->ops->leave(server);
+    assert_false(server->ops->is_done(server));
+    side_call(&pair.client, "/s/m", 0, "x", 1);
+    pair_move(&pair, &pair.client, SIZE_MAX);
+    assert_int_equal(pair.server.n_opens, 0);
+    pair_run(&pair);
+    assert_int_equal(pair.client.n_statuses, 1);
+    assert_true(pair.client.not_processed);
+    assert_true(server->ops->is_done(server));
+    pair_fini(&pair);
+}
+
 static void answer(struct side *side, uint64_t key, struct bow__message *message)
 {
     (void)message;
@@ -296,6 +322,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_native_goaway_of_a_server_drains_in_two_steps),
+        cmocka_unit_test(test_native_goaway_is_ended_for_a_client_that_does_not_answer),
         cmocka_unit_test(test_native_goaway_loses_no_call),
         cmocka_unit_test(test_native_goaway_ends_calls_above_its_last),
         cmocka_unit_test(test_native_goaway_of_a_client_is_told),
