@@ -217,8 +217,8 @@ struct bow__session_ops {
 
     /** Take no further calls and tell the peer so; calls in flight go on. Idempotent. */
     void (*goaway)(struct bow__session *session, const struct bow_status *reason);
-    /** Server, after goaway: wait no longer for the peer to have read that; calls that come from now
-     * on are not processed. Idempotent. */
+    /** Server, after goaway: wait no longer for the peer to have read that; calls that come from
+     * now on are not processed. Idempotent. */
     void (*leave)(struct bow__session *session);
     /** Whether the connection may be closed: goaway was said by either side, no call is open,
      * nothing is left to drain. */
