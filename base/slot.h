@@ -12,6 +12,7 @@
 
 enum bow__slot {
     BOW__SLOT_RESOLVER = 0,
+    BOW__SLOT_INPROC,
     BOW__N_SLOTS,
 };
 

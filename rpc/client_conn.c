@@ -9,6 +9,7 @@
 #include "rpc/core/errors.h"
 #include "rpc/core/metadata.h"
 #include "rpc/stream_state.h"
+#include "transport/address.h"
 #include <bowline/limits.h>
 
 #include <errno.h>
@@ -192,7 +193,7 @@ static void configure(struct bow__conn *conn, struct bow__session_options *optio
     options->heartbeat_timeout_ns = client->options.heartbeat_timeout_ns;
     options->encodings = bow__encodings_built();
     options->authority =
-        strncmp(client->target, "unix", 4) == 0
+        bow__address_is_hostless(client->target)
             ? (struct bow_slice){(const uint8_t *)"localhost", 9}
             : (struct bow_slice){(const uint8_t *)client->target, strlen(client->target)};
 }

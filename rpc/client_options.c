@@ -54,7 +54,7 @@ char *bow__client_server_name(struct bow_context *context, const struct bow_clie
     if (options->server_name != NULL) {
         return bow__dup(context, options->server_name, strlen(options->server_name));
     }
-    if (strncmp(address, "unix", 4) == 0 || end == NULL) {
+    if (bow__address_is_hostless(address) || end == NULL) {
         return bow__dup(context, "localhost", strlen("localhost"));
     }
     if (*address == '[') {

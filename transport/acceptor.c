@@ -115,19 +115,20 @@ static struct bow_loop *choose_loop(const struct bow__listener *listener)
     return bow_group_next(options->workers);
 }
 
-int bow__acceptor_admit(struct bow__listener *listener, int fd, const struct bow_sockaddr *peer)
+int bow__acceptor_admit(struct bow__listener *listener, const struct bow__socket *socket,
+                        const struct bow_sockaddr *peer)
 {
     struct bow_acceptor *acceptor = listener->acceptor;
     struct bow_channel *channel = NULL;
 
     if (is_full(acceptor)) {
         atomic_fetch_add_explicit(&acceptor->n_refused, 1, memory_order_relaxed);
-        acceptor->system->close(acceptor->system->user, fd);
+        bow__socket_close(socket);
         return 0;
     }
     const struct bow__channel_birth birth = {
         .loop = choose_loop(listener),
-        .fd = fd,
+        .socket = socket,
         .peer = peer,
         .options = &acceptor->options.channel,
         .on_started = on_channel_started,
@@ -136,7 +137,7 @@ int bow__acceptor_admit(struct bow__listener *listener, int fd, const struct bow
     };
     int rc = bow__channel_new(&birth, &channel);
     if (rc < 0) {
-        acceptor->system->close(acceptor->system->user, fd);
+        bow__socket_close(socket);
         return rc;
     }
     count_channel(acceptor);
@@ -199,8 +200,8 @@ static int open_listeners(struct bow_acceptor *acceptor, struct bow_transport_er
     struct bow__listening *first = &acceptor->listeners[0].listening;
 
     first->shares_port = options->per_worker;
-    int rc =
-        bow__listening_open(first, acceptor->system, options->address, options->backlog, ret_error);
+    int rc = bow__listening_open(first, acceptor->context, options->address, options->backlog,
+                                 ret_error);
     if (rc < 0) {
         return rc;
     }

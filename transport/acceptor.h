@@ -67,9 +67,10 @@ void bow__listener_close(struct bow__listener *listener);
 
 /* acceptor.c */
 
-/** Make a channel of an accepted descriptor, or close it. Takes `fd`. Returns 0, or what stops
+/** Make a channel of an accepted socket, or close it. Takes the socket. Returns 0, or what stops
  * accepting for now. Thread: the listener's loop. */
-int bow__acceptor_admit(struct bow__listener *listener, int fd, const struct bow_sockaddr *peer);
+int bow__acceptor_admit(struct bow__listener *listener, const struct bow__socket *socket,
+                        const struct bow_sockaddr *peer);
 /** One of n_pending is over. Thread: any. */
 void bow__acceptor_leave(struct bow_acceptor *acceptor);
 

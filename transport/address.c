@@ -21,6 +21,10 @@
 #define UNIX_PREFIX "unix:"
 #define ABSTRACT_PREFIX "unix-abstract:"
 #define FD_PREFIX "fd:"
+#define INPROC_PREFIX "inproc:"
+/* With its prefix it is shown as a whole; and it fits into a sockaddr_storage. */
+#define INPROC_NAME_BYTES 100
+#define INPROC_OFFSET sizeof(sa_family_t)
 #define PATH_BYTES sizeof(((struct sockaddr_un *)0)->sun_path)
 #define PATH_OFFSET offsetof(struct sockaddr_un, sun_path)
 
@@ -69,6 +73,39 @@ static int parse_fd(const char *text, const char *digits, struct bow__address *a
     }
     address->kind = BOW__ADDRESS_FD;
     address->fd = (int)fd;
+    return 0;
+}
+
+/* In lists a comma separates, and people see it in messages. */
+static bool is_inproc_name(const char *name)
+{
+    for (const unsigned char *c = (const unsigned char *)name; *c != '\0'; c++) {
+        if (*c <= ' ' || *c == ',' || *c >= 0x7F) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static int parse_inproc(const char *text, const char *name, struct bow__address *address,
+                        struct bow__text *why)
+{
+    size_t len = strlen(name);
+
+    if (len == 0) {
+        return refuse(why, text, "a name must follow the colon");
+    }
+    if (len > INPROC_NAME_BYTES) {
+        return refuse(why, text, "the name of an inproc address has at most 100 bytes");
+    }
+    if (!is_inproc_name(name)) {
+        return refuse(why, text,
+                      "the name of an inproc address is printable ASCII without blanks and commas");
+    }
+    address->kind = BOW__ADDRESS_INPROC;
+    address->sockaddr.storage.ss_family = AF_UNSPEC;
+    memcpy((char *)&address->sockaddr.storage + INPROC_OFFSET, name, len + 1);
+    address->sockaddr.len = (socklen_t)(INPROC_OFFSET + len + 1);
     return 0;
 }
 
@@ -214,6 +251,8 @@ int bow__address_parse(const char *text, struct bow__address *ret_address, struc
         rc = parse_unix(text, text + strlen(ABSTRACT_PREFIX), true, &address, why);
     } else if (strncmp(text, FD_PREFIX, strlen(FD_PREFIX)) == 0) {
         rc = parse_fd(text, text + strlen(FD_PREFIX), &address, why);
+    } else if (strncmp(text, INPROC_PREFIX, strlen(INPROC_PREFIX)) == 0) {
+        rc = parse_inproc(text, text + strlen(INPROC_PREFIX), &address, why);
     } else if (strncmp(text, UNIX_PREFIX, strlen(UNIX_PREFIX)) == 0) {
         rc = parse_unix(text, text + strlen(UNIX_PREFIX), false, &address, why);
     } else {
@@ -247,6 +286,11 @@ void bow__address_format(const struct bow_sockaddr *address, char text[BOW__ADDR
     const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)(const void *)&address->storage;
     char host[INET6_ADDRSTRLEN] = "?";
 
+    if (bow__address_inproc_name(address) != NULL) {
+        snprintf(text, BOW__ADDRESS_TEXT_BYTES, INPROC_PREFIX "%.*s", INPROC_NAME_BYTES,
+                 bow__address_inproc_name(address));
+        return;
+    }
     switch (address->storage.ss_family) {
     case AF_INET:
         inet_ntop(AF_INET, &in->sin_addr, host, sizeof(host));
@@ -272,6 +316,23 @@ const char *bow__address_unix_path(const struct bow_sockaddr *address)
         return NULL;
     }
     return un->sun_path;
+}
+
+const char *bow__address_inproc_name(const struct bow_sockaddr *address)
+{
+    const char *name = (const char *)&address->storage + INPROC_OFFSET;
+
+    if (address->storage.ss_family != AF_UNSPEC || address->len <= INPROC_OFFSET) {
+        return NULL;
+    }
+    return name[0] != '\0' ? name : NULL;
+}
+
+bool bow__address_is_hostless(const char *text)
+{
+    return strncmp(text, UNIX_PREFIX, strlen(UNIX_PREFIX)) == 0 ||
+           strncmp(text, ABSTRACT_PREFIX, strlen(ABSTRACT_PREFIX)) == 0 ||
+           strncmp(text, INPROC_PREFIX, strlen(INPROC_PREFIX)) == 0;
 }
 
 static bool is_loopback(const struct bow_sockaddr *address)
@@ -316,6 +377,7 @@ int bow_address_is_local(const char *text)
     case BOW__ADDRESS_ANY:
         return 0;
     case BOW__ADDRESS_UNIX:
+    case BOW__ADDRESS_INPROC:
         return 1;
     case BOW__ADDRESS_FD:
         return is_local_socket(address.fd) ? 1 : 0;

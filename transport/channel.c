@@ -100,7 +100,7 @@ static void take_credentials(struct bow_channel *channel, const struct bow_socka
     struct ucred credentials;
     socklen_t len = sizeof(credentials);
 
-    if (peer->storage.ss_family != AF_UNIX) {
+    if (peer->storage.ss_family != AF_UNIX && bow__address_inproc_name(peer) == NULL) {
         return;
     }
     int rc = channel->system->getsockopt(channel->system->user, channel->watch.fd, SOL_SOCKET,
@@ -124,13 +124,14 @@ int bow__channel_new(const struct bow__channel_birth *birth, struct bow_channel 
     }
     channel->loop = birth->loop;
     channel->context = context;
-    channel->system = bow__loop_system(birth->loop);
+    channel->system = birth->socket->system;
     channel->is_held_to_time = bow__hold_is_on(birth->loop);
     atomic_init(&channel->refs, 1);
     atomic_init(&channel->state, BOW__CHANNEL_NEW);
     channel->watch = (struct bow__watch){
         .ops = &watch_ops,
-        .fd = birth->fd,
+        .fd = birth->socket->fd,
+        .source = birth->socket->source,
     };
     bow__list_init(&channel->watch.link);
     bow__list_init(&channel->phase.link);

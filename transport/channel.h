@@ -36,6 +36,7 @@
 
 #include "transport/kept.h"
 #include "transport/loop.h"
+#include "transport/socket.h"
 
 #include <bowline/channel.h>
 #include <bowline/timer.h>
@@ -179,7 +180,7 @@ static inline bool bow__channel_is_open(const struct bow_channel *channel)
 
 struct bow__channel_birth {
     struct bow_loop *loop;
-    int fd;
+    const struct bow__socket *socket; /* borrowed */
     const struct bow_sockaddr *peer;
     const struct bow_channel_options *options;
     /** The channel has started (0), or could not (negative errno): then it ends by itself. */
@@ -189,7 +190,7 @@ struct bow__channel_birth {
     void *user;
 };
 
-/** Make a channel of a connected descriptor. Thread: any. Takes `fd` on success. Returns 0 or
+/** Make a channel of a connected socket. Thread: any. Takes the socket on success. Returns 0 or
  * -ENOMEM. */
 int bow__channel_new(const struct bow__channel_birth *birth, struct bow_channel **ret_channel);
 

@@ -14,6 +14,7 @@
 #include "base/options.h"
 #include "transport/address.h"
 #include "transport/channel.h"
+#include "transport/inproc.h"
 #include "transport/resolver.h"
 #include "transport/transport_error.h"
 
@@ -29,6 +30,7 @@
 
 struct attempt {
     struct bow__watch watch;
+    struct bow__inproc_end *end; /* instead of the watch's descriptor; it is connected at once */
     struct bow_connect *connect;
 };
 
@@ -74,6 +76,11 @@ static void close_attempt(struct attempt *attempt)
 {
     struct bow_connect *connect = attempt->connect;
 
+    if (attempt->end != NULL) {
+        bow__inproc_reset(attempt->end);
+        attempt->end = NULL;
+        connect->n_open--;
+    }
     if (attempt->watch.fd >= 0) {
         bow__loop_unwatch(connect->loop, &attempt->watch);
         connect->system->close(connect->system->user, attempt->watch.fd);
@@ -176,13 +183,22 @@ static void on_channel_started(struct bow_channel *channel, int error, void *use
          error < 0 ? "the channel could not be set up" : "closed while it was set up");
 }
 
+static struct bow__socket socket_of(const struct attempt *attempt)
+{
+    if (attempt->end != NULL) {
+        return bow__inproc_socket(attempt->end);
+    }
+    return (struct bow__socket){.fd = attempt->watch.fd, .system = attempt->connect->system};
+}
+
 static void take_connected(struct bow_connect *connect, int index)
 {
     struct attempt *attempt = &connect->attempts[index];
     struct bow_channel *channel = NULL;
+    const struct bow__socket socket = socket_of(attempt);
     const struct bow__channel_birth birth = {
         .loop = connect->loop,
-        .fd = attempt->watch.fd,
+        .socket = &socket,
         .peer = &connect->addresses[index],
         .options = &connect->options,
         .on_started = on_channel_started,
@@ -197,6 +213,7 @@ static void take_connected(struct bow_connect *connect, int index)
         return;
     }
     attempt->watch.fd = -1;
+    attempt->end = NULL;
     connect->n_open--;
     let_go(connect);
     (void)bow__channel_start(channel); /* on this thread it can't be refused */
@@ -206,6 +223,16 @@ static void take_connected(struct bow_connect *connect, int index)
 
 static void try_next(struct bow_connect *connect);
 
+/* Two contexts in one process are the likely reason, which "is it running?" would hide. */
+static const char *refused_by_name(const struct bow_connect *connect, int error)
+{
+    if (connect->address.kind != BOW__ADDRESS_INPROC || error != -ECONNREFUSED) {
+        return NULL;
+    }
+    return "nobody listens on that name of this context; server and client must share one "
+           "(options.context)";
+}
+
 static void on_attempt_failed(struct bow_connect *connect, int index, int error)
 {
     connect->last_error = error;
@@ -213,7 +240,7 @@ static void on_attempt_failed(struct bow_connect *connect, int index, int error)
     if (connect->n_tried < connect->n_addresses) {
         try_next(connect);
     } else if (connect->n_open == 0) {
-        fail(connect, index, error, NULL);
+        fail(connect, index, error, refused_by_name(connect, error));
     }
 }
 
@@ -252,6 +279,18 @@ static const struct bow__watch_ops watch_ops = {
     .on_lost = on_watch_lost,
 };
 
+static int begin_inproc(struct bow_connect *connect, struct attempt *attempt)
+{
+    const char *name = bow__address_inproc_name(&connect->address.sockaddr);
+
+    int rc = bow__inproc_connect(connect->context, name, &attempt->end);
+    if (rc < 0) {
+        return rc;
+    }
+    connect->n_open++;
+    return 1;
+}
+
 /* Returns 0 when it is under way, 1 when it is connected, or a negative errno. */
 static int begin_attempt(struct bow_connect *connect, int index)
 {
@@ -259,6 +298,9 @@ static int begin_attempt(struct bow_connect *connect, int index)
     const struct bow_sockaddr *address = &connect->addresses[index];
     struct attempt *attempt = &connect->attempts[index];
 
+    if (connect->address.kind == BOW__ADDRESS_INPROC) {
+        return begin_inproc(connect, attempt);
+    }
     int fd = system->socket(system->user, address->storage.ss_family, SOCK_STREAM, 0);
     if (fd < 0) {
         return fd;
@@ -284,6 +326,12 @@ static void later(struct bow_connect *connect, enum step step, uint64_t delay_ns
     bow_timer_start(&connect->step_timer, delay_ns);
 }
 
+/* Whose backlog says that it is full. */
+static bool is_local_socket(const struct bow__address *address)
+{
+    return address->kind == BOW__ADDRESS_UNIX || address->kind == BOW__ADDRESS_INPROC;
+}
+
 static void try_next(struct bow_connect *connect)
 {
     int index = connect->n_tried;
@@ -300,7 +348,7 @@ static void try_next(struct bow_connect *connect)
         take_connected(connect, index);
         return;
     }
-    if (rc == -EAGAIN && connect->address.kind == BOW__ADDRESS_UNIX) {
+    if (rc == -EAGAIN && is_local_socket(&connect->address)) {
         connect->n_tried--;
         later(connect, STEP_NEXT, BACKLOG_DELAY_NS);
         return;
@@ -412,7 +460,7 @@ static int parse_target(const char *target, struct bow__address *ret_address,
         return bow__transport_error(ret_error, "parsing", target, -EINVAL,
                                     "\"fd:\" is for listening on a socket that was inherited");
     }
-    if (ret_address->kind != BOW__ADDRESS_UNIX && ret_address->port == 0) {
+    if (!is_local_socket(ret_address) && ret_address->port == 0) {
         return bow__transport_error(ret_error, "parsing", target, -EINVAL,
                                     "port 0 is for listening; connect to a port from 1 to 65535");
     }

@@ -397,9 +397,10 @@ static int start(struct bow_embedded *embedded)
     if (rc < 0) {
         return rc;
     }
+    const struct bow__socket socket = {SOCKET_FD, &embedded->system, NULL};
     const struct bow__channel_birth birth = {
         .loop = embedded->loop,
-        .fd = SOCKET_FD,
+        .socket = &socket,
         .peer = &embedded->peer,
         .options = &embedded->options.channel,
         .on_started = on_started,

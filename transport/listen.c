@@ -6,6 +6,7 @@
  */
 
 #include "transport/listen.h"
+#include "base/alloc.h"
 #include "transport/transport_error.h"
 
 #include <errno.h>
@@ -174,6 +175,26 @@ static int adopt(struct bow__listening *listening, const struct bow_system *syst
     return 0;
 }
 
+static int take_name(struct bow__listening *listening, struct bow_context *context,
+                     const struct bow__address *address, int backlog, const char *text,
+                     struct bow_transport_error *ret_error)
+{
+    if (listening->shares_port) {
+        return bow__transport_error(ret_error, "binding", text, -EINVAL,
+                                    "an inproc name can't be listened on by each worker");
+    }
+    listening->peer = address->sockaddr;
+    int rc = bow__inproc_listen(context, bow__address_inproc_name(&address->sockaddr),
+                                backlog != 0 ? backlog : SOMAXCONN, &listening->inproc);
+    if (rc < 0) {
+        return bow__transport_error(ret_error, "binding", text, rc,
+                                    rc == -EADDRINUSE ? "somebody listens on that name of this "
+                                                        "context already; choose another"
+                                                      : NULL);
+    }
+    return 0;
+}
+
 static int bind_address(struct bow__listening *listening, const struct bow_system *system,
                         const struct bow__address *address, const char *text,
                         struct bow_transport_error *ret_error)
@@ -193,6 +214,8 @@ static int bind_address(struct bow__listening *listening, const struct bow_syste
         return bind_unix(system, &address->sockaddr, text, listening, ret_error);
     case BOW__ADDRESS_FD:
         return adopt(listening, system, address->fd, text, ret_error);
+    case BOW__ADDRESS_INPROC:
+        return -EINVAL; /* no address of the system's */
     }
     return rc < 0 ? bow__transport_error(ret_error, "binding", text, rc, NULL) : 0;
 }
@@ -227,9 +250,10 @@ static int begin_listening(struct bow__listening *listening, const struct bow_sy
     return rc;
 }
 
-int bow__listening_open(struct bow__listening *listening, const struct bow_system *system,
+int bow__listening_open(struct bow__listening *listening, struct bow_context *context,
                         const char *text, int backlog, struct bow_transport_error *ret_error)
 {
+    const struct bow_system *system = bow__context_system(context);
     struct bow__address address;
     struct bow__text why;
 
@@ -238,6 +262,9 @@ int bow__listening_open(struct bow__listening *listening, const struct bow_syste
     if (bow__address_parse(text, &address, &why) < 0) {
         return bow__transport_error(ret_error, "parsing", text != NULL ? text : "the address",
                                     -EINVAL, why.bytes);
+    }
+    if (address.kind == BOW__ADDRESS_INPROC) {
+        return take_name(listening, context, &address, backlog, text, ret_error);
     }
     int rc = bind_address(listening, system, &address, text, ret_error);
     if (rc < 0) {
@@ -274,8 +301,32 @@ int bow__listening_open_beside(struct bow__listening *listening, const struct bo
     return rc;
 }
 
+int bow__listening_accept(struct bow__listening *listening, const struct bow_system *system,
+                          struct bow__socket *ret_socket, struct bow_sockaddr *ret_peer)
+{
+    if (listening->inproc != NULL) {
+        struct bow__inproc_end *end = bow__inproc_accept(listening->inproc);
+        if (end == NULL) {
+            return -EAGAIN;
+        }
+        *ret_socket = bow__inproc_socket(end);
+        *ret_peer = listening->peer;
+        return 0;
+    }
+    int fd = system->accept(system->user, listening->fd, ret_peer);
+    if (fd < 0) {
+        return fd;
+    }
+    *ret_socket = (struct bow__socket){.fd = fd, .system = system};
+    return 0;
+}
+
 void bow__listening_close(struct bow__listening *listening, const struct bow_system *system)
 {
+    if (listening->inproc != NULL) {
+        bow__inproc_unlisten(listening->inproc);
+        listening->inproc = NULL;
+    }
     if (listening->fd < 0) {
         return;
     }

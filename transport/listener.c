@@ -86,12 +86,13 @@ static int accept_one(struct bow__listener *listener)
 {
     const struct bow_system *system = listener->acceptor->system;
     struct bow_sockaddr peer = {.len = 0};
+    struct bow__socket socket;
 
-    int fd = system->accept(system->user, listener->listening.fd, &peer);
-    if (fd < 0) {
-        return is_of_connection(fd) ? 0 : fd;
+    int rc = bow__listening_accept(&listener->listening, system, &socket, &peer);
+    if (rc < 0) {
+        return is_of_connection(rc) ? 0 : rc;
     }
-    return bow__acceptor_admit(listener, fd, &peer);
+    return bow__acceptor_admit(listener, &socket, &peer);
 }
 
 static void on_events(struct bow__watch *watch, uint32_t events)
@@ -102,7 +103,7 @@ static void on_events(struct bow__watch *watch, uint32_t events)
     /* A callback of a new channel may shut the loop down. */
     for (uint32_t i = 0; i < listener->acceptor->options.max_accepts_per_turn; i++) {
         int rc = accept_one(listener);
-        if (rc == -EAGAIN || listener->listening.fd < 0) {
+        if (rc == -EAGAIN || !bow__listening_is_open(&listener->listening)) {
             return;
         }
         if (rc < 0) {
@@ -128,10 +129,13 @@ static int run_start(void *user)
 {
     struct bow__listener *listener = user;
 
-    if (listener->listening.fd < 0 || listener->is_started) {
+    if (!bow__listening_is_open(&listener->listening) || listener->is_started) {
         return 0;
     }
     listener->is_started = true;
+    if (listener->listening.inproc != NULL) {
+        listener->watch.source = bow__inproc_listener_source(listener->listening.inproc);
+    }
     return bow__loop_watch(listener->loop, &listener->watch, listener->listening.fd, BOW_POLL_IN);
 }
 

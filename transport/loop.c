@@ -63,6 +63,7 @@ static void init_fields(struct bow_loop *loop)
     bow__heap_init(&loop->timers);
     bow__list_init(&loop->scheduled);
     bow__list_init(&loop->watches);
+    bow__list_init(&loop->readies);
     bow__list_init(&loop->flushes);
     bow__list_init(&loop->frees);
     bow__pool_init(&loop->pool, loop->context, MAX_IDLE_CHUNKS);

@@ -27,13 +27,22 @@ struct bow__watch_ops {
     void (*on_lost)(struct bow__watch *watch, int error);
 };
 
+/** What tells of readiness in the place of a descriptor. */
+struct bow__source {
+    /** From now on tell `watch`, by bow__loop_tell(), while any of `events` is ready; 0: no more.
+     * Thread: loop. */
+    void (*set)(struct bow__source *source, struct bow_loop *loop, struct bow__watch *watch,
+                uint32_t events);
+};
+
 /** A registered descriptor; embedded in channels, acceptors and connect attempts. */
 struct bow__watch {
     const struct bow__watch_ops *ops;
     struct bow__link link; /* in the loop's list, for shutdown */
     int fd;
-    uint32_t events; /* registered interest */
-    int lost_error;  /* of the loop */
+    struct bow__source *source; /* instead of `fd`; NULL: the poller knows it */
+    uint32_t events;            /* registered interest */
+    int lost_error;             /* of the loop */
 };
 
 /** Register, change interest, take out. After remove no event of this watch is delivered, also none
@@ -43,6 +52,9 @@ struct bow__watch {
 int bow__loop_watch(struct bow_loop *loop, struct bow__watch *watch, int fd, uint32_t events);
 int bow__loop_rewatch(struct bow_loop *loop, struct bow__watch *watch, uint32_t events);
 void bow__loop_unwatch(struct bow_loop *loop, struct bow__watch *watch);
+
+/** A source has found `events` ready: hand them over as those of the poller are. */
+void bow__loop_tell(struct bow_loop *loop, struct bow__watch *watch, uint32_t events);
 
 /** The receive buffer all channels of the loop read into; allocated by the first use. */
 uint8_t *bow__loop_recv_buffer(struct bow_loop *loop, size_t *ret_size);
@@ -62,6 +74,8 @@ struct bow__deferred {
 void bow__loop_defer_flush(
     struct bow_loop *loop,
     struct bow__deferred *deferred); /* after the channels, and again after the tasks */
+/** The same with the ready channels of the next turn. */
+void bow__loop_defer_event(struct bow_loop *loop, struct bow__deferred *deferred);
 void bow__loop_defer_free(struct bow_loop *loop,
                           struct bow__deferred *deferred); /* last phase of the turn */
 
@@ -87,6 +101,10 @@ bool bow__loop_may_touch(const struct bow_loop *loop);
  * failed with. Thread: any.
  */
 int bow__loop_post_internal(struct bow_loop *loop, struct bow_task *task, uint64_t due_ns);
+
+/** The same, at once, for a task of a source, which only notes (bow__loop_defer_event()): it runs
+ * before the ready channels, and is no work that prolongs a shutdown. */
+int bow__loop_post_event(struct bow_loop *loop, struct bow_task *task);
 
 /**
  * The same, behind all that other threads have posted so far, also from the loop's own thread

@@ -68,6 +68,7 @@ enum bow__task_flags {
     BOW__TASK_POSTED = 1,
     BOW__TASK_EXECUTE = 2, /* made by bow_loop_execute(): owned by the loop */
     BOW__TASK_TIMED = 4,   /* came due: no new work, so it does not prolong a shutdown */
+    BOW__TASK_EVENT = 8,   /* of a source: its time is before the ready channels */
 };
 
 /* Written by the loop's thread only, read by any. */
@@ -148,6 +149,8 @@ struct bow_loop {
     struct bow__heap timers;
     struct bow__link scheduled;
     struct bow__link watches;
+    struct bow__link readies; /* told by sources, for the next turn */
+    uint32_t n_sources;       /* of watches; without one nobody looks for their tasks */
     struct bow__link flushes;
     struct bow__link frees;
     struct bow_loop_hook *hooks; /* newest first */
@@ -239,6 +242,8 @@ void bow__loop_note_lag(struct bow_loop *loop, uint64_t lag_ns);
 void bow__loop_push_timed(struct bow_loop *loop, struct bow_task *task);
 /** Move what other threads posted into the queue. */
 void bow__loop_take_inbox(struct bow_loop *loop);
+/** The same before the channels: what stands for an event of a source is run. */
+void bow__loop_take_events(struct bow_loop *loop);
 /** Run queued tasks for `budget_ns`, or only those present now when it is BOW_NEVER. */
 void bow__loop_run_tasks(struct bow_loop *loop, uint64_t budget_ns);
 void bow__loop_run_tails(struct bow_loop *loop);
@@ -247,12 +252,14 @@ void bow__loop_close_tasks(struct bow_loop *loop);
 
 /* loop_watch.c */
 
+/** Those that sources have found ready: part of the batch. */
+void bow__loop_run_readies(struct bow_loop *loop);
 void bow__loop_run_flushes(struct bow_loop *loop);
 void bow__loop_run_frees(struct bow_loop *loop);
 /** Register the wake-up descriptor. Returns 0 or a negative errno (nothing is open then). */
 int bow__loop_open_wake(struct bow_loop *loop);
-/** Hand the batch to its watches. Returns how many events it had. */
-int bow__loop_handle_events(struct bow_loop *loop);
+/** Hand the batch to its watches. */
+void bow__loop_handle_events(struct bow_loop *loop);
 /** Tell all watches that the loop closes. */
 void bow__loop_close_watches(struct bow_loop *loop);
 

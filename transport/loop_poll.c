@@ -20,7 +20,8 @@
 bool bow__loop_has_work(const struct bow_loop *loop)
 {
     return loop->tasks.first != NULL || !bow__list_is_empty(&loop->flushes) ||
-           !bow__list_is_empty(&loop->frees) || !bow__inbox_is_empty(&loop->inbox);
+           !bow__list_is_empty(&loop->frees) || !bow__list_is_empty(&loop->readies) ||
+           !bow__inbox_is_empty(&loop->inbox);
 }
 
 static uint64_t next_due(struct bow_loop *loop)

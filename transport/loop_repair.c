@@ -48,7 +48,7 @@ static void register_all(struct bow_loop *loop, struct bow_poller *fresh, struct
     while ((link = bow__list_pop_front(&all)) != NULL) {
         struct bow__watch *watch = BOW__CONTAINER(link, struct bow__watch, link);
         int rc = 0;
-        if (watch->events != 0) {
+        if (watch->events != 0 && watch->source == NULL) {
             rc = loop->system->poller->add(fresh, watch->fd, watch->events, watch);
         }
         if (rc < 0) {
@@ -82,7 +82,7 @@ static void make_facade(struct bow_loop *loop)
 
     for (; link != &loop->watches; link = link->next) {
         const struct bow__watch *watch = BOW__CONTAINER(link, struct bow__watch, link);
-        if (watch->events != 0) {
+        if (watch->events != 0 && watch->source == NULL) {
             (void)ops->remove(loop->poller, watch->fd);
         }
     }

@@ -145,6 +145,11 @@ int bow__loop_post_internal(struct bow_loop *loop, struct bow_task *task, uint64
     return submit(loop, task, due_ns, 0);
 }
 
+int bow__loop_post_event(struct bow_loop *loop, struct bow_task *task)
+{
+    return submit(loop, task, 0, BOW__TASK_TIMED | BOW__TASK_EVENT);
+}
+
 void bow__loop_push_timed(struct bow_loop *loop, struct bow_task *task)
 {
     assert((task->flags & BOW__TASK_POSTED) == 0);
@@ -217,6 +222,22 @@ void bow__loop_take_inbox(struct bow_loop *loop)
 
     bow__count(&loop->counters.posts_taken, chain.n_tasks);
     append(&loop->tasks, chain);
+}
+
+void bow__loop_take_events(struct bow_loop *loop)
+{
+    struct bow__task_chain chain = bow__inbox_take(&loop->inbox);
+    struct bow_task *task;
+
+    bow__count(&loop->counters.posts_taken, chain.n_tasks);
+    while ((task = pop(&chain)) != NULL) {
+        if ((task->flags & BOW__TASK_EVENT) == 0) {
+            push(&loop->tasks, task);
+            continue;
+        }
+        task->flags = 0;
+        (void)task->fn(task->user);
+    }
 }
 
 static void log_failed_task(struct bow_loop *loop, const char *name, int error)

@@ -24,14 +24,14 @@ static void publish_gauges(struct bow_loop *loop)
 
 /* The ready channels of this turn have been served. Returns what that took, when somebody needs to
  * know: the clock is read only if there is work that shares the time with them. */
-static uint64_t end_io(struct bow_loop *loop, uint64_t started_ns, int n_events)
+static uint64_t end_io(struct bow_loop *loop, uint64_t started_ns, bool has_io)
 {
     bool has_more = loop->tasks.first != NULL || bow__loop_next_timer(loop) <= loop->now_ns;
 
     if (!has_more) {
         return 0;
     }
-    if (n_events > 0) {
+    if (has_io) {
         bow__loop_update_now(loop);
     }
     bow__loop_mark(loop, BOW__LOOP_TASKS);
@@ -44,13 +44,18 @@ bool bow__loop_turn(struct bow_loop *loop, uint64_t max_wait_ns)
     bow__inbox_awake(&loop->inbox);
     bow__loop_poll(loop, max_wait_ns);
 
+    if (loop->n_sources > 0) {
+        bow__loop_take_events(loop);
+    }
     uint64_t io_started_ns = loop->now_ns;
-    loop->phase = loop->n_events > 0 ? BOW__LOOP_IO : BOW__LOOP_IDLE;
-    int n_events = bow__loop_handle_events(loop);
+    bool has_io = loop->n_events > 0 || !bow__list_is_empty(&loop->readies);
+    loop->phase = has_io ? BOW__LOOP_IO : BOW__LOOP_IDLE;
+    bow__loop_handle_events(loop);
+    bow__loop_run_readies(loop);
     bow__loop_run_flushes(loop);
 
     bow__loop_take_inbox(loop);
-    uint64_t io_ns = end_io(loop, io_started_ns, n_events);
+    uint64_t io_ns = end_io(loop, io_started_ns, has_io);
     bow__loop_fire_timers(loop);
     bow__loop_run_tasks(loop, task_budget(loop, io_ns));
     bow__loop_run_flushes(loop);

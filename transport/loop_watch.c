@@ -50,6 +50,10 @@ static int set_interest(struct bow_loop *loop, struct bow__watch *watch, uint32_
     if (events == watch->events) {
         return 0;
     }
+    if (watch->source != NULL) {
+        watch->source->set(watch->source, loop, watch, events);
+        return 0;
+    }
     if (events == 0) {
         return poller->remove(loop->poller, watch->fd);
     }
@@ -82,6 +86,7 @@ int bow__loop_watch(struct bow_loop *loop, struct bow__watch *watch, int fd, uin
         return rc;
     }
     watch->events = events;
+    loop->n_sources += watch->source != NULL;
     bow__list_push_back(&loop->watches, &watch->link);
     return 0;
 }
@@ -109,6 +114,7 @@ void bow__loop_unwatch(struct bow_loop *loop, struct bow__watch *watch)
     }
     set_interest(loop, watch, 0);
     watch->events = 0;
+    loop->n_sources -= watch->source != NULL;
     bow__list_remove(&watch->link);
     blank_events(loop, watch);
 }
@@ -122,7 +128,13 @@ static void handle_event(struct bow_loop *loop, struct bow__watch *watch, uint32
     bow__hold_end(&hold);
 }
 
-int bow__loop_handle_events(struct bow_loop *loop)
+void bow__loop_tell(struct bow_loop *loop, struct bow__watch *watch, uint32_t events)
+{
+    bow__count(&loop->counters.events, 1);
+    handle_event(loop, watch, events);
+}
+
+void bow__loop_handle_events(struct bow_loop *loop)
 {
     int n = loop->n_events;
 
@@ -136,7 +148,6 @@ int bow__loop_handle_events(struct bow_loop *loop)
         }
     }
     loop->n_events = 0;
-    return n;
 }
 
 void bow__loop_close_watches(struct bow_loop *loop)
@@ -179,22 +190,37 @@ void bow__loop_defer_flush(struct bow_loop *loop, struct bow__deferred *deferred
     defer(loop, &loop->flushes, deferred);
 }
 
+void bow__loop_defer_event(struct bow_loop *loop, struct bow__deferred *deferred)
+{
+    defer(loop, &loop->readies, deferred);
+}
+
 void bow__loop_defer_free(struct bow_loop *loop, struct bow__deferred *deferred)
 {
     defer(loop, &loop->frees, deferred);
 }
 
-/* Runs what is there now: a flush that defers itself again waits for the next phase. */
-void bow__loop_run_flushes(struct bow_loop *loop)
+/* Runs what is there now: one that defers itself again waits for the next phase. */
+static void run_present(struct bow_loop *loop, struct bow__link *list)
 {
     struct bow__link taken;
     struct bow__link *link;
 
     bow__list_init(&taken);
-    bow__list_move(&taken, &loop->flushes);
+    bow__list_move(&taken, list);
     while ((link = bow__list_pop_front(&taken)) != NULL) {
         run_deferred(loop, link);
     }
+}
+
+void bow__loop_run_readies(struct bow_loop *loop)
+{
+    run_present(loop, &loop->readies);
+}
+
+void bow__loop_run_flushes(struct bow_loop *loop)
+{
+    run_present(loop, &loop->flushes);
 }
 
 /* Runs until none is left: freeing one thing may let go of the next. */

@@ -3,7 +3,8 @@
 #define BOWLINE_CHANNEL_H
 
 /*
- * A channel: one socket bound to one loop for life, and its pipeline of handlers.
+ * A channel: one socket (or one end of a connection within the process) bound to one loop for
+ * life, and its pipeline of handlers.
  *
  *     accepted or connected ─► on_channel (adds handlers) ─► active ─► … ─► inactive ─► gone
  *
@@ -52,11 +53,12 @@ BOW_EXPORT struct bow_loop *bow_channel_loop(const struct bow_channel *channel);
  * lives as long as the channel, so handlers in it need no care. Thread: any. */
 BOW_EXPORT void *bow_channel_data(struct bow_channel *channel);
 
-/** The peer's address: "127.0.0.1:40312", "[::1]:40312", "unix:/run/x", "unix:". Lives as long as
- * the channel. Thread: any. */
+/** The peer's address: "127.0.0.1:40312", "[::1]:40312", "unix:/run/x", "unix:", "inproc:NAME" (of
+ * who listens there, at both ends). Lives as long as the channel. Thread: any. */
 BOW_EXPORT const char *bow_channel_peer(const struct bow_channel *channel);
 
-/** Who was at the other end of a Unix socket when it was connected, as the kernel says. */
+/** Who was at the other end of a Unix socket when it was connected, as the kernel says; this
+ * process over inproc. */
 struct bow_peer_credentials {
     pid_t pid;
     uid_t uid;
@@ -64,8 +66,8 @@ struct bow_peer_credentials {
 };
 
 /** Tell who the peer is, by its process. Taken when the channel was made, so it holds for its life,
- * and after the peer has gone. Thread: any. Returns: 0, or -ENOTSUP when the peer is no Unix
- * socket's. */
+ * and after the peer has gone. Thread: any. Returns: 0, or -ENOTSUP when the peer is beyond
+ * this machine. */
 BOW_EXPORT BOW_MUST_USE int
 bow_channel_peer_credentials(const struct bow_channel *channel,
                              struct bow_peer_credentials *ret_credentials);
@@ -198,7 +200,9 @@ struct bow_acceptor_options {
     size_t size;         /* sizeof this struct, set by the INIT */
     const char *address; /* HOST:PORT (a number or a name that resolves at once), *:PORT, [v6]:PORT,
                             unix:PATH, unix-abstract:NAME, fd:N (a bound stream socket that was
-                            inherited: closed with the acceptor, and not before it was made) */
+                            inherited: closed with the acceptor, and not before it was made),
+                            inproc:NAME (for connections from the same context, without
+                            descriptors; at most 100 bytes of printable ASCII without commas) */
     struct bow_loop *loop;     /* accepts here; kept; may be NULL with per_worker */
     struct bow_group *workers; /* connections go to bow_group_next(); NULL: to `loop` */
     struct bow_channel_options channel;
@@ -233,7 +237,7 @@ BOW_EXPORT BOW_MUST_USE int bow_acceptor_new(struct bow_context *context,
 /** Begin to accept; starts the threads of its loops. Thread: any. Returns: 0; -ESHUTDOWN; what
  * starting a thread failed with. */
 BOW_EXPORT BOW_MUST_USE int bow_acceptor_start(struct bow_acceptor *acceptor);
-/** The bound port; 0 for Unix sockets. Thread: any. */
+/** The bound port; 0 for Unix sockets and inproc. Thread: any. */
 BOW_EXPORT uint16_t bow_acceptor_port(const struct bow_acceptor *acceptor);
 /** Connections that were closed at once because of max_channels. Thread: any. */
 BOW_EXPORT uint64_t bow_acceptor_n_refused(const struct bow_acceptor *acceptor);
@@ -282,8 +286,8 @@ BOW_EXPORT const char *bow_connect_stage(const struct bow_connect *connect);
 /** Give up; `done` runs with -ECANCELED, later. Thread: loop. */
 BOW_EXPORT void bow_connect_cancel(struct bow_connect *connect);
 
-/** Whether everything `address` can name is loopback or a Unix socket, without resolving
- * ("localhost" is). -EINVAL when it cannot be parsed. Thread: any. */
+/** Whether everything `address` can name is loopback, a Unix socket or inproc, without
+ * resolving ("localhost" is). -EINVAL when it cannot be parsed. Thread: any. */
 BOW_EXPORT int bow_address_is_local(const char *address);
 
 #ifdef __cplusplus

@@ -25,8 +25,9 @@
  *
  * A call does not complete before its deadline because of its deadline.
  *
- * Targets: HOST:PORT, [v6]:PORT, unix:PATH, unix-abstract:NAME; with "grpc:" in
- * front the client speaks gRPC over HTTP/2 instead of Bowline's own protocol.
+ * Targets: HOST:PORT, [v6]:PORT, unix:PATH, unix-abstract:NAME, inproc:NAME (a server of the same
+ * context); with "grpc:" in front the client speaks gRPC over HTTP/2 instead of Bowline's own
+ * protocol.
  *
  *     struct bow_client_options options = BOW_CLIENT_OPTIONS_INIT;
  *     struct bow_transport_error error;

@@ -58,6 +58,10 @@
  * They are held in memory that grows with what has arrived, not with what was announced. */
 #define BOW_LIMIT_UNREAD_BYTES ((size_t)64 << 20)
 
+/** Bytes on their way in one direction of an inproc connection. Answers a writer that is faster
+ * than its reader. */
+#define BOW_LIMIT_INPROC_BYTES ((size_t)128 << 10)
+
 /** Message bytes that one connection holds: arrived and not yet read by the call, or announced by
  * messages that have begun. Answers many large messages begun at once. */
 #define BOW_LIMIT_BYTES_IN_FLIGHT ((size_t)64 << 20)

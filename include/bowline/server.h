@@ -36,8 +36,9 @@ enum bow_protocol {
 struct bow_server_options {
     size_t size;                 /* sizeof this struct, set by the INIT */
     struct bow_context *context; /* NULL: a default one of the server's own; shared */
-    const char *listen;    /* "HOST:PORT", "*:PORT", "[v6]:PORT", "unix:PATH", "unix-abstract:NAME";
-                              copied; several separated by commas */
+    const char *listen;    /* "HOST:PORT", "*:PORT", "[v6]:PORT", "unix:PATH", "unix-abstract:NAME",
+                              "inproc:NAME" (for clients of the same context); copied; several
+                              separated by commas */
     struct bow_loop *loop; /* kept: the one loop for everything; NULL: a loop of the server's own */
     struct bow_group *group; /* kept: workers of the user's own making */
     uint32_t workers; /* threads for connections; 0: one loop on the thread of bow_server_run() */

@@ -22,11 +22,13 @@
 
 static bool is_grpc;
 static bool is_unix;
+static bool is_inproc;
 
 void calls_choose(int argc, char **argv)
 {
     is_grpc = argc > 1 && strcmp(argv[1], "grpc") == 0;
     is_unix = argc > 2 && strcmp(argv[2], "unix") == 0;
+    is_inproc = argc > 2 && strcmp(argv[2], "inproc") == 0;
 }
 
 bool calls_is_grpc(void)
@@ -37,6 +39,11 @@ bool calls_is_grpc(void)
 bool calls_is_unix(void)
 {
     return is_unix;
+}
+
+bool calls_has_port(void)
+{
+    return !is_unix && !is_inproc;
 }
 
 /* Waiting */
@@ -225,6 +232,8 @@ static void choose_address(struct calls *t)
     if (is_unix) {
         snprintf(t->address, sizeof(t->address), "unix-abstract:bowline-calls-%d-%d", (int)getpid(),
                  n++);
+    } else if (is_inproc) {
+        snprintf(t->address, sizeof(t->address), "inproc:calls-%d", n++);
     } else {
         snprintf(t->address, sizeof(t->address), "127.0.0.1:0");
     }
@@ -258,7 +267,7 @@ int calls_open_server(struct calls *t, struct bow_server *server)
 {
     int rc = bow_server_start(server);
 
-    if (!is_unix) {
+    if (calls_has_port()) {
         snprintf(t->address, sizeof(t->address), "127.0.0.1:%u", bow_server_port(server));
     }
     set_target(t);

@@ -7,7 +7,7 @@
  * another, over the protocol and the kind of socket that the test was started
  * with:
  *
- *     call_test PROTOCOL SOCKET       native | grpc, tcp | unix
+ *     call_test PROTOCOL SOCKET       native | grpc, tcp | unix | inproc
  *
  * Hold keeps its calls until the test takes them; what becomes of them meanwhile
  * is counted. Waiting is for events, with a limit that only a broken test meets.
@@ -55,6 +55,8 @@ struct calls {
 void calls_choose(int argc, char **argv);
 bool calls_is_grpc(void);
 bool calls_is_unix(void);
+/** Where the server listens is told by its port. */
+bool calls_has_port(void);
 
 /** cmocka's setup and teardown: everything up; nothing left. */
 int calls_setup(void **state);

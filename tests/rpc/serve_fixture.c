@@ -230,7 +230,7 @@ void serve_start(struct serving *s, const struct bow_server_options *options)
         s->before_start(s);
     }
     assert_int_equal(bow_server_start(t->server), 0);
-    if (!calls_is_unix()) {
+    if (calls_has_port()) {
         snprintf(t->address, sizeof(t->address), "127.0.0.1:%u", bow_server_port(t->server));
     }
 }

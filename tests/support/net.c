@@ -181,8 +181,9 @@ struct bow_channel *net_channel(struct net *net, enum net_kind kind, int *ret_pe
         options.on_channel = add_probes;
         options.user = &setup;
     }
+    const struct bow__socket connected = {fds[0], bow__loop_system(net->loop), NULL};
     const struct bow__channel_birth birth = {
-        .loop = net->loop, .fd = fds[0], .peer = &peer, .options = &options};
+        .loop = net->loop, .socket = &connected, .peer = &peer, .options = &options};
     assert_int_equal(bow__channel_new(&birth, &start.channel), 0);
     bow_task_init(&start.task, "start", run_start, &start);
     assert_int_equal(bow_loop_post(net->loop, &start.task), 0);

@@ -336,8 +336,9 @@ static size_t cross(struct probe *probe, const struct bow_buf *bytes)
     assert_int_equal(fd, crossing->fd_of_other);
     options.on_channel = add_c;
     options.user = crossing;
+    const struct bow__socket connected = {fd, bow__loop_system(crossing->net.loop), NULL};
     const struct bow__channel_birth birth = {
-        .loop = crossing->net.loop, .fd = fd, .peer = &peer, .options = &options};
+        .loop = crossing->net.loop, .socket = &connected, .peer = &peer, .options = &options};
     assert_int_equal(bow__channel_new(&birth, &channel), 0);
     assert_int_equal(bow__channel_start(channel), 0);
     return bytes->len;

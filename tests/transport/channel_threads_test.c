@@ -275,8 +275,9 @@ static int new_channel(struct bow_loop *loop, int *ret_peer, struct bow_channel 
 
     net_pair(NET_UNIX, fds);
     *ret_peer = fds[1];
+    const struct bow__socket connected = {fds[0], bow__loop_system(loop), NULL};
     const struct bow__channel_birth birth = {
-        .loop = loop, .fd = fds[0], .peer = &peer, .options = &options};
+        .loop = loop, .socket = &connected, .peer = &peer, .options = &options};
     assert_int_equal(bow__channel_new(&birth, ret_channel), 0);
     return bow__channel_start(*ret_channel);
 }

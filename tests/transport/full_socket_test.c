@@ -65,8 +65,9 @@ static void begin(struct full *full)
     full->bytes = calloc(1, PIECE_BYTES);
     assert_non_null(full->bytes);
     open_socket(full, &fd);
+    const struct bow__socket connected = {fd, bow__loop_system(full->loop), NULL};
     const struct bow__channel_birth birth = {
-        .loop = full->loop, .fd = fd, .peer = &peer, .options = &options};
+        .loop = full->loop, .socket = &connected, .peer = &peer, .options = &options};
     struct bow_channel *channel = NULL;
     assert_int_equal(bow__channel_new(&birth, &channel), 0);
     full->channel = bow_channel_ref(channel);

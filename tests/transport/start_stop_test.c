@@ -128,8 +128,9 @@ static int open_channel(struct round *round)
     int fds[2];
 
     net_pair(NET_UNIX, fds);
+    const struct bow__socket connected = {fds[0], bow__loop_system(round->loop), NULL};
     const struct bow__channel_birth birth = {
-        .loop = round->loop, .fd = fds[0], .peer = &peer, .options = &options};
+        .loop = round->loop, .socket = &connected, .peer = &peer, .options = &options};
     assert_int_equal(bow__channel_new(&birth, &channel), 0);
     round->channel = bow_channel_ref(channel);
     assert_int_equal(bow__channel_start(channel), 0);
