@@ -35,7 +35,6 @@
  */
 
 #include "transport/kept.h"
-#include "transport/loop.h"
 #include "transport/socket.h"
 
 #include <bowline/channel.h>
