@@ -112,7 +112,7 @@ static void read_batch(struct bow_tls *tls, struct bow__block *chunk)
 static bool can_read(struct bow_tls *tls)
 {
     return tls->state == BOW__TLS_OPEN && !tls->is_done && tls->wire.in.len > 0 &&
-           bow__filter_can_fire(&tls->handler);
+           bow_handler_can_fire_read(&tls->handler);
 }
 
 static void read_records(struct bow_tls *tls)

@@ -287,9 +287,8 @@ bool bow__pipeline_can_read(const struct bow_channel *channel);
 bool bow__pipeline_has_reader(struct bow_channel *channel);
 /** Offer bytes to the first handler; returns how many were consumed. The rest is the caller's. */
 size_t bow__pipeline_offer(struct bow_channel *channel, const struct bow_buf *bytes);
-/** Whether bow_handler_fire_read() would deliver, and `handler` has not been removed. */
-bool bow__pipeline_can_fire(struct bow_handler *handler);
-/** Both in one: false when it would not, and nothing was taken. */
+/** bow_handler_can_fire_read() and bow_handler_fire_read() in one, for one that is bound to no
+ * executor: false when nothing was taken. */
 bool bow__pipeline_fire(struct bow_handler *handler, const struct bow_buf *bytes);
 /** Keep bytes for whoever reads behind `handler`; they are delivered with those that follow, or
  * when reading resumes. */

@@ -8,11 +8,6 @@
 
 #include <errno.h>
 
-bool bow__filter_can_fire(struct bow_handler *handler)
-{
-    return bow__pipeline_can_fire(handler);
-}
-
 bool bow__filter_can_read(const struct bow_channel *channel)
 {
     return bow__pipeline_can_read(channel);

@@ -15,8 +15,6 @@
 #include "base/shared.h"
 #include "transport/channel.h"
 
-/** Whether bow_handler_fire_read() of `handler` would deliver now. */
-BOW__SHARED bool bow__filter_can_fire(struct bow_handler *handler);
 /** Whether inbound events are delivered: the channel is open and not paused. */
 BOW__SHARED bool bow__filter_can_read(const struct bow_channel *channel);
 /** The first handler of `channel` with these ops, or NULL. */

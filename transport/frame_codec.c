@@ -65,7 +65,7 @@ static void fail_if_ours(struct bow_frame_codec *codec, int error)
 {
     struct bow_handler *handler = &codec->handler;
 
-    if (error == -EAGAIN || !bow__pipeline_can_fire(handler)) {
+    if (error == -EAGAIN || !bow_handler_can_fire_read(handler)) {
         return;
     }
     bow_handler_fire_error(handler, error);

@@ -164,8 +164,11 @@ static void deliver_or_keep(struct bow_handler *from, struct bow_handler *reader
     }
 }
 
-bool bow__pipeline_can_fire(struct bow_handler *handler)
+bool bow_handler_can_fire_read(struct bow_handler *handler)
 {
+    if ((handler->flags & BOW__HANDLER_BOUND) != 0) {
+        return true;
+    }
     return bow__handler_is_live(handler) && ready_reader(handler) != NULL;
 }
 

@@ -18,18 +18,19 @@ static size_t on_read(struct bow_handler *handler, const struct bow_buf *bytes)
     const struct lines *lines = (const struct lines *)(const void *)handler;
     size_t done = 0;
 
-    while (done < bytes->len) {
+    /* The receiver of a line may pause or close: the rest waits then. */
+    while (done < bytes->len && bow_handler_can_fire_read(handler)) {
         const uint8_t *start = bytes->data + done;
         const uint8_t *end = memchr(start, '\n', bytes->len - done);
         size_t n = end != NULL ? (size_t)(end - start) + 1 : bytes->len - done;
         if (n > lines->max_bytes) {
             return refuse(handler);
         }
-        struct bow_buf line = bow_buf_borrow(start, n);
-        /* 0: the receiver has paused or closed, and this line is still ours to keep. */
-        if (end == NULL || bow_handler_fire_read(handler, &line) == 0) {
+        if (end == NULL) {
             break;
         }
+        struct bow_buf line = bow_buf_borrow(start, n);
+        bow_handler_fire_read(handler, &line);
         done += n;
     }
     return done;

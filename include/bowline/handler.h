@@ -111,6 +111,21 @@ BOW_EXPORT void bow_handler_fire_active(struct bow_handler *handler);
  * no handler follows that reads): nothing was taken, the bytes are still the caller's to keep
  */
 BOW_EXPORT size_t bow_handler_fire_read(struct bow_handler *handler, const struct bow_buf *bytes);
+/**
+ * Whether bow_handler_fire_read() would deliver now, and `handler` has not been removed. For who
+ * cuts the bytes into pieces: asked before each one, for the receiver of the last may have paused
+ * the channel, closed it, or taken `handler` out, and then the rest is not consumed. Unlike a
+ * result of bow_handler_fire_read() it also tells for a piece of no bytes.
+ *
+ *     while (find_piece(bytes, done, &piece) && bow_handler_can_fire_read(handler)) {
+ *         bow_handler_fire_read(handler, &piece);
+ *         done += ...
+ *     }
+ *     return done;
+ *
+ * Thread:  loop; the executor's for a handler bound to one: true, for what it passes on is queued
+ */
+BOW_EXPORT bool bow_handler_can_fire_read(struct bow_handler *handler);
 /** Pass on_read_complete to the next handler. */
 BOW_EXPORT void bow_handler_fire_read_complete(struct bow_handler *handler);
 /** Pass on_eof to the next handler; at the tail the channel closes once what is queued was sent. */

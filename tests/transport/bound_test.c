@@ -39,7 +39,9 @@ static void note(struct probe *probe, const char *event)
 static size_t note_and_pass(struct probe *probe, const struct bow_buf *bytes)
 {
     note(probe, "read");
-    bow_handler_fire_read(&probe->handler, bytes);
+    if (bow_handler_can_fire_read(&probe->handler)) {
+        bow_handler_fire_read(&probe->handler, bytes);
+    }
     return bytes->len;
 }
 

@@ -172,6 +172,74 @@ static void test_pipeline_l58_rest_goes_through_a_handler_added_in_front(void **
     end(&chain);
 }
 
+static void test_pipeline_l58_can_fire_read_says_whether_bytes_would_be_delivered(void **state)
+{
+    const struct bow_buf empty = bow_buf_borrow("", 0);
+    struct chain chain;
+    (void)state;
+    begin(&chain, 2);
+    struct bow_handler *first = &chain.probes[0].handler;
+    struct bow_handler *last = &chain.probes[1].handler;
+    chain.order[0] = '\0';
+    assert_true(bow_handler_can_fire_read(first));
+    assert_false(bow_handler_can_fire_read(last)); /* nobody reads behind it */
+    bow_handler_fire_read(first, &empty);
+    assert_string_equal(chain.order, " b:read");
+    bow_channel_pause_read(chain.channel);
+    assert_false(bow_handler_can_fire_read(first));
+    bow_handler_fire_read(first, &empty);
+    assert_string_equal(chain.order, " b:read"); /* it was right */
+    bow_channel_resume_read(chain.channel);
+    assert_true(bow_handler_can_fire_read(first));
+    bow_channel_remove(first);
+    assert_false(bow_handler_can_fire_read(first)); /* what it has is its successor's */
+    net_turn(&chain.net);
+    bow_channel_add_first(chain.channel, first);
+    assert_true(bow_handler_can_fire_read(first));
+    bow_channel_close(chain.channel, 0);
+    assert_false(bow_handler_can_fire_read(first));
+    end(&chain);
+}
+
+/* Cuts single bytes; what the receiver of one does is seen before the next. */
+static size_t cut_bytes(struct probe *probe, const struct bow_buf *bytes)
+{
+    size_t done = 0;
+
+    note(probe, "read");
+    while (done < bytes->len && bow_handler_can_fire_read(&probe->handler)) {
+        const struct bow_buf one = bow_buf_borrow(bytes->data + done, 1);
+        bow_handler_fire_read(&probe->handler, &one);
+        done++;
+    }
+    return done;
+}
+
+static size_t take_out_the_first(struct probe *probe, const struct bow_buf *bytes)
+{
+    struct chain *chain = probe->user;
+
+    note(probe, "read");
+    bow_channel_remove(&chain->probes[0].handler);
+    return bytes->len;
+}
+
+static void test_pipeline_l58_cutter_that_is_taken_out_leaves_the_rest_whole(void **state)
+{
+    struct chain chain;
+    (void)state;
+    begin(&chain, 2);
+    chain.probes[0].on_read = cut_bytes;
+    chain.probes[1].on_read = take_out_the_first;
+    chain.order[0] = '\0';
+    assert_int_equal(send(chain.peer, "abc", 3, MSG_NOSIGNAL), 3);
+    net_run_until(&chain.net, chain.probes[0].n_removed == 1);
+    net_run_until(&chain.net, chain.probes[1].n_bytes == 3);
+    assert_non_null(strstr(chain.order, " a:read b:read b:read")); /* "a", then "bc" */
+    assert_int_equal(chain.probes[1].n_reads, 2);
+    end(&chain);
+}
+
 static void test_pipeline_l58_error_travels_until_it_is_handled(void **state)
 {
     struct chain chain;
@@ -263,6 +331,8 @@ int main(void)
         cmocka_unit_test(test_pipeline_l58_f20_handler_removes_itself_while_it_runs),
         cmocka_unit_test(test_pipeline_l58_f20_handler_removes_its_neighbours_while_it_runs),
         cmocka_unit_test(test_pipeline_l58_rest_goes_through_a_handler_added_in_front),
+        cmocka_unit_test(test_pipeline_l58_can_fire_read_says_whether_bytes_would_be_delivered),
+        cmocka_unit_test(test_pipeline_l58_cutter_that_is_taken_out_leaves_the_rest_whole),
         cmocka_unit_test(test_pipeline_l58_error_travels_until_it_is_handled),
         cmocka_unit_test(test_pipeline_l58_error_nobody_handles_is_logged_with_the_peer),
         cmocka_unit_test(test_pipeline_l58_channel_without_handlers_ends_with_its_peer),
