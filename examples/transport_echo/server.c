@@ -25,10 +25,9 @@ static void on_active(struct bow_handler *handler)
 /* One call for each frame, whole. */
 static size_t on_read(struct bow_handler *handler, const struct bow_buf *frame)
 {
-    struct bow_buf reply = bow_buf_borrow(frame->data, frame->len); /* copied into the queue */
-    int rc = bow_handler_write(handler, &reply, NULL, NULL);
+    int rc = bow_channel_write(handler->channel, frame, NULL, NULL); /* copies it */
     if (rc < 0) {
-        bow_handler_close(handler, rc);
+        bow_channel_close(handler->channel, rc);
     }
     return frame->len;
 }
@@ -36,7 +35,7 @@ static size_t on_read(struct bow_handler *handler, const struct bow_buf *frame)
 /* The frames of one read leave with one system call. */
 static void on_read_complete(struct bow_handler *handler)
 {
-    bow_handler_flush(handler);
+    bow_channel_flush(handler->channel);
 }
 
 /* A peer that sends and does not read must not fill our memory. */
@@ -47,11 +46,6 @@ static void on_writable(struct bow_handler *handler, bool writable)
     } else {
         bow_channel_pause_read(handler->channel);
     }
-}
-
-static void on_error(struct bow_handler *handler, int error)
-{
-    printf("%s: %s\n", bow_channel_peer(handler->channel), strerror(-error));
 }
 
 static void on_inactive(struct bow_handler *handler, int error)
@@ -66,7 +60,6 @@ static const struct bow_handler_ops echo_ops = {
     .on_read = on_read,
     .on_read_complete = on_read_complete,
     .on_writable = on_writable,
-    .on_error = on_error,
     .on_inactive = on_inactive,
 };
 
@@ -86,53 +79,38 @@ static int on_channel(struct bow_channel *channel, void *user)
     return rc;
 }
 
-static int serve(struct bow_context *context, struct bow_loop *loop, const char *address,
-                 struct bow_idle_options *idle)
-{
-    struct bow_acceptor_options options = BOW_ACCEPTOR_OPTIONS_INIT;
-    struct bow_acceptor *acceptor;
-    struct bow_transport_error error;
-    sigset_t signals;
-    int number;
-
-    options.address = address;
-    options.loop = loop;
-    options.channel.data_bytes = sizeof(struct connection);
-    options.channel.on_channel = on_channel;
-    options.channel.user = idle;
-    if (bow_acceptor_new(context, &options, &acceptor, &error) != 0) {
-        fprintf(stderr, "transport-echo: %s\n", error.text);
-        return 1;
-    }
-    sigemptyset(&signals);
-    sigaddset(&signals, SIGTERM);
-    sigaddset(&signals, SIGINT);
-    pthread_sigmask(SIG_BLOCK, &signals, NULL);
-    int rc = bow_acceptor_start(acceptor); /* the loop's thread starts with this */
-    if (rc == 0) {
-        printf("listening on %s, port %d\n", address, (int)bow_acceptor_port(acceptor));
-        sigwait(&signals, &number);
-    }
-    bow_acceptor_close(acceptor, NULL, NULL);
-    return rc == 0 ? 0 : 1;
-}
-
 int main(int argc, char **argv)
 {
-    struct bow_context_options context_options = BOW_CONTEXT_OPTIONS_INIT;
-    struct bow_loop_options loop_options = BOW_LOOP_OPTIONS_INIT;
+    struct bow_acceptor_options options = BOW_ACCEPTOR_OPTIONS_INIT;
+    struct bow_transport_error error = {.text = "no memory or descriptors left"};
     struct bow_idle_options idle = {0}; /* one who is idle is closed with -ETIMEDOUT */
     struct bow_context *context = NULL;
-    struct bow_loop *loop = NULL;
-    int status = 1;
+    struct bow_acceptor *acceptor = NULL;
+    sigset_t end;
+    int number = 0;
 
-    idle.reader_ns = (uint64_t)((argc > 2 ? strtod(argv[2], NULL) : 60) * 1e9);
+    sigemptyset(&end);
+    sigaddset(&end, SIGTERM);
+    sigaddset(&end, SIGINT);
+    pthread_sigmask(SIG_BLOCK, &end, NULL); /* they are waited for below */
     setvbuf(stdout, NULL, _IOLBF, 0);
-    if (bow_context_new(&context_options, &context) == 0 &&
-        bow_loop_new(context, &loop_options, &loop) == 0) {
-        status = serve(context, loop, argc > 1 ? argv[1] : "127.0.0.1:7007", &idle);
+    idle.reader_ns = (uint64_t)((argc > 2 ? strtod(argv[2], NULL) : 60) * 1e9);
+    options.address = argc > 1 ? argv[1] : "127.0.0.1:7007";
+    options.channel.data_bytes = sizeof(struct connection);
+    options.channel.on_channel = on_channel;
+    options.channel.user = &idle;
+    if (bow_context_new(NULL, &context) == 0 && bow_loop_new(context, NULL, &options.loop) == 0 &&
+        bow_acceptor_new(context, &options, &acceptor, &error) == 0 &&
+        bow_acceptor_start(acceptor) == 0) { /* the loop's thread starts with this */
+        printf("listening on %s, port %d\n", options.address, (int)bow_acceptor_port(acceptor));
+        sigwait(&end, &number);
+    } else {
+        fprintf(stderr, "transport-echo: %s\n", error.text);
     }
-    bow_loop_unref(loop); /* closes what is open and waits for the loop's thread */
+    if (acceptor != NULL) {
+        bow_acceptor_close(acceptor, NULL, NULL);
+    }
+    bow_loop_unref(options.loop); /* closes what is open and waits for the loop's thread */
     bow_context_unref(context);
-    return status;
+    return number != 0 ? 0 : 1;
 }
