@@ -20,13 +20,23 @@ static int result_of(int rc)
     return rc < 0 ? -errno : rc;
 }
 
-static uint64_t linux_now_ns(void *user)
+static uint64_t read_clock(clockid_t clock)
 {
     struct timespec now;
 
-    (void)user;
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    clock_gettime(clock, &now);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+uint64_t bow__linux_now_ns(void *user)
+{
+    (void)user;
+    return read_clock(CLOCK_MONOTONIC);
+}
+
+uint64_t bow__linux_coarse_ns(void)
+{
+    return read_clock(CLOCK_MONOTONIC_COARSE);
 }
 
 static int linux_random(void *user, void *bytes, size_t len)
@@ -203,7 +213,7 @@ static void linux_wake_wait(void *user, int fd, uint64_t timeout_ns)
 
 static const struct bow_system linux_system = {
     .size = sizeof(struct bow_system),
-    .now_ns = linux_now_ns,
+    .now_ns = bow__linux_now_ns,
     .random = linux_random,
     .poller = &bow__poller_epoll,
     .socket = linux_socket,

@@ -23,6 +23,10 @@ int bow__linux_resolve(void *user, const char *host, uint16_t port, struct bow_s
 
 uint32_t bow__linux_cpus(void *user);
 
+uint64_t bow__linux_now_ns(void *user);
+/** The same clock as it stood at the kernel's last tick. */
+uint64_t bow__linux_coarse_ns(void);
+
 /**
  * CPUs that the cgroup (v2) named in `self_path` (a /proc/self/cgroup) may use:
  * the smallest cpu.max on the way from it up to `root`, rounded up. 0: no limit.
