@@ -56,6 +56,24 @@ static void describe_end(const struct bow__conn *conn, struct bow__text *text,
     ret_why->message = text->bytes;
 }
 
+static void enter_session(struct bow__conn *conn)
+{
+    conn->in_session = true;
+    conn->batch_ns = now_of(conn);
+}
+
+static void end_batch(struct bow__conn *conn)
+{
+    conn->in_session = false;
+    if (conn->ops->on_batch_end != NULL) {
+        conn->ops->on_batch_end(conn);
+    }
+    if (conn->touched) {
+        conn->touched = false;
+        bow__conn_touch_now(conn);
+    }
+}
+
 static void end(struct bow__conn *conn)
 {
     struct bow_status why = BOW_STATUS_OK_INIT;
@@ -67,9 +85,9 @@ static void end(struct bow__conn *conn)
     describe_end(conn, &text, &why);
     conn->ops->on_down(conn, &why);
     if (conn->session != NULL) {
-        conn->in_session = true;
+        enter_session(conn);
         conn->session->ops->fail(conn->session, &why);
-        conn->in_session = false;
+        end_batch(conn);
         conn->session->ops->free(conn->session);
         conn->session = NULL;
     }
@@ -151,7 +169,7 @@ static void on_broken(struct bow__conn *conn)
 /* After feed or on_time: what waited for their return. False: the conn is gone. */
 static bool leave_session(struct bow__conn *conn)
 {
-    conn->in_session = false;
+    end_batch(conn);
     if (conn->inactive) {
         conn->inactive = false;
         end(conn);
@@ -203,7 +221,7 @@ static void on_timer(struct bow_timer *timer, void *user)
         return;
     }
     if (conn->session->ops->next_time(conn->session) <= now) {
-        conn->in_session = true;
+        enter_session(conn);
         int rc = conn->session->ops->on_time(conn->session, now);
         if (!leave_session(conn)) {
             return;
@@ -245,7 +263,7 @@ static bool tell_writable(struct bow__conn *conn)
     uint64_t key = 0;
     void *stream;
 
-    conn->in_session = true;
+    enter_session(conn);
     while ((stream = ops->take_writable(conn->session, &key)) != NULL) {
         conn->ops->events->on_writable(conn, key, stream);
     }
@@ -271,7 +289,7 @@ static void settle(struct bow__deferred *deferred)
     watch_times(conn);
 }
 
-void bow__conn_touch(struct bow__conn *conn)
+void bow__conn_touch_now(struct bow__conn *conn)
 {
     if (conn->session != NULL && !conn->closing) {
         /* In this order: the channel's phase runs before ours. */
@@ -408,8 +426,9 @@ static size_t on_read(struct bow_handler *handler, const struct bow_buf *bytes)
     if (conn->session == NULL && !detect(conn, bytes)) {
         return conn->closing ? bytes->len : 0;
     }
-    conn->in_session = true;
-    ssize_t n = conn->session->ops->feed(conn->session, bytes->data, bytes->len, now_of(conn));
+    enter_session(conn);
+    conn->touched = true; /* by what the session itself has to answer */
+    ssize_t n = conn->session->ops->feed(conn->session, bytes->data, bytes->len, conn->batch_ns);
     if (!leave_session(conn)) {
         return bytes->len;
     }
@@ -421,7 +440,6 @@ static size_t on_read(struct bow_handler *handler, const struct bow_buf *bytes)
     conn->counters->now.bytes_received += (size_t)n;
     conn->counters->now.calls_refused_connection += conn->session->calls_refused;
     conn->session->calls_refused = 0;
-    bow__conn_touch(conn);
     return (size_t)n;
 }
 

@@ -34,6 +34,8 @@ struct bow__conn_ops {
     /** No call has been on it for long, or it is old: say goaway, unless there are reasons to keep
      * it. `why` lives for ever. */
     void (*on_aged)(struct bow__conn *conn, const char *why);
+    /** The session has emitted what it had to for now. May be NULL. */
+    void (*on_batch_end)(struct bow__conn *conn);
     /** The last callback; the memory goes with the channel. */
     void (*on_gone)(struct bow__conn *conn);
 };
@@ -56,11 +58,13 @@ struct bow__conn {
     const char *close_reason;      /* set by who closes; lives for ever */
     uint64_t heartbeats_sent;      /* of the session, counted so far */
     bool server;
-    bool http2;      /* client: which protocol to speak */
-    bool in_session; /* feed, on_time or fail is running */
-    bool inactive;   /* the channel is closed; the end waits for in_session */
-    int error;       /* why, then */
-    bool closing;    /* nothing more is fed */
+    bool http2;        /* client: which protocol to speak */
+    uint64_t batch_ns; /* the loop's time when in_session was set last */
+    bool in_session;   /* feed, on_time or fail is running */
+    bool touched;      /* meanwhile */
+    bool inactive;     /* the channel is closed; the end waits for in_session */
+    int error;         /* why, then */
+    bool closing;      /* nothing more is fed */
     bool paused;
     bool heard; /* a byte has come from the peer */
     bool up;
@@ -70,8 +74,18 @@ struct bow__conn {
 void bow__conn_init(struct bow__conn *conn, struct bow_channel *channel,
                     const struct bow__conn_ops *ops, struct bow__counters *counters, bool server);
 
+/** The session was operated on, from outside of it. */
+void bow__conn_touch_now(struct bow__conn *conn);
+
 /** The session was operated on: flush, watch its times, close when it is done; in this turn. */
-void bow__conn_touch(struct bow__conn *conn);
+static inline void bow__conn_touch(struct bow__conn *conn)
+{
+    if (conn->in_session) {
+        conn->touched = true; /* once for all that its events do */
+        return;
+    }
+    bow__conn_touch_now(conn);
+}
 
 /** Take no new calls and say so; close when those in flight have ended. */
 void bow__conn_goaway(struct bow__conn *conn, const char *reason);

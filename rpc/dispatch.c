@@ -177,12 +177,8 @@ static void set_deadline(struct bow__served *served, uint64_t time_left_ns)
 
     served->capped = time_left_ns > cap;
     served->timeout_ns = bow__time_min(time_left_ns, cap);
-    served->started_ns = bow_loop_now(worker->loop);
+    served->started_ns = served->conn->conn.batch_ns;
     served->call.deadline_ns = bow__time_add(served->started_ns, served->timeout_ns);
-    bow_timer_init(&served->timer, worker->loop, bow__dispatch_on_deadline, served);
-    if (served->call.deadline_ns != BOW_NEVER) {
-        bow_timer_start_at(&served->timer, served->call.deadline_ns);
-    }
 }
 
 /* What a call has beside itself, which most have not. */
@@ -224,8 +220,7 @@ static struct bow__served *begin(struct bow__server_conn *conn, uint64_t key,
         return NULL;
     }
     set_deadline(served, head->time_left_ns);
-    bow__list_init(&served->link);
-    bow__list_push_back(&conn->calls, &served->link);
+    bow__dispatch_enlist(served);
     worker->counters.now.calls_started++;
     bow__served_counts(served)->started++;
     return served;
@@ -264,7 +259,7 @@ static void *on_open(void *owner, uint64_t key, const struct bow__request_head *
 static void run(struct bow__served *served)
 {
     served->complete = true;
-    if (served->call.deadline_ns <= bow__dispatch_clock(served->worker)) {
+    if (bow__loop_has_passed(served->worker->loop, served->call.deadline_ns)) {
         bow__dispatch_expire(served);
         return;
     }

@@ -11,4 +11,8 @@
 
 extern const struct bow__session_events bow__dispatch_events;
 
+/** The end of a batch of those events. A member of struct bow__conn_ops. */
+struct bow__conn;
+void bow__dispatch_end_batch(struct bow__conn *conn);
+
 #endif

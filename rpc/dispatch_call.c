@@ -12,24 +12,12 @@
 
 #include <errno.h>
 
-uint64_t bow__dispatch_clock(const struct bow__worker *worker)
-{
-    const struct bow_system *system = bow__context_system(worker->context);
-
-    return system->now_ns(system->user);
-}
-
 /* Take the call out of its connection, which is not asked anything for it any more. */
-static void detach(struct bow__served *served, enum bow_code code, uint64_t now_ns)
+static void detach(struct bow__served *served, enum bow_code code)
 {
-    struct bow__method_counts *counts = bow__served_counts(served);
-
-    bow_timer_stop(&served->timer);
-    bow__list_remove(&served->link);
-    bow__age_called(&served->conn->conn.age, now_ns);
+    bow__dispatch_delist(served);
     served->worker->counters.now.calls_ended++;
-    counts->ended[(unsigned)code < BOW_N_CODES ? code : BOW_UNKNOWN]++;
-    counts->total_ns += now_ns - served->started_ns;
+    bow__served_counts(served)->ended[(unsigned)code < BOW_N_CODES ? code : BOW_UNKNOWN]++;
     bow__conn_touch(&served->conn->conn);
 }
 
@@ -113,8 +101,7 @@ static bool is_late(struct bow_call *call, struct bow__text *reason)
 {
     struct bow__served *served = bow__served_of(call);
 
-    served->answered_ns = bow__dispatch_clock(served->worker);
-    if (served->answered_ns < call->deadline_ns) {
+    if (!bow__loop_has_passed(served->worker->loop, call->deadline_ns)) {
         return false;
     }
     count_expired(served);
@@ -128,9 +115,7 @@ static void answered(struct bow_call *call, enum bow_code code, size_t n_bytes, 
     struct bow__conn *conn = &served->conn->conn;
 
     bow__served_counts(served)->bytes_out += n_bytes;
-    /* A unary call has just been asked for its time. */
-    detach(served, code,
-           call->stream != NULL ? bow__dispatch_clock(served->worker) : served->answered_ns);
+    detach(served, code);
     if (error == -ENOMEM) {
         bow_channel_close(conn->channel, error);
     }
@@ -168,7 +153,7 @@ static void free_served(struct bow_call *call)
 /* The stream has ended, or was ended, without the handler. */
 void bow__dispatch_end(struct bow__served *served, const struct bow_status *why)
 {
-    detach(served, why->code, bow__dispatch_clock(served->worker));
+    detach(served, why->code);
     if (bow__served_is_entered_stream(served)) {
         bow__call_stream_lost(&served->call, why);
     } else {

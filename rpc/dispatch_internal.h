@@ -7,6 +7,7 @@
  *
  *     dispatch.c         opening, messages, the handler's entry
  *     dispatch_call.c    what a call asks of its connection, its deadline and its end
+ *     dispatch_batch.c   what is done once for all calls of a batch
  *     dispatch_stream.c  what only streaming calls do
  *
  * All on the loop.
@@ -34,8 +35,6 @@ static inline bool bow__served_is_entered_stream(const struct bow__served *serve
 
 extern const struct bow__call_ops bow__dispatch_call_ops;
 
-/** Reads the clock: a handler may have held the loop since its time was taken. */
-uint64_t bow__dispatch_clock(const struct bow__worker *worker);
 /** The session's stream has ended without the handler: end the call. */
 void bow__dispatch_end(struct bow__served *served, const struct bow_status *why);
 /** End the session's stream with an error of ours, then the call. */
@@ -44,6 +43,13 @@ void bow__dispatch_refuse_with(struct bow__served *served, const struct bow_stat
 /** The same, for its deadline has passed. */
 void bow__dispatch_expire(struct bow__served *served);
 void bow__dispatch_on_deadline(struct bow_timer *timer, void *user);
+
+/* dispatch_batch.c */
+
+/** The call has begun. */
+void bow__dispatch_enlist(struct bow__served *served);
+/** It has ended: stop its timer, and count its time. */
+void bow__dispatch_delist(struct bow__served *served);
 
 /* dispatch_stream.c */
 

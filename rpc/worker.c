@@ -322,6 +322,7 @@ int bow__worker_accept(struct bow__worker *worker, struct bow_channel *channel,
         .on_up = on_up,
         .on_down = on_down,
         .on_aged = on_aged,
+        .on_batch_end = bow__dispatch_end_batch,
         .on_gone = on_gone,
     };
     struct bow__server_conn *accepted = bow_channel_data(channel);
@@ -339,7 +340,7 @@ int bow__worker_accept(struct bow__worker *worker, struct bow_channel *channel,
     accepted->worker = worker;
     accepted->conn.security = listening->security;
     accepted->conn.protocols = listening->protocols;
-    bow__list_init(&accepted->calls);
+    bow__list_init(&accepted->fresh);
     bow__list_push_back(&worker->conns, &accepted->link);
     bow__conn_init(&accepted->conn, channel, &ops, &worker->counters, true);
     uint64_t now = bow_loop_now(worker->loop);

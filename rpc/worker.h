@@ -39,6 +39,13 @@ struct bow__worker_limits {
     struct bow__packing_options packing;
 };
 
+/** Calls of one method that were answered in the batch under way. */
+struct bow__answered {
+    struct bow__method_counts *counts; /* NULL: there are none */
+    uint64_t n;
+    uint64_t started_ns; /* all of them added up; wraps */
+};
+
 struct bow__worker {
     struct bow_context *context;
     struct bow_loop *loop;
@@ -54,6 +61,7 @@ struct bow__worker {
     atomic_bool look_posted;
     struct bow_task look_task;
     struct bow__counters counters;
+    struct bow__answered answered;
     struct bow__loop_packing packing;
     struct bow__admission admission;
     struct bow__link conns;
@@ -75,23 +83,23 @@ struct bow__server_conn {
     struct bow__conn conn; /* first */
     struct bow__worker *worker;
     struct bow__link link;  /* in the worker's conns */
-    struct bow__link calls; /* of those with an open stream */
+    struct bow__link fresh; /* calls that came with the batch under way */
 };
 
 struct bow__served {
     struct bow_call call; /* first */
     struct bow__worker *worker;
     struct bow__server_conn *conn; /* NULL once the stream has ended */
-    struct bow__link link;         /* in the connection's calls */
-    struct bow_timer timer;
+    struct bow__link link;         /* while it is fresh */
+    struct bow_timer timer;        /* set up when `timed` is */
     struct bow_task task;
     struct bow__deferred deferred;  /* of a streaming call */
     struct bow_task elsewhere_task; /* of one whose handler runs on an executor */
     atomic_bool entered;            /* likewise: relaxed, the handler was entered there */
     uint64_t started_ns;
     uint64_t timeout_ns;
-    uint64_t answered_ns;     /* when is_late() was asked */
     uint32_t index;           /* of the method: outlives its entry */
+    bool timed;               /* it has outlived its batch, and has a deadline */
     bool capped;              /* by the server's max_deadline_ns */
     bool complete;            /* the client has ended its side */
     struct bow_channel *held; /* by a call that nobody waits for */

@@ -91,8 +91,8 @@ uint64_t bow__loop_n_channels(const struct bow_loop *loop); /* any thread */
 void bow__loop_hold(struct bow_loop *loop);
 void bow__loop_release(struct bow_loop *loop);
 
-/** Whether `time_ns` has come, told by the clock and not by the loop's time, which callbacks may have
- * left behind. Cheap while it is far. Thread: any. */
+/** Whether `time_ns` has come, told by the clock and not by the loop's time, which callbacks may
+ * have left behind. Cheap while it is far. Thread: any. */
 bool bow__loop_has_passed(const struct bow_loop *loop, uint64_t time_ns);
 /** The clock itself. Thread: any. */
 uint64_t bow__loop_read_clock(const struct bow_loop *loop);
