@@ -18,6 +18,7 @@
 static void destroy(struct bow_client *client)
 {
     struct bow_context *context = client->context;
+    size_t n_endpoints = (size_t)client->n_links * client->target.n_addresses;
 
     if (client->own_loop != NULL && bow_loop_shutdown(client->own_loop, 0, 0) == 0) {
         (void)!bow_loop_run(client->own_loop);
@@ -29,15 +30,13 @@ static void destroy(struct bow_client *client)
     if (client->links != NULL) {
         bow__free(context, client->links, client->n_links * sizeof(*client->links));
     }
-    if (client->server_name != NULL) {
-        bow__free(context, client->server_name, strlen(client->server_name) + 1);
+    if (client->endpoints != NULL) {
+        bow__free(context, client->endpoints, n_endpoints * sizeof(*client->endpoints));
     }
     if (client->options.security != NULL) {
         client->options.security->ops->unref(client->options.security);
     }
-    if (client->target != NULL) {
-        bow__free(context, client->target, strlen(client->target) + 1);
-    }
+    bow__target_fini(&client->target, context);
     bow__call_ids_fini(&client->ids);
     pthread_cond_destroy(&client->settled);
     pthread_mutex_destroy(&client->lock);
@@ -61,6 +60,18 @@ static int make_own_loop(struct bow_client *client)
     return bow_loop_run_once(client->own_loop, 0);
 }
 
+/* What there is of their memory; they are not set up. */
+static int drop_links(struct bow_client *client, uint32_t n)
+{
+    size_t n_endpoints = (size_t)n * client->target.n_addresses;
+
+    bow__free(client->context, client->endpoints, n_endpoints * sizeof(*client->endpoints));
+    bow__free(client->context, client->links, n * sizeof(*client->links));
+    client->endpoints = NULL;
+    client->links = NULL;
+    return -ENOMEM;
+}
+
 static int make_links(struct bow_client *client)
 {
     struct bow_group *group = client->options.group;
@@ -72,22 +83,25 @@ static int make_links(struct bow_client *client)
             return rc;
         }
     }
+    uint32_t n_each = client->target.n_addresses;
+    client->endpoints =
+        bow__alloc_array(client->context, (size_t)n * n_each, sizeof(*client->endpoints));
     client->links = bow__alloc_array(client->context, n, sizeof(*client->links));
-    if (client->links == NULL) {
-        return -ENOMEM;
+    if (client->endpoints == NULL || client->links == NULL) {
+        return drop_links(client, n);
     }
     client->n_links = n;
     for (uint32_t i = 0; i < n; i++) {
         struct bow_loop *loop = group != NULL      ? bow_group_get(group, i)
                                 : client->confined ? client->own_loop
                                                    : client->options.loop;
-        bow__link_init(&client->links[i], client, loop);
+        bow__link_init(&client->links[i], client, loop, &client->endpoints[i * n_each]);
     }
     return 0;
 }
 
-/* The options are checked and whole; their target is the address. */
-static int make(const struct bow_client_options *options, bool http2, struct bow_context *context,
+/* The options are checked and whole. */
+static int make(const struct bow_client_options *options, struct bow_context *context,
                 struct bow_client **ret_client)
 {
     struct bow_client *client = bow__alloc_zero(context, sizeof(*client));
@@ -98,18 +112,18 @@ static int make(const struct bow_client_options *options, bool http2, struct bow
     client->options = *options;
     client->options.target = NULL;
     client->options.error = NULL;
-    client->http2 = http2;
     bow__client_options_complete(&client->options);
     bow__call_ids_init(&client->ids, context);
     pthread_mutex_init(&client->lock, NULL);
     pthread_cond_init(&client->settled, NULL);
-    client->target = bow__dup(context, options->target, strlen(options->target));
-    client->server_name = bow__client_server_name(context, options, options->target);
     client->options.server_name = NULL;
     if (options->security != NULL) {
         options->security->ops->ref(options->security);
     }
-    int rc = client->target != NULL && client->server_name != NULL ? make_links(client) : -ENOMEM;
+    int rc = bow__target_init(&client->target, context, options);
+    if (rc == 0) {
+        rc = make_links(client);
+    }
     if (rc < 0) {
         destroy(client);
         return rc;
@@ -118,20 +132,19 @@ static int make(const struct bow_client_options *options, bool http2, struct bow
     return 0;
 }
 
-static int make_in_context(const struct bow_client_options *options, bool http2,
-                           struct bow_client **ret_client)
+static int make_in_context(const struct bow_client_options *options, struct bow_client **ret_client)
 {
     struct bow_context_options defaults = BOW_CONTEXT_OPTIONS_INIT;
     struct bow_context *context = NULL;
 
     if (options->context != NULL) {
-        return make(options, http2, options->context, ret_client);
+        return make(options, options->context, ret_client);
     }
     int rc = bow_context_new(&defaults, &context);
     if (rc < 0) {
         return rc;
     }
-    rc = make(options, http2, context, ret_client);
+    rc = make(options, context, ret_client);
     bow_context_unref(context);
     return rc;
 }
@@ -139,17 +152,16 @@ static int make_in_context(const struct bow_client_options *options, bool http2,
 int bow_client_new(const struct bow_client_options *options, struct bow_client **ret_client)
 {
     struct bow_client_options known = BOW_CLIENT_OPTIONS_INIT;
-    bool http2 = false;
 
     int rc = bow__options_read(&known, sizeof(known), options);
     if (rc < 0) {
         return rc;
     }
-    rc = bow__client_options_check(&known, &known.target, &http2);
+    rc = bow__client_options_check(&known);
     if (rc < 0) {
         return rc;
     }
-    rc = make_in_context(&known, http2, ret_client);
+    rc = make_in_context(&known, ret_client);
     if (rc < 0) {
         (void)bow__transport_error(known.error, "making a client for", known.target, rc, NULL);
     }

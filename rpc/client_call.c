@@ -302,16 +302,14 @@ static const char *stage_of(const struct bow__client_call *call)
     if (link->state == BOW__LINK_READY) {
         return "waiting for a stream slot at";
     }
-    if (link->connect != NULL && strcmp(bow_connect_stage(link->connect), "resolving") == 0) {
-        return "resolving the name of";
-    }
-    return "connecting to";
+    return bow__link_stage(link);
 }
 
 /* Some server took the connection and says nothing, which no server of ours does. */
 static bool is_peer_mute(const struct bow__client_call *call)
 {
-    const struct bow__client_conn *conn = call->conn != NULL ? call->conn : call->link->conn;
+    const struct bow__client_conn *conn =
+        call->conn != NULL ? call->conn : bow__link_mute(call->link);
 
     return call->state != BOW__CLIENT_CALL_EXPIRING && conn != NULL && !conn->conn.heard;
 }
@@ -323,18 +321,24 @@ static void describe_deadline(const struct bow__client_call *call, struct bow__t
         [BOW__TIMEOUT_DEFAULT] = " (the client's default_timeout_ns, for the call named none)",
         [BOW__TIMEOUT_PARENT] = " (the parent call's)",
     };
+    const struct bow__endpoint *failed =
+        call->state == BOW__CLIENT_CALL_QUEUED ? bow__link_last_failed(call->link) : NULL;
 
     bow__text_clear(text);
     bow__text_printf(text, "deadline of ");
     bow__text_duration(text, call->timeout_ns);
-    bow__text_printf(text, "%s passed while %s %s", origins[call->timeout_origin], stage_of(call),
-                     call->link->client->target);
-    if (call->state == BOW__CLIENT_CALL_QUEUED && call->link->backoff_ns > 0) {
-        bow__text_printf(text, "; the last attempt: %s", call->link->last_error.bytes);
+    bow__text_printf(text, "%s passed while %s ", origins[call->timeout_origin], stage_of(call));
+    if (call->conn != NULL) {
+        bow__text_printf(text, "%s", call->conn->endpoint->address->text);
+    } else {
+        bow__target_describe(&call->link->client->target, text);
+    }
+    if (failed != NULL) {
+        bow__text_printf(text, "; the last attempt: %s", failed->last_error.bytes);
     }
     if (is_peer_mute(call)) {
         bow__text_printf(text, "; nothing was ever received from it: is it a %s server?",
-                         call->link->client->http2 ? "gRPC" : "Bowline");
+                         call->link->client->target.http2 ? "gRPC" : "Bowline");
     }
 }
 

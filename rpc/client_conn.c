@@ -171,6 +171,7 @@ static void on_ready(void *owner)
 {
     struct bow__client_conn *conn = owner;
 
+    bow__endpoint_conn_answered(conn->endpoint, conn);
     bow__link_pump(conn->link);
 }
 
@@ -178,29 +179,29 @@ static void on_goaway(void *owner, const struct bow_status *reason)
 {
     struct bow__client_conn *conn = owner;
 
-    (void)reason;
-    bow__link_conn_retired(conn->link, conn);
+    bow__endpoint_conn_retired(conn->endpoint, conn, reason->message);
     bow__conn_touch(&conn->conn);
 }
 
 static void configure(struct bow__conn *conn, struct bow__session_options *options)
 {
-    const struct bow_client *client = client_conn_of(conn)->link->client;
+    const struct bow__client_conn *ours = client_conn_of(conn);
+    const struct bow_client *client = ours->link->client;
+    const char *address = ours->endpoint->address->text;
 
     options->unattended = client->confined;
     options->max_message_bytes = client->options.max_message_bytes;
     options->heartbeat_ns = client->options.heartbeat_ns;
     options->heartbeat_timeout_ns = client->options.heartbeat_timeout_ns;
     options->encodings = bow__encodings_built();
-    options->authority =
-        bow__address_is_hostless(client->target)
-            ? (struct bow_slice){(const uint8_t *)"localhost", 9}
-            : (struct bow_slice){(const uint8_t *)client->target, strlen(client->target)};
+    options->authority = bow__address_is_hostless(address)
+                             ? (struct bow_slice){(const uint8_t *)"localhost", 9}
+                             : (struct bow_slice){(const uint8_t *)address, strlen(address)};
 }
 
 static void on_up(struct bow__conn *conn)
 {
-    bow__link_conn_up(client_conn_of(conn)->link, client_conn_of(conn));
+    bow__endpoint_conn_up(client_conn_of(conn)->endpoint, client_conn_of(conn));
 }
 
 static void on_down(struct bow__conn *conn, const struct bow_status *why)
@@ -208,10 +209,10 @@ static void on_down(struct bow__conn *conn, const struct bow_status *why)
     struct bow__client_conn *lost = client_conn_of(conn);
 
     if (!conn->up) {
-        bow__link_conn_failed(lost->link, why->message);
+        bow__endpoint_conn_failed(lost->endpoint, why->message);
         return;
     }
-    bow__link_conn_retired(lost->link, lost);
+    bow__endpoint_conn_retired(lost->endpoint, lost, why->message);
 }
 
 static void on_aged(struct bow__conn *conn, const char *why)
@@ -219,7 +220,7 @@ static void on_aged(struct bow__conn *conn, const char *why)
     struct bow__client_conn *aged = client_conn_of(conn);
 
     if (bow__list_is_empty(&aged->link->queue)) {
-        bow__link_conn_retired(aged->link, aged);
+        bow__endpoint_conn_retired(aged->endpoint, aged, NULL);
         bow__conn_goaway(conn, why);
     }
 }
@@ -232,12 +233,13 @@ static void on_gone(struct bow__conn *conn)
     bow__link_check_closed(gone->link);
 }
 
-static int secure(const struct bow_client *client, struct bow_channel *channel)
+static int secure(const struct bow__endpoint *endpoint, struct bow_channel *channel)
 {
+    const struct bow_client *client = endpoint->link->client;
     struct bow_security *security = client->options.security;
     struct bow_security_request request = {
-        .server_name = client->server_name,
-        .alpn = client->http2 ? "h2" : "bowline/1",
+        .server_name = endpoint->address->server_name,
+        .alpn = client->target.http2 ? "h2" : "bowline/1",
     };
 
     return security->ops->add(security, channel, &request);
@@ -262,21 +264,23 @@ int bow__client_conn_init(struct bow_channel *channel, void *user)
         .on_gone = on_gone,
     };
     struct bow__client_conn *conn = bow_channel_data(channel);
-    struct bow__client_link *link = user;
+    struct bow__endpoint *endpoint = user;
+    struct bow__client_link *link = endpoint->link;
     const struct bow_client *client = link->client;
 
     if (client->options.security != NULL) {
-        int rc = secure(client, channel);
+        int rc = secure(endpoint, channel);
         if (rc < 0) {
             return rc;
         }
     }
     conn->link = link;
+    conn->endpoint = endpoint;
     bow__list_push_back(&link->conns, &conn->at);
     bow__conn_init(&conn->conn, channel, &ops, &link->counters, false);
     bow__age_start(&conn->conn.age, client->context, bow_loop_now(link->loop),
                    client->options.idle_timeout_ns, BOW_NEVER, BOW_NEVER);
-    conn->conn.http2 = client->http2;
+    conn->conn.http2 = client->target.http2;
     conn->conn.security = client->options.security;
     return 0;
 }

@@ -10,9 +10,8 @@
  *     client_start.c   starting and cancelling calls, from any thread
  *     client_block.c   waiting for one
  *     client_call.c    a call on its loop: sent, answered, expired, completed
- *     client_conn.c    what a session tells a client
- *     link.c           one loop's connections: connecting, back-off, the queue
- *     link_state.c     telling how they stand
+ *     target.h         what it connects to
+ *     link.h           its connections on one loop, and their files
  *     stream_state.h   what a streaming call has beside, and its files
  *
  * Design. A client has a link per loop, in use from the first call on that loop.
@@ -32,9 +31,8 @@
  */
 
 #include "rpc/call_ids.h"
-#include "rpc/conn.h"
 #include "rpc/core/family.h"
-#include "rpc/loop_packing.h"
+#include "rpc/link.h"
 #include "rpc/result.h"
 #include <bowline/client.h>
 #include <bowline/group.h>
@@ -66,12 +64,6 @@ enum bow__timeout_origin {
     BOW__TIMEOUT_GIVEN = 0,
     BOW__TIMEOUT_DEFAULT,
     BOW__TIMEOUT_PARENT,
-};
-
-struct bow__client_conn {
-    struct bow__conn conn; /* first */
-    struct bow__client_link *link;
-    struct bow__link at; /* in the link's conns */
 };
 
 struct bow__client_call {
@@ -113,56 +105,10 @@ struct bow__client_call {
     uint8_t request[BOW__INLINE_REQUEST_BYTES];
 };
 
-enum bow__link_state {
-    BOW__LINK_IDLE = 0,
-    BOW__LINK_CONNECTING,
-    BOW__LINK_READY,
-    BOW__LINK_BACKING_OFF,
-};
-
-struct bow__client_link {
-    struct bow_client *client;
-    struct bow_loop *loop;
-    atomic_bool used;
-    atomic_uint n_queued;
-    atomic_uint n_posted; /* start tasks under way */
-    atomic_int shown_state;
-    bool settled; /* the loop holds nothing of the link; under the client's lock */
-
-    /* The rest belongs to the loop. */
-    enum bow__link_state state;
-    struct bow__client_conn *conn; /* that takes new calls */
-    struct bow__link conns;        /* with those that end */
-    struct bow_connect *connect;
-    struct bow__link queue; /* calls that wait for a connection or a stream */
-    struct bow__link calls; /* open ones */
-    uint32_t n_calls;       /* all that are on the loop and not completed */
-    struct bow__text last_error;
-    uint64_t failed_at_ns;
-    uint64_t backoff_ns;
-    uint64_t next_try_ns;
-    bool wanted; /* a call has failed fast since */
-    bool was_up; /* for the count of reconnects */
-    struct bow_timer retry_timer;
-    enum bow_client_state told_state;
-    bool tells_state; /* by a task that is posted, which holds the link as a call does */
-    struct bow_task state_task;
-    struct bow__counters counters;
-    struct bow__loop_packing packing;
-    struct bow__client_call *idle;
-    uint32_t n_idle;
-    bool opened; /* the hook is set */
-    bool closing;
-    struct bow_loop_hook hook;
-    struct bow_task close_task;
-};
-
 struct bow_client {
     struct bow_context *context;
     struct bow_client_options options;
-    char *target; /* without "grpc:" */
-    char *server_name;
-    bool http2;
+    struct bow__target target;
     bool confined;
     pthread_t thread; /* of a confined one */
     bool driving;     /* confined: inside its loop */
@@ -170,6 +116,7 @@ struct bow_client {
     struct bow__call_ids ids;
     struct bow__client_link *links;
     uint32_t n_links;
+    struct bow__endpoint *endpoints; /* of all links, one after the other */
     atomic_bool closing;
 
     pthread_mutex_t lock;
@@ -180,13 +127,8 @@ struct bow_client {
 
 /* client_options.c */
 
-/** Returns 0 with the target's address (inside options->target) and protocol, or as
- * bow_client_new() with options->error filled. */
-int bow__client_options_check(const struct bow_client_options *options, const char **ret_address,
-                              bool *ret_http2);
-/** Whom the server at `address` must prove to be; the caller's, or NULL. */
-char *bow__client_server_name(struct bow_context *context, const struct bow_client_options *options,
-                              const char *address);
+/** Returns 0, or as bow_client_new() with options->error filled. */
+int bow__client_options_check(const struct bow_client_options *options);
 /** Put the defaults in place of zeros. */
 void bow__client_options_complete(struct bow_client_options *options);
 
@@ -260,41 +202,5 @@ void bow__client_call_arm(struct bow__client_call *call);
 void bow__client_call_abandon(struct bow__client_call *call, enum bow_code code);
 /** On the loop, after request_cancel. */
 int bow__client_call_cancel_task(void *user);
-
-/* link.c */
-
-void bow__link_init(struct bow__client_link *link, struct bow_client *client,
-                    struct bow_loop *loop);
-void bow__link_fini(struct bow__client_link *link);
-
-/**
- * Send `call`, or queue it, connecting when needed. Returns 0; or, with the call still the
- * caller's: -ENOTCONN (backing off: `reason` says why), -EAGAIN (the queue is full), -EMSGSIZE,
- * -ENOMEM, -ESHUTDOWN. Loop.
- */
-int bow__link_submit(struct bow__client_link *link, struct bow__client_call *call,
-                     struct bow__text *reason);
-/** A call that was not processed is tried once more: queued first. */
-void bow__link_requeue(struct bow__client_link *link, struct bow__client_call *call);
-/** Send from the queue what can be. */
-void bow__link_pump(struct bow__client_link *link);
-/** A call left the link; it may be done. */
-void bow__link_check_closed(struct bow__client_link *link);
-/** A connection that took calls is up, takes no more, or is gone. */
-void bow__link_conn_up(struct bow__client_link *link, struct bow__client_conn *conn);
-/** One that was never up: `why` says how it ended. */
-void bow__link_conn_failed(struct bow__client_link *link, const char *why);
-void bow__link_conn_retired(struct bow__client_link *link, struct bow__client_conn *conn);
-
-/* link_state.c */
-
-void bow__link_state_init(struct bow__client_link *link);
-/** The link's state, or `closing`, has changed. */
-void bow__link_show_state(struct bow__client_link *link);
-
-/* client_conn.c */
-
-/** on_channel of a link's connections; `user` is the link. */
-int bow__client_conn_init(struct bow_channel *channel, void *user);
 
 #endif

@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * A client's connections on one loop: one that takes calls, and those that end.
- *
- *     IDLE ──a call──► CONNECTING ──► READY ──lost, GOAWAY──► IDLE
- *      ▲                   │ failed: the waiting calls fail with the reason
- *      └───(connected)── BACKING_OFF ──a call, not at once; or the pause is over──► CONNECTING
- *
- * It connects only while calls want it, and never gives up: what a failed attempt
- * costs is a pause, which grows while attempts fail and is jittered so that many
- * clients do not come back at once.
+ * Calls and connections of a client on one loop: which connection a call goes to, in turn over
+ * those that take calls, and the queue of calls that wait for one. How there come to be
+ * connections is the endpoints' business.
  */
 
 #include "base/alloc.h"
@@ -23,16 +17,74 @@
 
 #define LAST_WORDS_NS UINT64_C(100000000)
 
-static void connect_now(struct bow__client_link *link);
-
 static uint64_t now_of(const struct bow__client_link *link)
 {
     return bow_loop_now(link->loop);
 }
 
-static void set_state(struct bow__client_link *link, enum bow__link_state state)
+static uint32_t n_endpoints_of(const struct bow__client_link *link)
 {
-    link->state = state;
+    return link->client->target.n_addresses;
+}
+
+static bool has_many(const struct bow__client_link *link)
+{
+    return bow__target_is_list(&link->client->target);
+}
+
+/* Taking turns */
+
+static struct bow__endpoint *endpoint_of(struct bow__link *turn)
+{
+    return BOW__CONTAINER(turn, struct bow__endpoint, turn);
+}
+
+/* The next call goes to the next connection. */
+static void turn(struct bow__client_link *link)
+{
+    struct bow__link *at = link->conn->endpoint->turn.next;
+
+    link->conn = endpoint_of(at != &link->ready ? at : at->next)->conn;
+}
+
+static void add_ready(struct bow__client_link *link, struct bow__endpoint *endpoint)
+{
+    bow__list_push_back(&link->ready, &endpoint->turn);
+    link->n_ready++;
+    if (link->conn == NULL) {
+        link->conn = endpoint->conn;
+    }
+}
+
+static void remove_ready(struct bow__client_link *link, struct bow__endpoint *endpoint)
+{
+    if (link->conn->endpoint == endpoint) {
+        turn(link);
+    }
+    bow__list_remove(&endpoint->turn);
+    link->n_ready--;
+    if (link->n_ready == 0) {
+        link->conn = NULL;
+    }
+}
+
+void bow__link_set_state(struct bow__client_link *link, struct bow__endpoint *endpoint,
+                         enum bow__link_state state)
+{
+    bool was_ready = endpoint->state == BOW__LINK_READY;
+
+    endpoint->state = state;
+    endpoint->n_calls_seen = link->counters.now.calls_started;
+    if (was_ready && state != BOW__LINK_READY) {
+        remove_ready(link, endpoint);
+    } else if (!was_ready && state == BOW__LINK_READY) {
+        add_ready(link, endpoint);
+    }
+    for (uint32_t i = 0; i < n_endpoints_of(link); i++) {
+        if (i == 0 || link->endpoints[i].state > link->state) {
+            link->state = link->endpoints[i].state;
+        }
+    }
     bow__link_show_state(link);
 }
 
@@ -61,140 +113,33 @@ static void fail_impatient(struct bow__client_link *link, enum bow_code code, co
             bow__client_call_fail(call, code, message);
         }
     }
-    link->wanted = link->wanted || !bow__list_is_empty(&patient);
     bow__list_move(&patient, &link->queue); /* those that came meanwhile stand behind */
     bow__list_move(&link->queue, &patient);
 }
 
-/* Back-off */
-
-static uint64_t jittered(const struct bow__client_link *link, uint64_t pause_ns)
+/* Why no connection takes calls. */
+static void describe_failures(const struct bow__client_link *link, struct bow__text *text)
 {
-    const struct bow_system *system = bow__context_system(link->client->context);
-    uint32_t random = 0;
+    uint32_t n = n_endpoints_of(link);
 
-    if (system->random(system->user, &random, sizeof(random)) < 0) {
-        return pause_ns;
+    if (n > 1) {
+        bow__text_printf(text, "none of %u addresses takes calls: ", (unsigned)n);
     }
-    uint64_t fifth = pause_ns / 5;
-    return pause_ns - fifth + fifth * 2 * (random % 1024) / 1023;
+    for (uint32_t i = 0; i < n; i++) {
+        bow__text_printf(text, "%s%s", i > 0 ? "; " : "", link->endpoints[i].last_error.bytes);
+    }
 }
 
-static void back_off(struct bow__client_link *link)
+void bow__link_failed(struct bow__client_link *link)
 {
-    const struct bow_client_options *options = &link->client->options;
-    uint64_t max = options->backoff_max_ns;
+    struct bow__text text;
 
-    link->backoff_ns = link->backoff_ns == 0              ? options->backoff_min_ns
-                       : link->backoff_ns > max / 16 * 10 ? max
-                                                          : link->backoff_ns / 10 * 16;
-    link->backoff_ns = bow__time_min(link->backoff_ns, max);
-    link->failed_at_ns = now_of(link);
-    link->next_try_ns = bow__time_add(link->failed_at_ns, jittered(link, link->backoff_ns));
-    set_state(link, BOW__LINK_BACKING_OFF);
-    link->wanted = false;
-    bow_timer_start_at(&link->retry_timer, link->next_try_ns);
-}
-
-static void on_failed(struct bow__client_link *link, const char *message)
-{
-    link->counters.now.connects_failed++;
-    bow__counters_touch(&link->counters);
-    bow__text_clear(&link->last_error);
-    bow__text_printf(&link->last_error, "%s", message);
-    back_off(link);
-    fail_impatient(link, BOW_UNAVAILABLE, link->last_error.bytes);
-}
-
-static void on_retry_timer(struct bow_timer *timer, void *user)
-{
-    struct bow__client_link *link = user;
-
-    (void)timer;
-    if (link->state == BOW__LINK_CONNECTING && link->connect == NULL) {
-        struct bow__text why = link->last_error;
-        on_failed(link, why.bytes);
+    if (link->state != BOW__LINK_BACKING_OFF) {
         return;
     }
-    if (link->state == BOW__LINK_BACKING_OFF && link->wanted) {
-        connect_now(link);
-    }
-}
-
-/* Connecting */
-
-static void on_connected(struct bow_channel *channel, const struct bow_transport_error *error,
-                         void *user)
-{
-    struct bow__client_link *link = user;
-
-    link->connect = NULL;
-    if (link->closing) {
-        bow__link_check_closed(link);
-        return;
-    }
-    if (channel == NULL) {
-        on_failed(link, error->text);
-        return;
-    }
-    /* on_up came before, and the connection may be lost again by now. */
-    bow__link_pump(link);
-}
-
-static void connect_now(struct bow__client_link *link)
-{
-    struct bow_channel_options options = BOW_CHANNEL_OPTIONS_INIT;
-    struct bow_transport_error error = {0};
-    const struct bow_client *client = link->client;
-
-    options.data_bytes = sizeof(struct bow__client_conn);
-    options.on_channel = bow__client_conn_init;
-    options.user = link;
-    bow_timer_stop(&link->retry_timer);
-    set_state(link, BOW__LINK_CONNECTING);
-    int rc =
-        bow_connect_start(link->loop, client->target, &options, client->options.connect_timeout_ns,
-                          on_connected, link, &link->connect, &error);
-    if (rc < 0) {
-        /* Memory, or a target that only a server can have. The calls that wait are not to fail in
-         * here, for one may be starting. */
-        link->connect = NULL;
-        bow__text_clear(&link->last_error);
-        bow__text_printf(&link->last_error, "%s", error.text);
-        bow_timer_start(&link->retry_timer, 0);
-    }
-}
-
-void bow__link_conn_up(struct bow__client_link *link, struct bow__client_conn *conn)
-{
-    if (link->closing) {
-        bow__conn_close(&conn->conn, "the client was closed", 0);
-        return;
-    }
-    link->counters.now.reconnects += link->was_up;
-    link->was_up = true;
-    link->conn = conn;
-    set_state(link, BOW__LINK_READY);
-    link->backoff_ns = 0;
-    bow__link_pump(link);
-}
-
-void bow__link_conn_failed(struct bow__client_link *link, const char *why)
-{
-    if (!link->closing && link->state == BOW__LINK_CONNECTING && link->connect == NULL &&
-        link->conn == NULL) {
-        on_failed(link, why);
-    }
-}
-
-void bow__link_conn_retired(struct bow__client_link *link, struct bow__client_conn *conn)
-{
-    if (link->conn != conn) {
-        return;
-    }
-    link->conn = NULL;
-    set_state(link, BOW__LINK_IDLE);
-    bow__link_pump(link);
+    bow__text_clear(&text);
+    describe_failures(link, &text);
+    fail_impatient(link, BOW_UNAVAILABLE, text.bytes);
 }
 
 /* The queue */
@@ -224,10 +169,43 @@ static bool is_temporary(int rc)
     return rc == -EAGAIN || rc == -EPIPE;
 }
 
+static bool takes_calls(const struct bow__client_conn *conn)
+{
+    const struct bow__session *session = conn->conn.session;
+
+    return session != NULL && session->ops->can_open(session);
+}
+
+static bool find_another(struct bow__client_link *link)
+{
+    for (uint32_t n = link->n_ready; n > 1; n--) {
+        turn(link);
+        if (takes_calls(link->conn)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool can_open(struct bow__client_link *link)
+{
+    return link->conn != NULL && (takes_calls(link->conn) || find_another(link));
+}
+
+static int send_in_turn(struct bow__client_link *link, struct bow__client_call *call)
+{
+    int rc = bow__client_call_send(call);
+
+    if (rc == 0 && link->n_ready > 1) {
+        turn(link);
+    }
+    return rc;
+}
+
 static void send_queued(struct bow__client_link *link, struct bow__client_call *call)
 {
     unqueue(link, call);
-    int rc = bow__client_call_send(call);
+    int rc = send_in_turn(link, call);
     if (rc == 0) {
         return;
     }
@@ -239,38 +217,21 @@ static void send_queued(struct bow__client_link *link, struct bow__client_call *
     bow__client_call_fail(call, bow__code_from_errno(rc), "sending the request failed");
 }
 
-static bool can_open(const struct bow__client_link *link)
+static void seek(struct bow__client_link *link, bool at_once)
 {
-    const struct bow__session *session = link->conn != NULL ? link->conn->conn.session : NULL;
-
-    return session != NULL && session->ops->can_open(session);
-}
-
-static bool may_connect(const struct bow__client_link *link)
-{
-    return link->connect == NULL && !link->closing &&
-           (link->state == BOW__LINK_IDLE || link->state == BOW__LINK_BACKING_OFF);
-}
-
-/* Right after a failed attempt. */
-static bool is_too_early(const struct bow__client_link *link)
-{
-    return link->state == BOW__LINK_BACKING_OFF &&
-           now_of(link) < bow__time_add(link->failed_at_ns, link->client->options.backoff_min_ns);
+    link->dormant = false;
+    for (uint32_t i = 0; i < n_endpoints_of(link); i++) {
+        bow__endpoint_seek(&link->endpoints[i], at_once);
+    }
 }
 
 static void connect_for_queue(struct bow__client_link *link)
 {
     const struct bow__client_call *call = first_queued(link);
 
-    if (call == NULL || !may_connect(link)) {
-        return;
+    if (call != NULL && link->n_ready < n_endpoints_of(link)) {
+        seek(link, !call->waits_for_ready && !has_many(link));
     }
-    if (call->waits_for_ready && is_too_early(link)) {
-        link->wanted = true;
-        return;
-    }
-    connect_now(link);
 }
 
 void bow__link_pump(struct bow__client_link *link)
@@ -285,6 +246,9 @@ void bow__link_pump(struct bow__client_link *link)
 
 void bow__link_requeue(struct bow__client_link *link, struct bow__client_call *call)
 {
+    if (link->n_ready > 1 && link->conn == call->conn) {
+        turn(link);
+    }
     bow__list_remove(&call->at);
     call->conn = NULL;
     call->retried = true;
@@ -295,16 +259,59 @@ void bow__link_requeue(struct bow__client_link *link, struct bow__client_call *c
     bow__link_pump(link);
 }
 
+/* Right after failed attempts. */
+static bool is_too_early(const struct bow__client_link *link)
+{
+    bool early = link->state == BOW__LINK_BACKING_OFF;
+
+    for (uint32_t i = 0; i < n_endpoints_of(link) && early; i++) {
+        early = bow__endpoint_is_too_early(&link->endpoints[i]);
+    }
+    return early;
+}
+
+const struct bow__endpoint *bow__link_last_failed(const struct bow__client_link *link)
+{
+    const struct bow__endpoint *last = NULL;
+
+    for (uint32_t i = 0; i < n_endpoints_of(link); i++) {
+        const struct bow__endpoint *endpoint = &link->endpoints[i];
+        if (endpoint->backoff_ns > 0 &&
+            (last == NULL || endpoint->failed_at_ns > last->failed_at_ns)) {
+            last = endpoint;
+        }
+    }
+    return last;
+}
+
+static uint64_t next_try_of(const struct bow__client_link *link)
+{
+    uint64_t next = BOW_NEVER;
+
+    for (uint32_t i = 0; i < n_endpoints_of(link); i++) {
+        next = bow__time_min(next, link->endpoints[i].next_try_ns);
+    }
+    return next;
+}
+
 static int refuse_backing_off(struct bow__client_link *link, struct bow__text *reason)
 {
     uint64_t now = now_of(link);
 
-    link->wanted = true;
-    bow__text_printf(reason, "%s; that was ", link->last_error.bytes);
-    bow__text_duration(reason, now - link->failed_at_ns);
+    describe_failures(link, reason);
+    bow__text_printf(reason, "; that was ");
+    bow__text_duration(reason, now - bow__link_last_failed(link)->failed_at_ns);
     bow__text_printf(reason, " ago, and the next try is due in ");
-    bow__text_duration(reason, bow__time_left(link->next_try_ns, now));
+    bow__text_duration(reason, bow__time_left(next_try_of(link), now));
     return -ENOTCONN;
+}
+
+static int refuse_queueing(const struct bow__client_link *link, struct bow__text *reason)
+{
+    bow__text_printf(reason, "%u calls wait for ", link->client->options.max_queued_calls);
+    bow__target_describe(&link->client->target, reason);
+    bow__text_printf(reason, " already (max_queued_calls)");
+    return -EAGAIN;
 }
 
 int bow__link_submit(struct bow__client_link *link, struct bow__client_call *call,
@@ -313,32 +320,76 @@ int bow__link_submit(struct bow__client_link *link, struct bow__client_call *cal
     if (link->closing) {
         return -ESHUTDOWN;
     }
+    if (link->dormant) {
+        seek(link, false);
+    }
     if (can_open(link) && bow__list_is_empty(&link->queue)) {
-        int rc = bow__client_call_send(call);
+        int rc = send_in_turn(link, call);
         if (!is_temporary(rc)) {
             return rc;
         }
     }
-    if (is_too_early(link) && !call->waits_for_ready) {
+    if (!call->waits_for_ready && is_too_early(link)) {
         return refuse_backing_off(link, reason);
     }
     if (atomic_load_explicit(&link->n_queued, memory_order_relaxed) >=
         link->client->options.max_queued_calls) {
-        bow__text_printf(reason, "%u calls wait for %s already (max_queued_calls)",
-                         link->client->options.max_queued_calls, link->client->target);
-        return -EAGAIN;
+        return refuse_queueing(link, reason);
     }
     queue_back(link, call);
     connect_for_queue(link);
     return 0;
 }
 
+/* For the text of a deadline that passed */
+
+static bool is_connecting(const struct bow__endpoint *endpoint)
+{
+    return endpoint->connect != NULL &&
+           strcmp(bow_connect_stage(endpoint->connect), "resolving") != 0;
+}
+
+const char *bow__link_stage(const struct bow__client_link *link)
+{
+    bool resolves = false;
+
+    for (uint32_t i = 0; i < n_endpoints_of(link); i++) {
+        const struct bow__endpoint *endpoint = &link->endpoints[i];
+        if (is_connecting(endpoint)) {
+            return "connecting to";
+        }
+        resolves = resolves || endpoint->connect != NULL;
+    }
+    return resolves ? "resolving the name of" : "connecting to";
+}
+
+const struct bow__client_conn *bow__link_mute(const struct bow__client_link *link)
+{
+    for (uint32_t i = 0; i < n_endpoints_of(link); i++) {
+        const struct bow__client_conn *conn = link->endpoints[i].conn;
+        if (conn != NULL && !conn->conn.heard) {
+            return conn;
+        }
+    }
+    return NULL;
+}
+
 /* The end */
+
+static bool has_attempt(const struct bow__client_link *link)
+{
+    bool has = false;
+
+    for (uint32_t i = 0; i < n_endpoints_of(link) && !has; i++) {
+        has = link->endpoints[i].connect != NULL;
+    }
+    return has;
+}
 
 void bow__link_check_closed(struct bow__client_link *link)
 {
-    if (!link->closing || link->n_calls > 0 || link->connect != NULL ||
-        !bow__list_is_empty(&link->conns) || bow__counters_is_posted(&link->counters)) {
+    if (!link->closing || link->n_calls > 0 || !bow__list_is_empty(&link->conns) ||
+        has_attempt(link) || bow__counters_is_posted(&link->counters)) {
         return;
     }
     bow__counters_publish(&link->counters);
@@ -372,9 +423,8 @@ static void close_link(struct bow__client_link *link, enum bow_code code, const 
     link->closing = true;
     link->n_calls++;
     bow__link_show_state(link);
-    bow_timer_stop(&link->retry_timer);
-    if (link->connect != NULL) {
-        bow_connect_cancel(link->connect);
+    for (uint32_t i = 0; i < n_endpoints_of(link); i++) {
+        bow__endpoint_close(&link->endpoints[i]);
     }
     fail_all(link, code, message);
     for (struct bow__link *at = link->conns.next; at != &link->conns; at = next) {
@@ -423,16 +473,21 @@ static void init_packing(struct bow__client_link *link)
     bow__loop_packing_init(&link->packing, link->client->context, link->loop, &packing);
 }
 
-void bow__link_init(struct bow__client_link *link, struct bow_client *client, struct bow_loop *loop)
+void bow__link_init(struct bow__client_link *link, struct bow_client *client, struct bow_loop *loop,
+                    struct bow__endpoint *endpoints)
 {
     link->client = client;
     link->loop = bow_loop_ref(loop);
     link->settled = true;
+    link->state = BOW__LINK_IDLE;
+    link->endpoints = endpoints;
+    for (uint32_t i = 0; i < n_endpoints_of(link); i++) {
+        bow__endpoint_init(&endpoints[i], link, &client->target.addresses[i]);
+    }
+    bow__list_init(&link->ready);
     bow__list_init(&link->conns);
     bow__list_init(&link->queue);
     bow__list_init(&link->calls);
-    bow__text_clear(&link->last_error);
-    bow_timer_init(&link->retry_timer, loop, on_retry_timer, link);
     /* Without methods it allocates nothing, so it cannot fail. */
     (void)bow__counters_init(&link->counters, client->context, loop, 0, on_published, link);
     link->hook.fn = on_loop_shutdown;

@@ -26,8 +26,16 @@
  * A call does not complete before its deadline because of its deadline.
  *
  * Targets: HOST:PORT, [v6]:PORT, unix:PATH, unix-abstract:NAME, inproc:NAME (a server of the same
- * context); with "grpc:" in front the client speaks gRPC over HTTP/2 instead of Bowline's own
+ * context); or several of them, list:ADDRESS,ADDRESS,… (at most BOW_LIMIT_LIST_ADDRESSES, none
+ * with a comma); with "grpc:" in front the client speaks gRPC over HTTP/2 instead of Bowline's own
  * protocol.
+ *
+ * A list is one service at several addresses. On each loop in use the client has a connection to
+ * each of them. Calls go round over those that are ready, a stream stays where it began, and a
+ * call that is sent once more goes to another one, if there is one. An address takes calls once
+ * its server has answered; while calls are made, one that is lost is connected to again by
+ * itself, in pauses that grow. A call fails for want of a connection when no address is ready
+ * or being connected to.
  *
  *     struct bow_client_options options = BOW_CLIENT_OPTIONS_INIT;
  *     struct bow_transport_error error;
@@ -55,7 +63,8 @@ struct bow_group;
 struct bow_loop;
 struct bow_security;
 
-/** What a client's connection on one loop is about, as gRPC names it. */
+/** What a client's connection on one loop is about, as gRPC names it; of several addresses READY
+ * counts first, then CONNECTING, then IDLE. */
 enum bow_client_state {
     BOW_CLIENT_IDLE = 0,              /* none, and no call wants one */
     BOW_CLIENT_CONNECTING = 1,        /* the name is looked up, or an attempt is under way */
@@ -128,9 +137,9 @@ struct bow_call_options {
  * Thread:  any
  * Owns:    gives `*ret_client`; free with bow_client_free()
  * Returns: 0; -ENOMEM; -EINVAL for a target that cannot be parsed or is missing, "grpc:" in
- *          a build without HTTP/2, or both a loop and a group; -EPERM for a target beyond
- *          loopback without options.security or options.plaintext. `*options->error` then says
- * which, and what to do (but for options whose size is not a known one)
+ *          a build without HTTP/2, a list that is too long, or both a loop and a group; -EPERM for
+ * a target beyond loopback without options.security or options.plaintext. `*options->error` then
+ * says which, and what to do (but for options whose size is not a known one)
  */
 BOW_EXPORT BOW_MUST_USE int bow_client_new(const struct bow_client_options *options,
                                            struct bow_client **ret_client);

@@ -113,4 +113,7 @@
 /** Calls that a client queues while it has no connection. Option: max_queued_calls. */
 #define BOW_LIMIT_QUEUED_CALLS 1024u
 
+/** Addresses of a client's `list:` target: as many connections on each of its loops. */
+#define BOW_LIMIT_LIST_ADDRESSES 64u
+
 #endif

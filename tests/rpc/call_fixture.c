@@ -219,6 +219,7 @@ void calls_on_done(struct bow_result *result, const Calls__Reply *reply, void *u
     pthread_mutex_lock(&t->lock);
     bow_result_fini(&t->result);
     bow_result_move(&t->result, result);
+    t->n_failed += t->result.status.code != BOW_OK;
     pthread_mutex_unlock(&t->lock);
     note(t, &t->n_done);
 }

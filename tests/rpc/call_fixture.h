@@ -46,6 +46,7 @@ struct calls {
     int say_rc;               /* what the last reply of Say returned */
     int n_let_go;             /* "wait" calls of Say end after that, and 20 ms */
     int n_done;               /* completions through calls_on_done */
+    int n_failed;             /* of them, those that were not OK */
     struct bow_result result; /* the last one, moved */
     pthread_t helpers[CALLS_MAX_HELD];
     int n_helpers;

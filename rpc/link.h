@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#ifndef BOWLINE_RPC_LINK_H
+#define BOWLINE_RPC_LINK_H
+
+/*
+ * A client on one of its loops: a link has an endpoint for each address of the target, and an
+ * endpoint at most one connection that takes calls, or is to. Beside it there may be others
+ * that take none any more and end when their calls have ended.
+ *
+ *     link.c         the queue, and which connection a call goes to
+ *     link_state.c   telling how they stand
+ *     endpoint.c     one address: connecting, back-off
+ *     client_conn.c  what a session tells a client
+ *
+ * All of it belongs to the loop, but what client_state.h says is shared.
+ */
+
+#include "base/text.h"
+#include "rpc/conn.h"
+#include "rpc/loop_packing.h"
+#include "rpc/target.h"
+#include <bowline/client.h>
+#include <bowline/timer.h>
+#include <stdatomic.h>
+
+struct bow__client_call;
+
+/** In the order in which the endpoints' states make the link's: the highest counts. */
+enum bow__link_state {
+    BOW__LINK_BACKING_OFF = 0, /* the last attempt failed */
+    BOW__LINK_IDLE,
+    BOW__LINK_CONNECTING,
+    BOW__LINK_READY, /* takes calls */
+};
+
+struct bow__client_conn {
+    struct bow__conn conn; /* first */
+    struct bow__client_link *link;
+    struct bow__endpoint *endpoint;
+    struct bow__link at; /* in the link's conns */
+};
+
+struct bow__endpoint {
+    struct bow__client_link *link;
+    const struct bow__target_address *address;
+    enum bow__link_state state;
+    struct bow__link turn;         /* READY: in the link's ready ones */
+    struct bow__client_conn *conn; /* READY, or CONNECTING and up: a list's has yet to answer */
+    struct bow_connect *connect;
+    struct bow_timer timer; /* of the next attempt, or of the answer */
+    uint64_t tried_at_ns;
+    uint64_t failed_at_ns;
+    uint64_t backoff_ns; /* 0: the last attempt succeeded, or there was none */
+    uint64_t next_try_ns;
+    uint64_t n_calls_seen; /* calls that had begun on the link when the state changed last */
+    bool was_up;           /* for the count of reconnects */
+    struct bow__text last_error;
+};
+
+struct bow__client_link {
+    struct bow_client *client;
+    struct bow_loop *loop;
+    atomic_bool used;
+    atomic_uint n_queued;
+    atomic_uint n_posted; /* start tasks under way */
+    atomic_int shown_state;
+    bool settled; /* the loop holds nothing of the link; under the client's lock */
+
+    /* The rest belongs to the loop. */
+    enum bow__link_state state;      /* of the endpoints together */
+    struct bow__endpoint *endpoints; /* one for each address; the client's memory */
+    struct bow__link ready;          /* endpoints that take calls */
+    uint32_t n_ready;
+    bool dormant;                  /* a list's: an endpoint may wait for a call to be of use */
+    struct bow__client_conn *conn; /* that takes the next call */
+    struct bow__link conns;        /* with those that end */
+    struct bow__link queue;        /* calls that wait for a connection or a stream */
+    struct bow__link calls;        /* open ones */
+    uint32_t n_calls;              /* all that are on the loop and not completed */
+    enum bow_client_state told_state;
+    bool tells_state; /* by a task that is posted, which holds the link as a call does */
+    struct bow_task state_task;
+    struct bow__counters counters;
+    struct bow__loop_packing packing;
+    struct bow__client_call *idle;
+    uint32_t n_idle;
+    bool opened; /* the hook is set */
+    bool closing;
+    struct bow_loop_hook hook;
+    struct bow_task close_task;
+};
+
+/* link.c */
+
+/** `endpoints`: zeroed, as many as the target has addresses. */
+void bow__link_init(struct bow__client_link *link, struct bow_client *client, struct bow_loop *loop,
+                    struct bow__endpoint *endpoints);
+void bow__link_fini(struct bow__client_link *link);
+
+/**
+ * Send `call`, or queue it, connecting when needed. Returns 0; or, with the call still the
+ * caller's: -ENOTCONN (backing off: `reason` says why), -EAGAIN (the queue is full), -EMSGSIZE,
+ * -ENOMEM, -ESHUTDOWN. Loop.
+ */
+int bow__link_submit(struct bow__client_link *link, struct bow__client_call *call,
+                     struct bow__text *reason);
+/** A call that was not processed is tried once more, elsewhere if it can be: queued first. */
+void bow__link_requeue(struct bow__client_link *link, struct bow__client_call *call);
+/** Send from the queue what can be. */
+void bow__link_pump(struct bow__client_link *link);
+/** A call left the link; it may be done. */
+void bow__link_check_closed(struct bow__client_link *link);
+
+/** An endpoint goes over to `state`: it takes calls from now on, or none any more. */
+void bow__link_set_state(struct bow__client_link *link, struct bow__endpoint *endpoint,
+                         enum bow__link_state state);
+/** An endpoint's attempt failed: with the last of them, calls that wait for no other fail. */
+void bow__link_failed(struct bow__client_link *link);
+
+/** What a call that waits for a connection waits for: "resolving the name of", "connecting to". */
+const char *bow__link_stage(const struct bow__client_link *link);
+/** The endpoint whose last attempt failed last, or NULL. */
+const struct bow__endpoint *bow__link_last_failed(const struct bow__client_link *link);
+/** A connection of which nothing was ever heard, or NULL. */
+const struct bow__client_conn *bow__link_mute(const struct bow__client_link *link);
+
+/* link_state.c */
+
+void bow__link_state_init(struct bow__client_link *link);
+/** The link's state, or `closing`, has changed. */
+void bow__link_show_state(struct bow__client_link *link);
+
+/* endpoint.c */
+
+void bow__endpoint_init(struct bow__endpoint *endpoint, struct bow__client_link *link,
+                        const struct bow__target_address *address);
+/** Connect for calls that wait, unless it is too early after a failure; `at_once`: even then. */
+void bow__endpoint_seek(struct bow__endpoint *endpoint, bool at_once);
+/** Whether an attempt failed less than backoff_min_ns ago. */
+bool bow__endpoint_is_too_early(const struct bow__endpoint *endpoint);
+/** Make no further attempt. */
+void bow__endpoint_close(struct bow__endpoint *endpoint);
+/** A connection is up; was answered by its peer; takes no more, or is gone, as `why` says (NULL: we
+ * gave it up for want of calls). */
+void bow__endpoint_conn_up(struct bow__endpoint *endpoint, struct bow__client_conn *conn);
+void bow__endpoint_conn_answered(struct bow__endpoint *endpoint, struct bow__client_conn *conn);
+void bow__endpoint_conn_retired(struct bow__endpoint *endpoint, struct bow__client_conn *conn,
+                                const char *why);
+/** One that was never up: `why` says how it ended. */
+void bow__endpoint_conn_failed(struct bow__endpoint *endpoint, const char *why);
+
+/* client_conn.c */
+
+/** on_channel of a link's connections; `user` is the endpoint. */
+int bow__client_conn_init(struct bow_channel *channel, void *user);
+
+#endif
