@@ -72,7 +72,8 @@ def main(server, client):
                 n_seen = slow_watcher_gets_the_last(client, native, slow, one)
             kv.stop()
             one.wait_line("UNAVAILABLE")
-            with example.program(server, f"127.0.0.1:{port}"):
+            with example.program(server, f"127.0.0.1:{port}") as again:
+                again.wait_line("^listening")
                 put(client, native, "colour", "red")
                 one.wait_line("^colour = red$")
                 two.wait_line("^colour = red$")
