@@ -178,6 +178,44 @@ class FormatTest(TreeTest):
         self.assert_finds("format", "base/map.c:", "clang-format -i base/map.c")
 
 
+PAGE = """\
+.\\" SPDX-License-Identifier: Apache-2.0 OR MIT
+.Dd November 28, 2026
+.Dt BOWLINE 7
+.Os
+.Sh NAME
+.Nm bowline
+.Nd a concept
+.Sh DESCRIPTION
+It is in
+.In bowline/call.h .
+"""
+
+
+class ManTest(TreeTest):
+    def setUp(self):
+        super().setUp()
+        self.write("docs/man/bowline.7", PAGE)
+        code, out = self.run_check("man")
+        if code == 77:
+            self.skipTest(out)
+
+    def test_man_of_clean_pages_is_clean(self):
+        self.assert_clean("man")
+
+    def test_man_finds_what_mandoc_finds(self):
+        self.write("docs/man/bowline.7", PAGE + ".Pp\n")
+        self.assert_finds("man", "docs/man/bowline.7:11:", "paragraph")
+
+    def test_man_finds_headers_that_do_not_exist(self):
+        self.write("docs/man/bowline.7", PAGE.replace("call.h", "cull.h"))
+        self.assert_finds("man", "docs/man/bowline.7:10:", "cull.h")
+
+    def test_man_finds_pages_without_a_licence(self):
+        self.write("docs/man/bowline.7", PAGE.replace("SPDX", "spdx"))
+        self.assert_finds("man", "docs/man/bowline.7:1:", "first line")
+
+
 @unittest.skipUnless(shutil.which("cc") and (shutil.which("g++") or shutil.which("clang++")),
                      "no C and C++ compiler")
 class HeadersTest(TreeTest):

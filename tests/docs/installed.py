@@ -30,12 +30,23 @@ MAX_ECHO_LINES = 60
 STRICT = ["-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
 
 
+def assert_pages(folder):
+    """A manual page for the library and for each program."""
+    found = {name for where, _, names in os.walk(folder) for name in names
+             if os.path.basename(where).startswith("man")}
+    programs = {name for where, _, names in os.walk(folder) for name in names
+                if os.path.basename(where) == "bin"}
+    wanted = {"bowline.7"} | {f"{name}.1" for name in programs}
+    assert found == wanted, f"pages: {sorted(found)}, wanted: {sorted(wanted)}"
+
+
 def install(build, folder):
     """Returns the environment that a user of what is installed in `folder` has."""
     subprocess.run(["meson", "install", "-C", build, "--no-rebuild", "--quiet", "--destdir", folder],
                    check=True, stdout=subprocess.DEVNULL)
     configs = [where for where, _, names in os.walk(folder) if "bowline.pc" in names]
     assert len(configs) == 1, f"bowline.pc is in {configs}"
+    assert_pages(folder)
     environment = dict(os.environ)
     environment["PKG_CONFIG_SYSROOT_DIR"] = folder
     environment["PKG_CONFIG_PATH"] = configs[0]
