@@ -65,6 +65,12 @@ static bool invoke(struct bow__served *served)
     return is_stream && served->call.session != NULL;
 }
 
+/* Handlers before it may have taken their time; its timer has had no turn since. */
+static bool has_expired(const struct bow__served *served)
+{
+    return bow__loop_has_passed(served->worker->loop, served->call.deadline_ns);
+}
+
 /* Opening */
 
 static void refuse_open_with(struct bow__server_conn *conn, uint64_t key,
@@ -251,6 +257,10 @@ static void *on_open(void *owner, uint64_t key, const struct bow__request_head *
     if ((entry->method->flags & BOW_METHOD_CLIENT_STREAMING) == 0) {
         return served;
     }
+    if (has_expired(served)) {
+        bow__dispatch_expire(served);
+        return NULL;
+    }
     return invoke(served) ? served : NULL;
 }
 
@@ -259,7 +269,7 @@ static void *on_open(void *owner, uint64_t key, const struct bow__request_head *
 static void run(struct bow__served *served)
 {
     served->complete = true;
-    if (bow__loop_has_passed(served->worker->loop, served->call.deadline_ns)) {
+    if (has_expired(served)) {
         bow__dispatch_expire(served);
         return;
     }
