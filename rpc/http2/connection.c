@@ -105,9 +105,9 @@ static void leave(struct bow__http2_session *session)
     size_t len = strnlen(why, BOW__HTTP2_GOAWAY_TEXT_BYTES);
 
     session->has_left = true;
+    session->last_id = nghttp2_session_get_last_proc_stream_id(session->ng);
     bow__http2_check(session,
-                     nghttp2_submit_goaway(session->ng, NGHTTP2_FLAG_NONE,
-                                           nghttp2_session_get_last_proc_stream_id(session->ng),
+                     nghttp2_submit_goaway(session->ng, NGHTTP2_FLAG_NONE, session->last_id,
                                            NGHTTP2_NO_ERROR, (const uint8_t *)why, len));
 }
 
@@ -141,6 +141,15 @@ void bow__http2_goaway(struct bow__session *base, const struct bow_status *reaso
         return;
     }
     bow__http2_check(session, nghttp2_submit_shutdown_notice(session->ng));
+}
+
+/* nghttp2 lets a PING overtake, and its ACK would then say nothing about the GOAWAY. */
+void bow__http2_goaway_sent(struct bow__http2_session *session)
+{
+    if (!session->base.server || !session->is_leaving || session->has_asked) {
+        return;
+    }
+    session->has_asked = true;
     bow__http2_check(session, nghttp2_submit_ping(session->ng, NGHTTP2_FLAG_NONE, drain_ping));
 }
 

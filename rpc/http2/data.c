@@ -129,6 +129,7 @@ static void on_goaway_sent(struct bow__http2_session *session, const nghttp2_goa
     struct bow__text why;
 
     if (frame->error_code == NGHTTP2_NO_ERROR) {
+        bow__http2_goaway_sent(session);
         return;
     }
     bow__text_clear(&why);
@@ -188,6 +189,8 @@ void bow__http2_pump(struct bow__http2_session *session)
         /* nghttp2 counts the frame as sent, so it must not be lost. */
         if (bow__outbuf_append(&session->out, bytes, (size_t)n) < 0) {
             bow__http2_check(session, NGHTTP2_ERR_NOMEM);
+            return;
         }
+        session->has_begun = true;
     }
 }

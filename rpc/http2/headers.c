@@ -378,6 +378,11 @@ void bow__http2_on_request(struct bow__http2_session *session, struct bow__http2
 {
     struct bow__session *base = &session->base;
 
+    /* Its client has been told that such a call is not run, or is about to be. */
+    if (session->has_left && stream->id > session->last_id) {
+        bow__http2_stream_reset(session, stream, NGHTTP2_REFUSED_STREAM);
+        return;
+    }
     if (refuse_defect(session, stream)) {
         return;
     }

@@ -38,6 +38,8 @@ void bow__http2_on_ping(struct bow__http2_session *session, const nghttp2_ping *
 void bow__http2_on_goaway(struct bow__http2_session *session, const nghttp2_goaway *frame);
 void bow__http2_goaway(struct bow__session *base, const struct bow_status *reason);
 void bow__http2_leave(struct bow__session *base);
+/** A GOAWAY of ours has left nghttp2. */
+void bow__http2_goaway_sent(struct bow__http2_session *session);
 bool bow__http2_can_open(const struct bow__session *base);
 /** Count one more in this second; above `max` the connection breaks, naming `what` and `limit`. */
 void bow__http2_count(struct bow__http2_session *session, struct bow__http2_rate *rate,

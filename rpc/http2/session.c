@@ -61,6 +61,20 @@ static void put_u32(uint8_t *at, uint32_t value)
     at[3] = (uint8_t)value;
 }
 
+/* A connection that breaks in its first bytes has said nothing yet, and what a peer reads first
+ * has to be SETTINGS (RFC 9113, 3.4). A client would have to say its magic, too, to a server that
+ * has nothing to learn from it. */
+static bool begin_at_all(struct bow__http2_session *session)
+{
+    static const uint8_t no_settings[9] = {[3] = NGHTTP2_SETTINGS};
+
+    if (session->has_begun) {
+        return true;
+    }
+    return session->base.server &&
+           bow__outbuf_append(&session->out, no_settings, sizeof(no_settings)) == 0;
+}
+
 /* GOAWAY by hand, for nghttp2 may not be asked any more. */
 static void say_goodbye(struct bow__http2_session *session)
 {
@@ -74,6 +88,9 @@ static void say_goodbye(struct bow__http2_session *session)
         return;
     }
     session->has_said_goodbye = true;
+    if (!begin_at_all(session)) {
+        return;
+    }
     put_u32(frame, (len + 8) << 8 | NGHTTP2_GOAWAY);
     put_u32(frame + 9, (uint32_t)nghttp2_session_get_last_proc_stream_id(session->ng));
     put_u32(frame + 13, session->http2_error);

@@ -202,6 +202,7 @@ struct bow__http2_session {
     bool broken;       /* nghttp2 is not to be called any more, but for deletion */
     int error;         /* why: a negative errno */
     uint32_t http2_error;
+    bool has_begun;        /* our preface is in `out`, or sent */
     bool has_said_goodbye; /* a GOAWAY with the reason is in `out` */
     bool is_failed;        /* fail() was called, or the failure was returned */
     struct bow__http2_gathered gathered;
@@ -224,7 +225,9 @@ struct bow__http2_session {
 
     /* our own going away */
     bool is_leaving;
+    bool has_asked;    /* the PING behind the first GOAWAY is queued */
     bool has_left;     /* the final GOAWAY is queued */
+    int32_t last_id;   /* that it names */
     char *leaving_why; /* or NULL */
 
     struct bow__http2_rate resets;

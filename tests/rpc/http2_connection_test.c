@@ -318,14 +318,17 @@ static void test_idle_server_waits_for_the_clients_answer(void **state)
 {
     struct fixture *t = *state;
     static uint8_t bytes[4096];
+    static struct bytes answer;
 
     pair_run(&t->pair, SIZE_MAX);
     goaway(&t->pair.server);
     size_t n = side_drain(&t->pair.server, bytes, sizeof(bytes));
     assert_false(is_done(&t->pair.server));
     assert_int_equal(side_feed(&t->pair.client, bytes, n, SIZE_MAX), 0);
-    n = side_drain(&t->pair.client, bytes, sizeof(bytes));
-    assert_int_equal(side_feed(&t->pair.server, bytes, n, SIZE_MAX), 0);
+    /* nghttp2 does not answer for a client without calls, but that may go. */
+    assert_true(is_done(&t->pair.client));
+    bytes_frame(&answer, 6, 1, 0, "bowdrain", 8);
+    assert_int_equal(side_feed(&t->pair.server, answer.data, answer.len, SIZE_MAX), 0);
     static struct bytes last;
     char text[256];
     last.len = side_drain(&t->pair.server, last.data, sizeof(last.data));

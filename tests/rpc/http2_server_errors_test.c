@@ -80,6 +80,16 @@ static void test_http1_request_is_named(void **state)
                         "with \"GET / HTTP/1.1\\x0d\\x0aHost: lo\"\n"));
 }
 
+/* Also when nothing else was sent before (RFC 9113, 3.4). */
+static void test_what_comes_first_is_settings(void **state)
+{
+    struct fixture *t = *state;
+
+    bytes_put(&t->in, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", 35);
+    assert_int_equal(feed_in(t), -EPROTO);
+    assert_int_equal(strncmp(t->text, "SETTINGS 0\nGOAWAY 0 ", 20), 0);
+}
+
 static void test_garbage_after_the_preface_is_named(void **state)
 {
     struct fixture *t = *state;
@@ -554,6 +564,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(test_http1_request_is_named),
+        TEST(test_what_comes_first_is_settings),
         TEST(test_garbage_after_the_preface_is_named),
         cmocka_unit_test(test_wrong_frame_sizes_are_named),
         TEST(test_broken_compression_is_named),
