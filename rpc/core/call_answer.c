@@ -146,8 +146,9 @@ static int send_answer(struct bow_call *call, size_t *ret_len)
     return send_block(call, block, answer->bytes.len);
 }
 
-/* The answer lies in the call's memory. */
-static void deliver(struct bow_call *call)
+/* The answer lies in the call's memory. Returns 0, or -ENOMEM when the peer got an error instead.
+ */
+static int deliver(struct bow_call *call)
 {
     struct bow__answer *answer = &call->answer;
     size_t len = 0;
@@ -155,19 +156,20 @@ static void deliver(struct bow_call *call)
 
     if (answer->status.code != BOW_OK) {
         send_status(call, &answer->status);
-        return;
+        return 0;
     }
     rc = bow__call_respond(call);
     if (rc < 0) {
         fail_locally(call, BOW_RESOURCE_EXHAUSTED, "the call's metadata cannot be sent");
-        return;
+        return -ENOMEM;
     }
     rc = send_answer(call, &len);
     if (rc == -ENOMEM) {
         fail_locally(call, BOW_RESOURCE_EXHAUSTED, "the server has no memory to send the reply");
-        return;
+        return rc;
     }
     conclude_reply(call, len);
+    return 0;
 }
 
 /* After a post: the answer was made elsewhere. */
@@ -180,7 +182,7 @@ static void deliver_posted(struct bow_call *call)
         return;
     }
     if (!is_late(call, &text)) {
-        deliver(call);
+        (void)deliver(call);
     }
 }
 
@@ -329,8 +331,7 @@ static int reply_apart(struct bow_call *call, const ProtobufCMessage *reply,
     if (!call->ops->in_loop(call)) {
         return post_answer(call);
     }
-    deliver(call);
-    return 0;
+    return deliver(call);
 }
 
 static int reply_in_place(struct bow_call *call, const ProtobufCMessage *reply,

@@ -70,7 +70,8 @@ static void after_reply(struct bow_call *call, int rc, size_t n_bytes)
         refuse(call, BOW_RESOURCE_EXHAUSTED, "the server has no memory to send the reply");
     } else if (rc == -EMSGSIZE) {
         refuse(call, BOW_INTERNAL, "the call's initial metadata is too large to be sent");
-    } else if (rc == 0 && last_flags(call) == 0) {
+    } else if (rc < 0 || last_flags(call) == 0) {
+        /* Also for a session that is broken: it may not keep a call that is about to go. */
         send_status(call, &ok, n_bytes);
     } else {
         conclude(call, &ok, n_bytes, 0);
@@ -97,7 +98,7 @@ int bow__call_stream_answer(struct bow_call *call)
         answer->reply = NULL;
     }
     after_reply(call, rc, len);
-    return 0;
+    return rc == -ENOENT ? -ECANCELED : rc == -ENOMEM ? rc : 0;
 }
 
 /* Whoever answers */
