@@ -188,30 +188,57 @@ static uint64_t min_time(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-uint64_t sim_net_next(const struct sim_net *net)
+static uint64_t next_pending(const struct sim_net *net, int fd)
 {
     uint64_t next = BOW_NEVER;
 
     for (const struct sim_conn *conn = net->conns; conn != NULL; conn = conn->next) {
-        next = min_time(next, sim_pipe_next(&conn->pipes[0], net->now_ns));
-        next = min_time(next, sim_pipe_next(&conn->pipes[1], net->now_ns));
-        if (conn->listener >= 0 && conn->accept_ns > net->now_ns) {
+        if (conn->listener == fd && conn->accept_ns > net->now_ns) {
             next = min_time(next, conn->accept_ns);
-        }
-    }
-    for (int i = 0; i < SIM_MAX_FDS; i++) {
-        const struct sim_socket *socket = &net->sockets[i];
-        if (socket->kind == SIM_CONNECTING) {
-            next = min_time(next, socket->at_ns);
-        }
-        if (socket->kind == SIM_OPEN && socket->reset_ns > net->now_ns) {
-            next = min_time(next, socket->reset_ns);
         }
     }
     return next;
 }
 
+uint64_t sim_readiness_changes(const struct sim_net *net, int fd)
+{
+    const struct sim_socket *socket = &net->sockets[fd - SIM_FIRST_FD];
+
+    switch (socket->kind) {
+    case SIM_LISTENING:
+        return next_pending(net, fd);
+    case SIM_CONNECTING:
+        return socket->at_ns;
+    case SIM_OPEN:
+        return socket->conn == NULL
+                   ? BOW_NEVER
+                   : min_time(socket->reset_ns > net->now_ns ? socket->reset_ns : BOW_NEVER,
+                              sim_pipe_next(&socket->conn->pipes[1 - socket->side], net->now_ns));
+    default:
+        return BOW_NEVER;
+    }
+}
+
 /* What goes wrong */
+
+static void touch_both(const struct sim_conn *conn)
+{
+    for (int side = 0; side < 2; side++) {
+        if (conn->nodes[side] != NULL) {
+            sim_node_touch(conn->nodes[side]);
+        }
+    }
+}
+
+/* Its client may lose it from now on until it has closed it. */
+static void harm(struct sim_conn *conn)
+{
+    touch_both(conn);
+    if (!conn->is_faulty && conn->fds[0] >= 0) {
+        conn->nodes[0]->n_faulty++;
+    }
+    conn->is_faulty = true;
+}
 
 static void reset_side(struct sim_net *net, struct sim_conn *conn, int side)
 {
@@ -243,6 +270,7 @@ bool sim_reset_one(struct sim_net *net, uint16_t port)
     if (conn == NULL) {
         return false;
     }
+    harm(conn);
     sim_pipe_clear(&conn->pipes[0]);
     sim_pipe_clear(&conn->pipes[1]);
     if (which != 0) {
@@ -259,14 +287,31 @@ bool sim_reset_one(struct sim_net *net, uint16_t port)
     return true;
 }
 
+uint64_t sim_stalled_until(const struct sim_net *net, uint16_t port)
+{
+    uint64_t until = 0;
+
+    for (int i = 0; i < net->n_stalls; i++) {
+        if (net->stalls[i].port == port && net->stalls[i].until_ns > until) {
+            until = net->stalls[i].until_ns;
+        }
+    }
+    return until;
+}
+
 void sim_stall(struct sim_net *net, uint16_t port, uint64_t until_ns)
 {
+    if (net->n_stalls < SIM_MAX_STALLS) {
+        net->stalls[net->n_stalls].port = port;
+        net->stalls[net->n_stalls++].until_ns = until_ns;
+    }
     for (struct sim_conn *conn = net->conns; conn != NULL; conn = conn->next) {
         for (int side = 0; conn->port == port && side < 2; side++) {
             struct sim_pipe *pipe = &conn->pipes[side];
             pipe->stalled_until_ns =
                 pipe->stalled_until_ns > until_ns ? pipe->stalled_until_ns : until_ns;
         }
+        touch_both(conn);
     }
 }
 
@@ -277,6 +322,7 @@ bool sim_cut_one(struct sim_net *net, uint16_t port)
     if (conn == NULL) {
         return false;
     }
+    harm(conn);
     conn->pipes[0].stalled_until_ns = BOW_NEVER;
     conn->pipes[1].stalled_until_ns = BOW_NEVER;
     return true;
@@ -293,12 +339,14 @@ void sim_kill(struct sim_net *net, struct sim_node *node)
             socket->port = 0;
         }
         if (socket->conn != NULL) {
+            harm(socket->conn);
             reset_side(net, socket->conn, 0);
             reset_side(net, socket->conn, 1);
         }
     }
     for (struct sim_conn *conn = net->conns; conn != NULL; conn = conn->next) {
         if (conn->listener >= 0 && sim_socket_of(net, conn->listener)->node == node) {
+            harm(conn);
             conn->listener = -1;
             conn->closed[1] = true;
             reset_side(net, conn, 0);

@@ -13,6 +13,9 @@
  * A pipe delays what is sent into it, holds no more than its capacity, and may stand
  * still for a while or for good. Sends and receives are partial at random. Knows
  * nothing of RPC.
+ *
+ * A machine that works takes time of its own: its clock runs ahead, and it has no further
+ * turn until the others have caught up.
  */
 
 #include <bowline/system.h>
@@ -26,6 +29,7 @@
 #define SIM_FIRST_FD 3
 #define SIM_MAX_FDS 192
 #define SIM_MAX_WATCHES 64
+#define SIM_MAX_STALLS 16
 
 struct sim_net;
 struct sim_conn;
@@ -37,7 +41,13 @@ struct sim_node {
     const char *name;
     struct bow_poller *poller; /* of its one loop */
     uint64_t no_fds_until_ns;  /* sockets and accepts fail with EMFILE */
+    uint64_t fds_failed_ns;    /* when that last happened; 0: never */
     bool frozen;               /* it does not run; to others it is as a stopped process */
+    uint64_t ahead_ns;         /* of the network's clock, within a turn */
+    uint64_t busy_until_ns;    /* with what it did in its last turn */
+    uint64_t quiet_until_ns;   /* nothing for its loop before, unless somebody touches it */
+    int n_faulty;              /* connections it made that were harmed, and it has not closed yet */
+    uint64_t faulty_until_ns;  /* when it closed the last of them */
 };
 
 enum sim_socket_kind {
@@ -86,7 +96,9 @@ struct sim_conn {
     struct sim_conn *next;
     struct sim_pipe pipes[2]; /* [side]: what that side sends */
     int fds[2];               /* -1: not accepted yet, or closed */
+    struct sim_node *nodes[2];
     bool closed[2];
+    bool is_faulty;     /* one of its ends was harmed */
     uint64_t accept_ns; /* when it is in the listener's queue */
     int listener;       /* its fd; -1: accepted, or dropped */
     uint64_t delay_ns;
@@ -100,6 +112,11 @@ struct sim_net {
     bool story; /* print what happens */
     struct sim_socket sockets[SIM_MAX_FDS];
     struct sim_conn *conns;
+    struct {
+        uint16_t port;
+        uint64_t until_ns; /* nothing passes until then */
+    } stalls[SIM_MAX_STALLS];
+    int n_stalls;
     uint64_t n_partial;
     uint64_t n_resets;
 };
@@ -118,8 +135,10 @@ void sim_tell(struct sim_net *net, const char *format, ...) __attribute__((forma
 struct sim_socket *sim_socket_of(struct sim_net *net, int fd);
 /** BOW_POLL_ bits of a descriptor now. */
 uint32_t sim_readiness(struct sim_net *net, int fd);
-/** When anything next changes by time alone; BOW_NEVER. */
-uint64_t sim_net_next(const struct sim_net *net);
+/** When that next changes by time alone; BOW_NEVER. */
+uint64_t sim_readiness_changes(const struct sim_net *net, int fd);
+/** Until when nothing passes to and from `port`; 0. */
+uint64_t sim_stalled_until(const struct sim_net *net, uint16_t port);
 /** Descriptors that are open. */
 int sim_n_fds(const struct sim_net *net);
 
@@ -153,13 +172,20 @@ void sim_pipe_clear(struct sim_pipe *pipe);
 /* net_poller.c */
 
 extern const struct bow_poller_ops sim_poller_ops;
-/** Whether the loop behind the node's poller has something to do. */
-bool sim_poller_is_ready(struct sim_node *node);
-/** When it wants to run though nothing happens; BOW_NEVER. */
-uint64_t sim_poller_due(const struct sim_node *node);
+/** When the loop behind the node's poller has something to do, unless something happens before;
+ * now or earlier: at once; BOW_NEVER. */
+uint64_t sim_node_due(struct sim_node *node);
+/** Something may have changed for the node. */
+void sim_node_touch(struct sim_node *node);
 
 /* net_system.c */
 
 void sim_node_init(struct sim_node *node, struct sim_net *net, const char *name);
+/** The node's own clock. */
+uint64_t sim_node_now(const struct sim_node *node);
+/** It works for that long, within its turn. */
+void sim_node_work(struct sim_node *node, uint64_t for_ns);
+/** Its turn is over. */
+void sim_node_rest(struct sim_node *node);
 
 #endif

@@ -48,6 +48,11 @@ void sim_pipe_put(struct sim_pipe *pipe, const uint8_t *bytes, size_t n, uint64_
     memcpy(pipe->bytes + tail, bytes, front);
     memcpy(pipe->bytes, bytes + front, n - front);
     pipe->n += n;
+    struct sim_segment *last = pipe->n_segments > 0 ? segment_at(pipe, pipe->n_segments - 1) : NULL;
+    if (last != NULL && last->at_ns == pipe->last_ns) {
+        last->n += n;
+        return;
+    }
     *segment_at(pipe, pipe->n_segments++) = (struct sim_segment){pipe->last_ns, n};
 }
 

@@ -66,6 +66,7 @@ static int poller_add(struct bow_poller *poller, int fd, uint32_t events, void *
         return -ENOSPC;
     }
     poller->watches[poller->n++] = (struct watch){fd, events, data};
+    sim_node_touch(poller->node);
     return 0;
 }
 
@@ -77,6 +78,7 @@ static int poller_modify(struct bow_poller *poller, int fd, uint32_t events, voi
         return -ENOENT;
     }
     *watch = (struct watch){fd, events, data};
+    sim_node_touch(poller->node);
     return 0;
 }
 
@@ -104,7 +106,7 @@ static int poller_wait(struct bow_poller *poller, struct bow_poll_event *events,
     int n = 0;
 
     (void)timeout_ns;
-    if (poller->armed_ns <= poller->node->net->now_ns) {
+    if (poller->armed_ns <= sim_node_now(poller->node)) {
         poller->armed_ns = BOW_NEVER;
     }
     for (int i = 0; i < poller->n && n < max; i++) {
@@ -126,9 +128,10 @@ static int poller_fd(struct bow_poller *poller)
 
 static int poller_arm(struct bow_poller *poller, uint64_t timeout_ns)
 {
-    uint64_t now = poller->node->net->now_ns;
+    uint64_t now = sim_node_now(poller->node);
 
     poller->armed_ns = timeout_ns < BOW_NEVER - now ? now + timeout_ns : BOW_NEVER;
+    sim_node_touch(poller->node);
     return 0;
 }
 
@@ -143,25 +146,33 @@ const struct bow_poller_ops sim_poller_ops = {
     .arm = poller_arm,
 };
 
-bool sim_poller_is_ready(struct sim_node *node)
+/* When a watched descriptor is ready; 0: now. */
+static uint64_t next_event(const struct bow_poller *poller)
 {
-    const struct bow_poller *poller = node->poller;
+    uint64_t next = poller->armed_ns;
 
-    if (poller == NULL) {
-        return false;
-    }
-    if (poller->armed_ns <= node->net->now_ns) {
-        return true;
-    }
     for (int i = 0; i < poller->n; i++) {
         if (bits_of(poller, &poller->watches[i]) != 0) {
-            return true;
+            return 0;
         }
+        uint64_t at = sim_readiness_changes(poller->node->net, poller->watches[i].fd);
+        next = at < next ? at : next;
     }
-    return false;
+    return next;
 }
 
-uint64_t sim_poller_due(const struct sim_node *node)
+void sim_node_touch(struct sim_node *node)
 {
-    return node->poller != NULL ? node->poller->armed_ns : BOW_NEVER;
+    node->quiet_until_ns = 0;
+}
+
+uint64_t sim_node_due(struct sim_node *node)
+{
+    if (node->poller == NULL) {
+        return BOW_NEVER;
+    }
+    if (node->quiet_until_ns <= node->net->now_ns) {
+        node->quiet_until_ns = next_event(node->poller);
+    }
+    return node->quiet_until_ns > node->busy_until_ns ? node->quiet_until_ns : node->busy_until_ns;
 }

@@ -13,11 +13,30 @@
 #include <string.h>
 #include <sys/uio.h>
 
+uint64_t sim_node_now(const struct sim_node *node)
+{
+    uint64_t now = node->net->now_ns + node->ahead_ns;
+
+    return now > node->busy_until_ns ? now : node->busy_until_ns;
+}
+
+void sim_node_work(struct sim_node *node, uint64_t for_ns)
+{
+    node->ahead_ns += for_ns;
+}
+
+void sim_node_rest(struct sim_node *node)
+{
+    if (node->ahead_ns > 0) {
+        node->busy_until_ns = sim_node_now(node);
+        node->ahead_ns = 0;
+    }
+    sim_node_touch(node);
+}
+
 static uint64_t now_ns(void *user)
 {
-    struct sim_node *node = user;
-
-    return node->net->now_ns;
+    return sim_node_now(user);
 }
 
 static int random_bytes(void *user, void *bytes, size_t len)
@@ -33,7 +52,18 @@ static int random_bytes(void *user, void *bytes, size_t len)
 
 static bool is_short_of_fds(struct sim_node *node)
 {
-    return node->net->now_ns < node->no_fds_until_ns;
+    if (node->net->now_ns >= node->no_fds_until_ns) {
+        return false;
+    }
+    node->fds_failed_ns = node->net->now_ns;
+    return true;
+}
+
+static void touch_other(const struct sim_conn *conn, int side)
+{
+    if (conn->nodes[1 - side] != NULL) {
+        sim_node_touch(conn->nodes[1 - side]);
+    }
 }
 
 /* The lowest number that is free, as on Unix. */
@@ -131,6 +161,7 @@ static int sim_accept(void *user, int fd, struct bow_sockaddr *ret_address)
     socket->side = 1;
     socket->port = conn->port;
     conn->fds[1] = accepted;
+    conn->nodes[1] = node;
     conn->listener = -1;
     fill_address(1, ret_address);
     return accepted;
@@ -141,12 +172,16 @@ static struct sim_conn *new_conn(struct sim_net *net, uint16_t port)
     static const uint64_t delays[] = {20 * SIM_US, 100 * SIM_US, SIM_MS, 10 * SIM_MS};
     static const size_t caps[] = {1000, 4096, 16384, 65536, 262144};
     struct sim_conn *conn = calloc(1, sizeof(*conn));
+    size_t delay = sim_below(net, 4);
 
-    if (conn == NULL || sim_pipe_init(&conn->pipes[0], caps[sim_below(net, 5)]) < 0 ||
-        sim_pipe_init(&conn->pipes[1], caps[sim_below(net, 5)]) < 0) {
-        abort();
+    for (int side = 0; side < 2; side++) {
+        /* A long path with little room would carry next to nothing. */
+        size_t cap = caps[delay == 3 ? 3 + sim_below(net, 2) : sim_below(net, 5)];
+        if (conn == NULL || sim_pipe_init(&conn->pipes[side], cap) < 0) {
+            abort();
+        }
     }
-    conn->delay_ns = delays[sim_below(net, 4)];
+    conn->delay_ns = delays[delay];
     conn->port = port;
     conn->fds[0] = conn->fds[1] = -1;
     conn->next = net->conns;
@@ -174,9 +209,14 @@ static int sim_connect(void *user, int fd, const struct bow_sockaddr *address)
         return -EINPROGRESS;
     }
     struct sim_conn *conn = new_conn(net, socket->port);
+    uint64_t stalled_ns = sim_stalled_until(net, socket->port);
     conn->fds[0] = fd;
+    conn->nodes[0] = node;
+    conn->nodes[1] = sim_socket_of(net, listener)->node;
     conn->listener = listener;
-    conn->accept_ns = net->now_ns + delay_of(net, conn);
+    conn->pipes[0].stalled_until_ns = conn->pipes[1].stalled_until_ns = stalled_ns;
+    conn->accept_ns = (stalled_ns > net->now_ns ? stalled_ns : net->now_ns) + delay_of(net, conn);
+    touch_other(conn, 0);
     socket->conn = conn;
     socket->at_ns = conn->accept_ns + delay_of(net, conn);
     return -EINPROGRESS;
@@ -213,6 +253,7 @@ static ssize_t sim_recv(void *user, int fd, void *bytes, size_t len)
         net->n_partial++;
     }
     sim_pipe_take(in, bytes, n);
+    touch_other(socket->conn, socket->side);
     return (ssize_t)n;
 }
 
@@ -228,7 +269,7 @@ static size_t put_pieces(struct sim_net *net, struct sim_socket *socket,
                          const struct msghdr *message, size_t room)
 {
     struct sim_pipe *out = &socket->conn->pipes[socket->side];
-    uint64_t at = net->now_ns + delay_of(net, socket->conn);
+    uint64_t at = sim_node_now(socket->node) + delay_of(net, socket->conn);
     size_t sent = 0;
 
     for (size_t i = 0; i < message->msg_iovlen && sent < room; i++) {
@@ -242,6 +283,7 @@ static size_t put_pieces(struct sim_net *net, struct sim_socket *socket,
         sim_pipe_put(out, message->msg_iov[i].iov_base, n, at);
         sent += n;
     }
+    touch_other(socket->conn, socket->side);
     return sent;
 }
 
@@ -282,9 +324,10 @@ static void end_output(struct sim_net *net, struct sim_socket *socket)
     struct sim_pipe *out = &socket->conn->pipes[socket->side];
 
     if (out->fin_ns == BOW_NEVER) {
-        uint64_t at = net->now_ns + delay_of(net, socket->conn);
+        uint64_t at = sim_node_now(socket->node) + delay_of(net, socket->conn);
         out->fin_ns = at > out->last_ns ? at : out->last_ns;
     }
+    touch_other(socket->conn, socket->side);
 }
 
 static int sim_shutdown(void *user, int fd, int how)
@@ -324,6 +367,10 @@ static void close_conn(struct sim_net *net, struct sim_socket *socket)
 
     conn->fds[socket->side] = -1;
     conn->closed[socket->side] = true;
+    if (socket->side == 0 && conn->is_faulty) {
+        socket->node->n_faulty--;
+        socket->node->faulty_until_ns = net->now_ns;
+    }
     if (!socket->broken && has_unread && conn->fds[other] >= 0) {
         struct sim_socket *peer = sim_socket_of(net, conn->fds[other]);
         peer->reset_ns = net->now_ns + delay_of(net, conn);
@@ -341,6 +388,7 @@ static void drop_pending(struct sim_net *net, int fd)
         if (conn->listener == fd) {
             conn->listener = -1;
             conn->closed[1] = true;
+            touch_other(conn, 1);
             if (conn->fds[0] >= 0) {
                 sim_socket_of(net, conn->fds[0])->reset_ns = net->now_ns;
             }
@@ -416,6 +464,7 @@ static int sim_wake_signal(void *user, int fd)
     struct sim_node *node = user;
 
     sim_socket_of(node->net, fd)->signalled = true;
+    sim_node_touch(node);
     return 0;
 }
 

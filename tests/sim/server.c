@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * A simulated server: what its handler does with a call is said by the call's number.
+ * A simulated server and its unary handler: what that does with a call stands in the plan.
  */
 
 #include "world.h"
@@ -9,48 +9,55 @@
 #include <stdio.h>
 #include <string.h>
 
-/* How much longer than a fault itself its effects may last: back-off, heartbeats, turns. */
-#define AFTERMATH_NS (1500 * SIM_MS)
-#define MAX_REPLY_BYTES 300000
+/* For how long clients may find none after it is up: attempts under way, and their back-off. */
+#define AFTERMATH_NS (80 * SIM_MS)
 
-static uint8_t payload[MAX_REPLY_BYTES];
+/* Calls */
 
-uint8_t sim_payload_byte(uint64_t number)
+void sim_server_answered(struct sim_call *call, enum bow_code code, int rc)
 {
-    return (uint8_t)(number * 7 + 1);
+    struct sim_server *server = call->client->server;
+
+    if (call->is_served) {
+        sim_violate(call->world, "call %d was answered twice", (int)(call - call->world->calls));
+    }
+    call->is_served = true;
+    if (rc == 0) {
+        call->answered_ns = call->world->net.now_ns;
+        server->n_answered[code]++;
+    } else if (rc != -ECANCELED && !(rc == -ENOMEM && server->machine.memory_failed_ns > 0)) {
+        sim_violate(call->world, "the answer to call %d failed with %d",
+                    (int)(call - call->world->calls), rc);
+    }
 }
 
-/* The number is behaviour, size and identity; the reply has to be the caller's own. */
-static void answer(struct bow_call *call, uint64_t number, uint32_t n_bytes)
+void sim_server_answer(struct bow_call *call, struct sim_call *of)
 {
-    Calls__Reply reply = CALLS__REPLY__INIT;
+    Sim__Reply reply = SIM__REPLY__INIT;
+    enum bow_code code = BOW_OK;
 
-    reply.number = number;
-    memset(payload, sim_payload_byte(number), n_bytes);
-    reply.payload.data = payload;
-    reply.payload.len = n_bytes;
-    (void)calls__echo__say__reply(call, &reply);
+    if (of->behaviour == SIM_FAIL || of->behaviour == SIM_FAIL_LATE) {
+        code = BOW_ABORTED;
+        sim_server_answered(of, code, bow_call_fail(call, code, "as asked"));
+        return;
+    }
+    reply.number = sim_number(of, 0);
+    sim_fill(reply.number, of->reply_bytes, &reply.payload);
+    sim_server_answered(of, code, bow_call_reply(call, &reply.base));
 }
 
-static void hold(struct sim_server *server, struct bow_call *call, uint64_t number,
+static void hold(struct sim_server *server, struct bow_call *call, struct sim_call *of,
                  uint64_t answer_ns)
 {
-    if (server->n_held == SIM_MAX_HELD) {
-        (void)bow_call_fail(call, BOW_ABORTED, "no room");
-        return;
-    }
-    server->held[server->n_held++] = (struct sim_held){call, number, answer_ns};
+    server->held[server->n_held++] = (struct sim_held){call, of, answer_ns};
 }
 
-static void answer_or_fail(struct bow_call *call, uint64_t number)
+static struct sim_held unhold(struct sim_server *server, int i)
 {
-    enum sim_behaviour behaviour = (enum sim_behaviour)(number % SIM_N_BEHAVIOURS);
+    struct sim_held held = server->held[i];
 
-    if (behaviour == SIM_FAIL || behaviour == SIM_FAIL_LATE) {
-        (void)bow_call_fail(call, BOW_ABORTED, "as asked");
-        return;
-    }
-    answer(call, number, (uint32_t)(number >> 40));
+    server->held[i] = server->held[--server->n_held];
+    return held;
 }
 
 static void answer_cancelled(struct bow_call *call, enum bow_code why, void *user)
@@ -62,40 +69,74 @@ static void answer_cancelled(struct bow_call *call, enum bow_code why, void *use
     }
     for (int i = 0; i < server->n_held; i++) {
         if (server->held[i].call == call) {
-            server->held[i] = server->held[--server->n_held];
-            break;
+            sim_server_answer(call, unhold(server, i).of);
+            return;
         }
     }
-    answer(call, 0, 0);
+    sim_violate(server->machine.world, "a call is cancelled that nobody holds");
 }
 
-static void say(struct bow_call *call, const Calls__Request *request, void *user)
+static void say(struct bow_call *call, const Sim__Request *request, void *user)
 {
     struct sim_server *server = user;
     struct sim_net *net = &server->machine.world->net;
+    struct sim_call *of = sim_call_of(server->machine.world, request->number);
 
-    switch ((enum sim_behaviour)(request->number % SIM_N_BEHAVIOURS)) {
+    sim_verdict_enter(server, call, of);
+    if (of == NULL) {
+        (void)bow_call_fail(call, BOW_INTERNAL, "unknown");
+        return;
+    }
+    if (!sim_is_filled(request->number, of->request_bytes, &request->payload)) {
+        sim_violate(of->world, "the request of call %d is not its own",
+                    (int)(of - of->world->calls));
+    }
+    switch (of->behaviour) {
     case SIM_ANSWER_LATE:
     case SIM_FAIL_LATE:
-        hold(server, call, request->number, net->now_ns + sim_below(net, 60 * SIM_MS));
+        hold(server, call, of, net->now_ns + sim_below(net, 60 * SIM_MS));
         break;
     case SIM_ANSWER_ON_CANCEL:
-        hold(server, call, request->number, BOW_NEVER);
+        hold(server, call, of, BOW_NEVER);
         bow_call_on_cancel(call, answer_cancelled, server);
         break;
-    case SIM_ANSWER:
-    case SIM_FAIL:
-    case SIM_N_BEHAVIOURS:
-        answer_or_fail(call, request->number);
+    default:
+        sim_server_answer(call, of);
         break;
     }
 }
 
-void sim_server_start(struct sim_server *server)
+/* What is held is answered by the latest when the process would be gone. */
+static void answer_held(struct sim_server *server, uint64_t until_ns)
 {
+    int i = 0;
+
+    while (i < server->n_held) {
+        if (server->held[i].answer_ns > until_ns) {
+            i++;
+            continue;
+        }
+        struct sim_held held = unhold(server, i);
+        if (held.answer_ns == BOW_NEVER) {
+            bow_call_on_cancel(held.call, NULL, NULL);
+        }
+        sim_server_answer(held.call, held.of);
+        sim_machine_wake(&server->machine);
+    }
+}
+
+/* Life */
+
+static int start(struct sim_server *server)
+{
+    static const struct sim__calls__handlers handlers = {
+        .say = say,
+        .echo = sim_server_echo,
+        .upload = sim_server_upload,
+        .download = sim_server_download,
+    };
     struct sim_net *net = &server->machine.world->net;
     struct bow_server_options options = BOW_SERVER_OPTIONS_INIT;
-    const struct calls__echo__handlers handlers = {.say = say, .stream = sim_server_stream};
     char address[32];
 
     snprintf(address, sizeof(address), "127.0.0.1:%u", server->port);
@@ -107,76 +148,49 @@ void sim_server_start(struct sim_server *server)
     options.heartbeat_timeout_ns = 200 * SIM_MS;
     options.first_frame_timeout_ns = 500 * SIM_MS;
     options.max_calls = server->takes_few ? 4 : 0;
+    options.compression = server->compresses ? BOW_COMPRESSION_AUTO : BOW_COMPRESSION_DEFAULT;
+    server->grace_ns = options.grace_ns;
+    server->n_entered = 0;
+    memset(server->n_answered, 0, sizeof(server->n_answered));
     int rc = bow_server_new(&options, &server->server);
     if (rc == 0) {
-        rc = calls__echo__serve(server->server, &handlers, server);
+        rc = sim__calls__serve(server->server, &handlers, server);
     }
     if (rc == 0) {
         rc = bow_server_start(server->server);
     }
+    return rc;
+}
+
+void sim_server_start(struct sim_server *server)
+{
+    struct sim_net *net = &server->machine.world->net;
+    int rc = start(server);
+
     if (rc < 0) {
         sim_tell(net, "%s cannot start (%d), tries again", server->machine.name, rc);
         bow_server_free(server->server);
         server->server = NULL;
         server->state = SIM_SERVER_DOWN;
         server->restart_ns = net->now_ns + 20 * SIM_MS;
-        sim_server_trouble(server, 20 * SIM_MS);
         return;
     }
     sim_tell(net, "%s is up", server->machine.name);
     server->state = SIM_SERVER_UP;
+    server->closed_until_ns = net->now_ns + AFTERMATH_NS;
     sim_machine_wake(&server->machine);
-}
-
-void sim_server_trouble(struct sim_server *server, uint64_t for_ns)
-{
-    struct sim_world *world = server->machine.world;
-    uint64_t until = world->net.now_ns + for_ns + AFTERMATH_NS;
-
-    if (server->n_troubles == SIM_MAX_TROUBLES) {
-        server->troubles[SIM_MAX_TROUBLES - 1].until_ns = until;
-    } else {
-        server->troubles[server->n_troubles++] = (struct sim_trouble){world->net.now_ns, until};
-    }
-    world->last_trouble_ns = until > world->last_trouble_ns ? until : world->last_trouble_ns;
-}
-
-bool sim_server_had_trouble(const struct sim_server *server, uint64_t from_ns, uint64_t until_ns)
-{
-    for (int i = 0; i < server->n_troubles; i++) {
-        if (server->troubles[i].from_ns <= until_ns && server->troubles[i].until_ns >= from_ns) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* What is held is answered by the latest when the process would be gone. */
-static void answer_held(struct sim_server *server, uint64_t until_ns)
-{
-    int i = 0;
-
-    while (i < server->n_held) {
-        struct sim_held held = server->held[i];
-        if (held.answer_ns > until_ns) {
-            i++;
-            continue;
-        }
-        server->held[i] = server->held[--server->n_held];
-        if (held.answer_ns == BOW_NEVER) {
-            bow_call_on_cancel(held.call, NULL, NULL);
-        }
-        answer_or_fail(held.call, held.number);
-        sim_machine_wake(&server->machine);
-    }
 }
 
 void sim_server_stop(struct sim_server *server)
 {
+    struct sim_net *net = &server->machine.world->net;
+
     if (server->state != SIM_SERVER_UP) {
         return;
     }
     server->state = SIM_SERVER_STOPPING;
+    /* Its loop may be busy, and take it up later. */
+    server->cut_from_ns = net->now_ns + server->grace_ns;
     bow_server_stop(server->server);
     sim_machine_wake(&server->machine);
 }
@@ -188,6 +202,9 @@ static void check_stopped(struct sim_server *server)
 
     if (bow_server_join(server->server) != 0) {
         return;
+    }
+    if (net->now_ns >= server->cut_from_ns) {
+        server->cut_until_ns = net->now_ns + AFTERMATH_NS;
     }
     answer_held(server, BOW_NEVER);
     bow_server_free(server->server);

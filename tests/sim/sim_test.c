@@ -11,6 +11,7 @@
 #include "world.h"
 
 #include <inttypes.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,6 +62,9 @@ int main(int argc, char **argv)
     uint64_t n = 100;
     uint64_t seconds = 0;
 
+    /* Memory that was given back is wanted again in a moment. */
+    (void)mallopt(M_MMAP_THRESHOLD, 64 << 20);
+    (void)mallopt(M_TRIM_THRESHOLD, 64 << 20);
     for (int i = 1; i + 1 < argc; i += 2) {
         uint64_t value = strtoull(argv[i + 1], NULL, 10);
         if (strcmp(argv[i], "--seed") == 0) {

@@ -9,7 +9,6 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define MAX_TURNS 2000000
@@ -28,83 +27,6 @@ void sim_violate(struct sim_world *world, const char *format, ...)
     sim_tell(&world->net, "VIOLATION: %s", world->violation);
 }
 
-/* Machines */
-
-static bool fails(const struct sim_machine *machine)
-{
-    return machine->world->net.now_ns < machine->no_memory_until_ns &&
-           sim_chance(&machine->world->net, 10);
-}
-
-static void *machine_alloc(void *user, size_t size)
-{
-    struct sim_machine *machine = user;
-    void *memory = fails(machine) ? NULL : malloc(size);
-
-    machine->n_bytes += memory != NULL ? size : 0;
-    return memory;
-}
-
-static void *machine_resize(void *user, void *memory, size_t old_size, size_t new_size)
-{
-    struct sim_machine *machine = user;
-    void *resized = new_size > old_size && fails(machine) ? NULL : realloc(memory, new_size);
-
-    machine->n_bytes += resized != NULL ? new_size - old_size : 0;
-    return resized;
-}
-
-static void machine_free(void *user, void *memory, size_t size)
-{
-    struct sim_machine *machine = user;
-
-    machine->n_bytes -= memory != NULL ? size : 0;
-    free(memory);
-}
-
-static void log_line(enum bow_log_level level, const char *line, void *user)
-{
-    struct sim_machine *machine = user;
-
-    (void)level;
-    sim_tell(&machine->world->net, "%s says: %s", machine->name, line);
-}
-
-void sim_machine_init(struct sim_world *world, struct sim_machine *machine, const char *name)
-{
-    struct bow_context_options context_options = BOW_CONTEXT_OPTIONS_INIT;
-    struct bow_loop_options loop_options = BOW_LOOP_OPTIONS_INIT;
-
-    machine->world = world;
-    snprintf(machine->name, sizeof(machine->name), "%s", name);
-    sim_node_init(&machine->node, &world->net, machine->name);
-    machine->allocator =
-        (struct bow_allocator){machine_alloc, machine_resize, machine_free, machine};
-    context_options.allocator = &machine->allocator;
-    context_options.log = log_line;
-    context_options.log_user = machine;
-    context_options.log_level = BOW_LOG_DEBUG;
-    context_options.system = &machine->node.system;
-    loop_options.thread = BOW_LOOP_OWNER;
-    if (bow_context_new(&context_options, &machine->context) < 0 ||
-        bow_loop_new(machine->context, &loop_options, &machine->loop) < 0) {
-        abort();
-    }
-    if (bow_loop_run_once(machine->loop, 0) < 0 || bow_loop_fd(machine->loop) < 0) {
-        abort();
-    }
-}
-
-void sim_machine_wake(struct sim_machine *machine)
-{
-    (void)bow_loop_wake(machine->loop);
-}
-
-static bool can_run(struct sim_machine *machine)
-{
-    return machine->loop != NULL && !machine->node.frozen && sim_poller_is_ready(&machine->node);
-}
-
 static struct sim_machine *machine_at(struct sim_world *world, int i)
 {
     return i < world->n_servers ? &world->servers[i].machine
@@ -119,11 +41,42 @@ static struct sim_machine *choose(struct sim_world *world)
 
     for (int i = 0; i < world->n_servers + world->n_clients; i++) {
         struct sim_machine *machine = machine_at(world, i);
-        if (can_run(machine) && sim_chance(&world->net, ++n)) {
+        if (sim_machine_due(machine) <= world->net.now_ns && sim_chance(&world->net, ++n)) {
             chosen = machine;
         }
     }
     return chosen;
+}
+
+/* Streams that do not want to read for a while */
+
+bool sim_sleep(struct sim_call *call, bool is_server, uint64_t for_ns)
+{
+    struct sim_world *world = call->world;
+
+    if (world->n_sleepers == SIM_MAX_SLEEPERS) {
+        return false;
+    }
+    world->sleepers[world->n_sleepers++] =
+        (struct sim_sleeper){world->net.now_ns + for_ns, call, is_server};
+    return true;
+}
+
+static void wake_sleepers(struct sim_world *world)
+{
+    for (int i = 0; i < world->n_sleepers;) {
+        struct sim_sleeper sleeper = world->sleepers[i];
+        if (sleeper.until_ns > world->net.now_ns) {
+            i++;
+            continue;
+        }
+        world->sleepers[i] = world->sleepers[--world->n_sleepers];
+        if (sleeper.is_server) {
+            sim_server_resume(sleeper.call);
+        } else {
+            sim_client_resume(sleeper.call);
+        }
+    }
 }
 
 /* Time */
@@ -133,19 +86,18 @@ static uint64_t min_time(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-static uint64_t next_time(const struct sim_world *world)
+static uint64_t next_time(struct sim_world *world)
 {
-    uint64_t next = sim_net_next(&world->net);
+    uint64_t next = BOW_NEVER;
 
-    for (int i = 0; i < world->n_servers; i++) {
-        const struct sim_server *server = &world->servers[i];
-        next = min_time(next, sim_server_due(server));
-        if (!server->machine.node.frozen) {
-            next = min_time(next, sim_poller_due(&server->machine.node));
-        }
+    for (int i = 0; i < world->n_servers + world->n_clients; i++) {
+        next = min_time(next, sim_machine_due(machine_at(world, i)));
     }
-    for (int i = 0; i < world->n_clients; i++) {
-        next = min_time(next, sim_poller_due(&world->clients[i].machine.node));
+    for (int i = 0; i < world->n_servers; i++) {
+        next = min_time(next, sim_server_due(&world->servers[i]));
+    }
+    for (int i = 0; i < world->n_sleepers; i++) {
+        next = min_time(next, world->sleepers[i].until_ns);
     }
     if (!world->is_ending && world->next_action < world->n_actions) {
         next = min_time(next, world->actions[world->next_action].at_ns);
@@ -162,6 +114,11 @@ static void act_what_is_due(struct sim_world *world)
     for (int i = 0; i < world->n_servers; i++) {
         sim_server_on_time(&world->servers[i]);
     }
+    wake_sleepers(world);
+    if (world->look_ns <= world->net.now_ns) {
+        world->look_ns = world->net.now_ns + 20 * SIM_MS;
+        sim_verdict_look(world);
+    }
 }
 
 /* Returns false when nothing will ever happen any more. */
@@ -173,9 +130,7 @@ static bool step(struct sim_world *world)
     struct sim_machine *machine = choose(world);
     if (machine != NULL) {
         world->n_turns++;
-        if (bow_loop_run_once(machine->loop, 0) < 0) {
-            sim_violate(world, "%s cannot run a turn", machine->name);
-        }
+        sim_machine_turn(machine);
         net->now_ns += sim_below(net, 20 * SIM_US);
         return true;
     }
@@ -213,17 +168,22 @@ static void run_plan(struct sim_world *world)
     }
 }
 
-static void wait_for_calm(struct sim_world *world)
+static void wait_until(struct sim_world *world, uint64_t calm)
 {
     struct sim_net *net = &world->net;
-    uint64_t calm =
-        (world->last_trouble_ns > net->now_ns ? world->last_trouble_ns : net->now_ns) + 2 * SIM_S;
 
     while (net->now_ns < calm && has_time(world, calm + MAX_NS, "calm comes")) {
         if (!step(world)) {
             net->now_ns = calm;
         }
     }
+}
+
+static void wait_for_calm(struct sim_world *world)
+{
+    uint64_t now = world->net.now_ns;
+
+    wait_until(world, (world->last_trouble_ns > now ? world->last_trouble_ns : now) + 2 * SIM_S);
 }
 
 static void call_from_each(struct sim_world *world, bool may_find_dead)
@@ -234,8 +194,9 @@ static void call_from_each(struct sim_world *world, bool may_find_dead)
             continue;
         }
         *call = (struct sim_call){.world = world, .client = &world->clients[i]};
-        call->number = (uint64_t)(world->n_calls + 1) * SIM_N_BEHAVIOURS;
+        call->n_requests = call->n_replies = 1;
         call->deadline_ns = 2 * SIM_S;
+        call->pause_at = call->serving_pause_at = -1;
         call->may_find_dead = may_find_dead;
         world->n_calls++;
         sim_client_call(call);
@@ -259,6 +220,10 @@ static void run_recovery(struct sim_world *world)
             sim_violate(world, "%s does not recover: %s", call->client->machine.name,
                         call->is_done ? bow_code_name(call->code) : "no end");
         }
+    }
+    wait_until(world, world->net.now_ns + 500 * SIM_MS);
+    if (world->violation[0] == '\0') {
+        sim_check_rest(world);
     }
 }
 
@@ -287,16 +252,7 @@ static bool have_terminated(struct sim_world *world)
 static void check_nothing_left(struct sim_world *world)
 {
     for (int i = 0; i < world->n_servers + world->n_clients; i++) {
-        struct sim_machine *machine = machine_at(world, i);
-        bow_loop_unref(machine->loop);
-        if (bow_context_bytes(machine->context) != 0) {
-            sim_violate(world, "%s leaves %zu bytes", machine->name,
-                        bow_context_bytes(machine->context));
-        }
-        bow_context_unref(machine->context);
-        if (machine->n_bytes != 0) {
-            sim_violate(world, "%s leaves %zu bytes of memory", machine->name, machine->n_bytes);
-        }
+        sim_machine_fini(machine_at(world, i));
     }
     if (sim_n_fds(&world->net) != 0) {
         sim_violate(world, "%d descriptors are left open", sim_n_fds(&world->net));

@@ -6,31 +6,42 @@
  * A whole system under simulation: servers, clients, calls, and a plan of what goes
  * wrong when. A seed decides everything; sim_run() returns what was violated.
  *
- *     sim_test.c   which seeds
- *     world.c      the run: whose turn it is, time, the end
- *     plan.c       what happens when: calls, cancels, faults
- *     server.c     servers that answer, late, never, or fail; stopped, killed, restarted
- *     client.c     clients, and what a call may end with
- *     stream.c     streaming calls, both sides
- *     net*.c       the network and the system tables
+ *     sim_test.c       which seeds
+ *     world.c          the run: whose turn it is, time, the end
+ *     machine.c        a context and a loop each, and memory that may run out
+ *     plan.c           who is there, and what happens when
+ *     fault.c          what goes wrong
+ *     server.c         servers and their unary handler; stopped, killed, restarted
+ *     server_stream.c  their streaming handlers
+ *     client.c         clients and unary calls
+ *     client_stream.c  streaming calls
+ *     verdict.c        whether a call may be served, and may end, so
+ *     rest.c           what must hold when all is at rest
+ *     net*.c           the network and the system tables
+ *
+ * Every call knows both of its sides, so that what one side is told can be held against
+ * what the other one did.
  */
 
 #include "net.h"
-#include "protos/echo.bow.h"
+#include "protos/sim.bow.h"
 
 #include <bowline/client.h>
 #include <bowline/context.h>
 #include <bowline/loop.h>
 #include <bowline/server.h>
+#include <bowline/stream.h>
 
 #define SIM_MAX_SERVERS 3
 #define SIM_MAX_CLIENTS 4
 #define SIM_MAX_CALLS 400
-#define SIM_MAX_TROUBLES 32
 #define SIM_MAX_ACTIONS 1200
 #define SIM_MAX_HELD 512
+#define SIM_MAX_SLEEPERS 64
+#define SIM_MAX_ENDS 8
 
 struct sim_world;
+struct sim_served;
 
 /** A machine with a loop of its own and memory that may run out. */
 struct sim_machine {
@@ -39,15 +50,10 @@ struct sim_machine {
     struct bow_allocator allocator;
     size_t n_bytes;
     uint64_t no_memory_until_ns; /* allocations fail by chance */
+    uint64_t memory_failed_ns;   /* when one last did; 0: never */
     struct bow_context *context;
     struct bow_loop *loop;
     char name[16];
-};
-
-/** From when until when calls to a server may fail through no fault of its own. */
-struct sim_trouble {
-    uint64_t from_ns;
-    uint64_t until_ns;
 };
 
 enum sim_server_state {
@@ -58,7 +64,7 @@ enum sim_server_state {
 
 struct sim_held {
     struct bow_call *call;
-    uint64_t number;
+    struct sim_call *of;
     uint64_t answer_ns; /* BOW_NEVER: when it is cancelled */
 };
 
@@ -69,12 +75,22 @@ struct sim_server {
     uint16_t port;
     uint64_t restart_ns; /* DOWN: when it comes back */
     uint64_t thaw_ns;    /* frozen until then */
+    uint64_t grace_ns;
     bool is_killed;
     bool takes_few; /* max_calls is so low that it refuses some */
+    bool compresses;
     struct sim_held held[SIM_MAX_HELD];
     int n_held;
-    struct sim_trouble troubles[SIM_MAX_TROUBLES];
-    int n_troubles;
+
+    /* Until when calls may suffer from what has happened; one that began later may not. */
+    uint64_t lost_until_ns;   /* lose their connection */
+    uint64_t closed_until_ns; /* find none that takes them */
+    uint64_t cut_from_ns;     /* STOPPING: when the grace ends */
+    uint64_t cut_until_ns;    /* were cut off by the end of a grace */
+
+    /* Since it started. */
+    uint64_t n_entered;
+    uint64_t n_answered[17]; /* by code, where the answer was taken */
 };
 
 struct sim_client {
@@ -82,11 +98,23 @@ struct sim_client {
     struct bow_client *client;
     struct sim_server *server; /* that it calls */
     bool is_grpc;
+    bool compresses;
     bool is_freed;
-    uint64_t freed_ns;
+    int n_open;
+    uint64_t n_started;
+    uint64_t ends_ns[SIM_MAX_ENDS]; /* of its last calls */
+    int next_end;
+    uint64_t crowded_ns; /* when it last had more calls than a server takes that takes few */
 };
 
-/** What the server does with a call; part of its number. */
+enum sim_kind {
+    SIM_SAY,
+    SIM_ECHO,
+    SIM_UPLOAD,
+    SIM_DOWNLOAD,
+};
+
+/** What the server does with a call. */
 enum sim_behaviour {
     SIM_ANSWER = 0,
     SIM_ANSWER_LATE,
@@ -94,30 +122,50 @@ enum sim_behaviour {
     SIM_FAIL_LATE,
     SIM_ANSWER_ON_CANCEL,
     SIM_N_BEHAVIOURS,
+    SIM_END_EARLY, /* a stream: with OK, after half of its messages */
 };
 
 struct sim_call {
     struct sim_world *world;
     struct sim_client *client;
-    uint64_t number;
+    enum sim_kind kind;
     enum sim_behaviour behaviour;
+    uint32_t request_bytes; /* of each message */
     uint32_t reply_bytes;
+    int n_requests; /* messages in all */
+    int n_replies;
+    bool has_metadata;
+    bool waits_for_ready;
+    bool may_find_dead; /* the first call after trouble may find a connection that has died */
+
+    /* What its client sees. */
     bool is_started;
     bool is_done;
+    bool is_refused; /* its client was told that it was not processed */
     bool is_cancelled;
-    bool may_find_dead; /* the first call after trouble may find a connection that has died */
     uint64_t id;
     uint64_t started_ns;
-    uint64_t deadline_ns;
+    uint64_t deadline_ns; /* before the start: the time-out */
+    uint64_t done_ns;
     enum bow_code code;
-
-    /* Of a stream. */
-    bool is_stream;
+    struct bow_stream *stream;
     bool has_half_closed;
-    struct calls__echo__stream__stream stream;
-    int n_messages;
+    bool is_paused;
+    int pause_at;       /* after that many messages; -1: never */
+    uint64_t paused_ns; /* in all */
     int n_sent;
     int n_received;
+
+    /* What its server sees. */
+    int n_runs;                /* of its handler */
+    bool is_served;            /* the handler is through with it */
+    uint64_t answered_ns;      /* when its answer was taken; 0: not */
+    struct sim_served *served; /* a stream between listen and on_closed */
+    bool has_ended;            /* half-closed */
+    bool is_serving_paused;
+    int serving_pause_at;
+    int n_heard;
+    int n_said;
 };
 
 enum sim_action_kind {
@@ -142,6 +190,13 @@ struct sim_action {
     uint64_t for_ns;
 };
 
+/** One side of a stream that does not want to read for a while. */
+struct sim_sleeper {
+    uint64_t until_ns;
+    struct sim_call *call;
+    bool is_server;
+};
+
 struct sim_world {
     struct sim_net net;
     struct sim_server servers[SIM_MAX_SERVERS];
@@ -154,7 +209,10 @@ struct sim_world {
     struct sim_action actions[SIM_MAX_ACTIONS]; /* by time */
     int n_actions;
     int next_action;
+    struct sim_sleeper sleepers[SIM_MAX_SLEEPERS];
+    int n_sleepers;
     uint64_t last_trouble_ns;
+    uint64_t look_ns; /* when cancellations are looked after next */
     bool is_ending;
     char violation[256]; /* "" for none */
     uint64_t n_ended[17];
@@ -168,13 +226,28 @@ const char *sim_run(struct sim_world *world, uint64_t seed, bool story);
 
 void sim_violate(struct sim_world *world, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/** Have one side of a stream resume later. Returns false when too many sleep. */
+bool sim_sleep(struct sim_call *call, bool is_server, uint64_t for_ns);
+
+/* machine.c */
+
 void sim_machine_init(struct sim_world *world, struct sim_machine *machine, const char *name);
 /** After acting on a machine's objects from outside its turns. */
 void sim_machine_wake(struct sim_machine *machine);
+/** One turn of its loop. */
+void sim_machine_turn(struct sim_machine *machine);
+/** When it next has something to do. */
+uint64_t sim_machine_due(struct sim_machine *machine);
+/** The end: nothing may be left. */
+void sim_machine_fini(struct sim_machine *machine);
 
 /* plan.c */
 
 void sim_plan(struct sim_world *world);
+
+/* fault.c */
+
+/** Do what is planned for now. */
 void sim_act(struct sim_world *world, const struct sim_action *action);
 
 /* server.c */
@@ -183,27 +256,63 @@ void sim_server_start(struct sim_server *server);
 /** What time asks of it: late answers, thawing, coming back. */
 void sim_server_on_time(struct sim_server *server);
 uint64_t sim_server_due(const struct sim_server *server);
-void sim_server_trouble(struct sim_server *server, uint64_t for_ns);
-bool sim_server_had_trouble(const struct sim_server *server, uint64_t from_ns, uint64_t until_ns);
 /** Answer all that is held, stop. Drive its loop until it is down. */
 void sim_server_end(struct sim_server *server);
 void sim_server_stop(struct sim_server *server);
-uint8_t sim_payload_byte(uint64_t number);
+/** The answer to a call was taken (0), or not. */
+void sim_server_answered(struct sim_call *call, enum bow_code code, int rc);
+/** The answer itself: with the reply, or as asked with an error. */
+void sim_server_answer(struct bow_call *call, struct sim_call *of);
+
+/* server_stream.c */
+
+void sim_server_echo(struct sim__calls__echo__call call, void *user);
+void sim_server_upload(struct sim__calls__upload__call call, void *user);
+void sim_server_download(struct sim__calls__download__call call, const Sim__Request *request,
+                         void *user);
+void sim_server_resume(struct sim_call *call);
 
 /* client.c */
 
 void sim_client_start(struct sim_client *client);
+/** Start a call of any kind. */
 void sim_client_call(struct sim_call *call);
 void sim_client_cancel(struct sim_call *call);
 void sim_client_free(struct sim_client *client);
+/** Check a reply against what was asked. */
+void sim_client_check_reply(const struct sim_call *call, const Sim__Reply *reply, int number);
+
+/* client_stream.c */
+
+/** Returns 0 or as bow_client_open(). */
+int sim_client_open(struct sim_call *call, const struct bow_call_options *options);
+/** Send what can be. */
+void sim_client_send(struct sim_call *call);
+void sim_client_resume(struct sim_call *call);
+
+/* verdict.c */
+
+/** The number of a call's message, and back; the call is NULL when there is no such one. */
+uint64_t sim_number(const struct sim_call *call, int message);
+struct sim_call *sim_call_of(struct sim_world *world, uint64_t number);
+/** The bytes of a message, which live until the next one is asked for. */
+void sim_fill(uint64_t number, uint32_t n, ProtobufCBinaryData *payload);
+bool sim_is_filled(uint64_t number, uint32_t n, const ProtobufCBinaryData *payload);
+
+/** The client has started a call. */
+void sim_verdict_start(struct sim_call *call);
+/** A handler of `server` is entered for `call`. */
+void sim_verdict_enter(struct sim_server *server, struct bow_call *call, struct sim_call *of);
 /** The call has ended: may it, and so? */
-void sim_call_end(struct sim_call *call, const struct bow_status *status);
-bool sim_call_is_short_of_memory(const struct sim_call *call);
+void sim_verdict_end(struct sim_call *call, const struct bow_status *status);
+/** What failed for want of memory had reason to. */
+bool sim_is_short_of_memory(const struct sim_call *call);
+/** Whether handlers whose calls have ended have heard of it. */
+void sim_verdict_look(struct sim_world *world);
 
-/* stream.c */
+/* rest.c */
 
-void sim_server_stream(struct calls__echo__stream__call call, void *user);
-void sim_client_stream(struct sim_call *call);
-void sim_client_cancel_stream(struct sim_call *call);
+/** All calls have ended, nothing is under way. */
+void sim_check_rest(struct sim_world *world);
 
 #endif

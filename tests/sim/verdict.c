@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * Whether a call may be served now, and may end as it does. A handler runs once at most, not
+ * after its deadline, and for no call whose client was told that it was not processed. A call
+ * ends with an error only through what has happened to it: to its own connection, its own
+ * server or its own machine, within its own life. Without that it is answered in time.
+ */
+
+#include "world.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A turn takes a little virtual time, and a loop may have several before the timer's. */
+#define LATE_NS (5 * SIM_MS)
+/* Beyond the fault itself: what is tried again after a pause, or fails on its way. */
+#define AFTERMATH_NS (300 * SIM_MS)
+/* After an attempt that failed calls fail at once for that long. */
+#define BACK_OFF_NS (20 * SIM_MS)
+/* Within that a handler hears that nobody waits any more. */
+#define TOLD_NS (400 * SIM_MS)
+/* What a call may take that nothing disturbs: a connection, four ways, a late answer; and the
+ * slowest path carries that much, with all that its client has under way. */
+#define SERVED_NS (400 * SIM_MS)
+#define SLOW_BYTES_PER_MS 200
+#define MAX_MESSAGE_BYTES 200000
+/* So many calls at a time a server that takes few does not refuse. */
+#define N_FEW 4
+
+static int index_of(const struct sim_call *call)
+{
+    return (int)(call - call->world->calls);
+}
+
+/* Numbers and bytes */
+
+uint64_t sim_number(const struct sim_call *call, int message)
+{
+    return (uint64_t)(index_of(call) + 1) << 16 | (uint64_t)message;
+}
+
+struct sim_call *sim_call_of(struct sim_world *world, uint64_t number)
+{
+    uint64_t index = number >> 16;
+
+    return index > 0 && index <= (uint64_t)world->n_calls ? &world->calls[index - 1] : NULL;
+}
+
+static uint8_t byte_of(uint64_t number)
+{
+    return (uint8_t)(number * 7 + (number >> 16) * 13 + 1);
+}
+
+void sim_fill(uint64_t number, uint32_t n, ProtobufCBinaryData *payload)
+{
+    static uint8_t bytes[MAX_MESSAGE_BYTES];
+
+    memset(bytes, byte_of(number), n);
+    payload->data = bytes;
+    payload->len = n;
+}
+
+bool sim_is_filled(uint64_t number, uint32_t n, const ProtobufCBinaryData *payload)
+{
+    if (payload->len != n) {
+        return false;
+    }
+    for (size_t i = 0; i < n; i += i < 64 || i + 64 > n ? 1 : 61) {
+        if (payload->data[i] != byte_of(number)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* What has happened */
+
+static bool is_since(uint64_t at_ns, uint64_t after_ns, uint64_t since_ns)
+{
+    return at_ns != 0 && at_ns + after_ns >= since_ns;
+}
+
+bool sim_is_short_of_memory(const struct sim_call *call)
+{
+    return is_since(call->client->machine.memory_failed_ns, AFTERMATH_NS, call->started_ns) ||
+           is_since(call->client->server->machine.memory_failed_ns, AFTERMATH_NS, call->started_ns);
+}
+
+static bool is_short_of_fds(const struct sim_call *call)
+{
+    return is_since(call->client->machine.node.fds_failed_ns, AFTERMATH_NS, call->started_ns) ||
+           is_since(call->client->server->machine.node.fds_failed_ns, AFTERMATH_NS,
+                    call->started_ns);
+}
+
+/* Whether what had reached its server may have been lost since. A connection that is not accepted
+ * for want of descriptors is lost, too, when nobody answers. */
+static bool may_be_lost(const struct sim_call *call)
+{
+    const struct sim_server *server = call->client->server;
+    const struct sim_node *node = &call->client->machine.node;
+    uint64_t now = call->world->net.now_ns;
+
+    return node->n_faulty > 0 || is_since(node->faulty_until_ns, LATE_NS, call->started_ns) ||
+           server->lost_until_ns >= call->started_ns || server->cut_until_ns >= call->started_ns ||
+           (server->state == SIM_SERVER_STOPPING && server->cut_from_ns <= now) ||
+           sim_is_short_of_memory(call) || is_short_of_fds(call) || call->may_find_dead;
+}
+
+/* Whether no server may have taken it. */
+static bool may_find_none(const struct sim_call *call)
+{
+    const struct sim_server *server = call->client->server;
+
+    return server->state != SIM_SERVER_UP || server->closed_until_ns >= call->started_ns ||
+           is_since(call->client->machine.node.faulty_until_ns, BACK_OFF_NS, call->started_ns);
+}
+
+static bool may_be_crowded(const struct sim_call *call)
+{
+    return call->client->server->takes_few &&
+           is_since(call->client->crowded_ns, 0, call->started_ns);
+}
+
+static uint64_t bytes_of(const struct sim_call *call)
+{
+    return (uint64_t)call->n_requests * (call->request_bytes + 64u) +
+           (uint64_t)call->n_replies * (call->reply_bytes + 64u);
+}
+
+/* With all that its client had under way meanwhile. */
+static uint64_t service_ns(const struct sim_call *call)
+{
+    const struct sim_world *world = call->world;
+    uint64_t n_bytes = 0;
+    uint64_t paused_ns = 0;
+
+    for (int i = 0; i < world->n_calls; i++) {
+        const struct sim_call *other = &world->calls[i];
+        bool is_beside = other->is_started && other->client == call->client &&
+                         (!other->is_done || other->done_ns + SERVED_NS >= call->started_ns);
+        n_bytes += is_beside ? bytes_of(other) : 0;
+        paused_ns += other == call ? call->paused_ns + 60 * SIM_MS : 0;
+    }
+    return SERVED_NS + paused_ns + n_bytes / SLOW_BYTES_PER_MS * SIM_MS;
+}
+
+/* Whether its time-out was long enough, and nothing kept it from being answered. */
+static bool is_neglected(const struct sim_call *call)
+{
+    bool is_answered = call->behaviour != SIM_ANSWER_ON_CANCEL;
+
+    return is_answered && !may_be_lost(call) && !call->client->server->takes_few &&
+           !(call->waits_for_ready && may_find_none(call)) &&
+           call->deadline_ns - call->started_ns > service_ns(call);
+}
+
+/* The start */
+
+static void count_crowd(struct sim_client *client, uint64_t now_ns)
+{
+    int n = client->n_open;
+
+    for (int i = 0; i < SIM_MAX_ENDS; i++) {
+        n += is_since(client->ends_ns[i], AFTERMATH_NS, now_ns);
+    }
+    client->crowded_ns = n > N_FEW ? now_ns : client->crowded_ns;
+}
+
+void sim_verdict_start(struct sim_call *call)
+{
+    struct sim_client *client = call->client;
+
+    if (call->is_done) {
+        sim_violate(call->world, "call %d completed inside its start", index_of(call));
+    }
+    call->is_started = true;
+    call->world->n_open++;
+    client->n_open++;
+    client->n_started++;
+    count_crowd(client, call->started_ns);
+}
+
+/* The handler */
+
+static void check_deadline(const struct sim_server *server, const struct bow_call *call,
+                           const struct sim_call *of)
+{
+    uint64_t now = sim_node_now(&server->machine.node);
+    uint64_t deadline = bow_call_deadline(call);
+
+    if (deadline <= now) {
+        sim_violate(of->world, "call %d is run %.3f ms after its deadline", index_of(of),
+                    (double)(now - deadline) / 1e6);
+    }
+    /* What is left was measured when it was sent, and is rounded up. */
+    if (deadline + SIM_US < of->deadline_ns ||
+        deadline > of->deadline_ns + (now - of->started_ns) + SIM_MS) {
+        sim_violate(of->world, "call %d: its server keeps a deadline of %.3f ms more than it has",
+                    index_of(of), (double)(int64_t)(deadline - of->deadline_ns) / 1e6);
+    }
+}
+
+void sim_verdict_enter(struct sim_server *server, struct bow_call *call, struct sim_call *of)
+{
+    struct sim_world *world = server->machine.world;
+
+    server->n_entered++;
+    if (of == NULL || !of->is_started || of->client->server != server) {
+        sim_violate(world, "%s runs a call that nobody made", server->machine.name);
+        return;
+    }
+    sim_tell(&world->net, "%s runs call %d", server->machine.name, index_of(of));
+    if (++of->n_runs > 1) {
+        sim_violate(world, "call %d is run a second time", index_of(of));
+    }
+    if (of->is_refused) {
+        sim_violate(world, "call %d is run, and its client was told that it is not", index_of(of));
+    }
+    if (bow_call_is_cancelled(call)) {
+        sim_violate(world, "call %d is run, and it was cancelled before", index_of(of));
+    }
+    check_deadline(server, call, of);
+    /* Some handlers take their time. */
+    if (sim_chance(&world->net, 16)) {
+        sim_node_work(&server->machine.node, sim_below(&world->net, 3 * SIM_MS));
+    }
+}
+
+/* The end */
+
+static bool is_failed(const struct sim_call *call)
+{
+    return call->behaviour == SIM_FAIL || call->behaviour == SIM_FAIL_LATE;
+}
+
+static bool may_end_with(const struct sim_call *call, enum bow_code code)
+{
+    bool is_run = call->n_runs > 0;
+
+    switch (code) {
+    case BOW_OK:
+        return is_run && !is_failed(call) && call->answered_ns != 0;
+    case BOW_ABORTED:
+        return is_run && is_failed(call) && call->answered_ns != 0;
+    case BOW_CANCELLED:
+        return call->is_cancelled || call->client->is_freed;
+    case BOW_DEADLINE_EXCEEDED:
+        return call->world->net.now_ns >= call->deadline_ns && !is_neglected(call);
+    case BOW_UNAVAILABLE:
+        return may_be_lost(call) || (!is_run && (may_find_none(call) || may_be_crowded(call)));
+    case BOW_RESOURCE_EXHAUSTED:
+        return sim_is_short_of_memory(call) || (!is_run && may_be_crowded(call));
+    default:
+        return false;
+    }
+}
+
+static void check_status(struct sim_call *call, const struct bow_status *status)
+{
+    struct sim_world *world = call->world;
+    uint64_t now = world->net.now_ns;
+
+    if (!may_end_with(call, status->code)) {
+        sim_violate(world, "call %d (behaviour %d, run %d times) cannot end with %s: %s",
+                    index_of(call), (int)call->behaviour, call->n_runs, bow_code_name(status->code),
+                    status->message);
+    }
+    if (status->not_processed && call->n_runs > 0) {
+        sim_violate(world, "call %d was run and is said to be not processed", index_of(call));
+    }
+    /* One that its server has ended waits for its reader. */
+    if (now > call->deadline_ns + LATE_NS + call->paused_ns) {
+        sim_violate(world, "call %d ended %.3f ms after its deadline, with %s", index_of(call),
+                    (double)(now - call->deadline_ns) / 1e6, bow_code_name(status->code));
+    }
+}
+
+void sim_verdict_end(struct sim_call *call, const struct bow_status *status)
+{
+    struct sim_world *world = call->world;
+    struct sim_client *client = call->client;
+
+    sim_tell(&world->net, "%s: call %d ends with %s%s%s", client->machine.name, index_of(call),
+             bow_code_name(status->code), status->message[0] != '\0' ? ": " : "", status->message);
+    if (call->is_done) {
+        sim_violate(world, "call %d completed twice", index_of(call));
+        return;
+    }
+    call->done_ns = world->net.now_ns;
+    call->code = status->code;
+    call->is_refused = status->not_processed;
+    world->n_open--;
+    world->n_ended[call->code]++;
+    check_status(call, status);
+    call->is_done = true;
+    client->n_open--;
+    client->ends_ns[client->next_end++ % SIM_MAX_ENDS] = call->done_ns;
+}
+
+void sim_verdict_look(struct sim_world *world)
+{
+    for (int i = 0; i < world->n_calls; i++) {
+        const struct sim_call *call = &world->calls[i];
+        bool is_told = call->n_runs == 0 || call->is_served;
+        if (call->is_done && !is_told && !may_be_lost(call) &&
+            world->net.now_ns > call->done_ns + TOLD_NS) {
+            sim_violate(world, "call %d ended with %s, and its handler has not heard of it", i,
+                        bow_code_name(call->code));
+        }
+    }
+}
