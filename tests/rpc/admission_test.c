@@ -166,7 +166,7 @@ static void test_admission_counts_calls_that_only_their_handlers_hold(void **sta
 
     start(t, 0, 1, NULL, 0);
     new_client(t);
-    options.timeout_ns = 50 * MS;
+    options.timeout_ns = 400 * MS;
     start_hold(t, &options, 1);
     calls_wait(t, &t->n_done, 1);
     calls_wait(t, &t->n_cancelled, 1);

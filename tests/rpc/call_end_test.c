@@ -206,7 +206,7 @@ static void test_end_deadline_with_a_silent_peer_asks_whether_it_speaks_our_prot
     int fd = calls_raw_listen(t);
     calls_client_options(t, &options);
     t->client = calls_new_client(t, &options);
-    call_options.timeout_ns = 50 * MS;
+    call_options.timeout_ns = 300 * MS;
     start_hold(t, &call_options, NULL);
     expect_done(t, BOW_DEADLINE_EXCEEDED, "nothing was ever received from it");
     assert_non_null(

@@ -116,11 +116,11 @@ static void test_stream_deadline_ends_it(void **state)
     struct streams *s = *state;
     struct bow_call_options options = BOW_CALL_OPTIONS_INIT;
 
-    options.timeout_ns = 40 * MS;
+    options.timeout_ns = 400 * MS;
     streams_open(s, &streams_both, &options);
     streams_accept(s);
     stream_peer_send(&s->peer, 1);
-    streams_expect_closed(s, BOW_DEADLINE_EXCEEDED, "deadline of 40 ms passed");
+    streams_expect_closed(s, BOW_DEADLINE_EXCEEDED, "deadline of 400 ms passed");
     stream_peer_wait(&s->peer, &s->peer.n_resets, 1);
 }
 
