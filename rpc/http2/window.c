@@ -56,6 +56,12 @@ static void grow(struct bow__http2_session *session, struct bow__http2_window *w
                                                                     id, (int32_t)window->size));
 }
 
+/* A window that was used up because nobody reads is not too small. */
+static bool is_read(const struct bow__http2_stream *stream)
+{
+    return stream->n_withheld < stream->window.size / 2;
+}
+
 static void grow_stream(struct bow__http2_session *session, struct bow__http2_stream *stream)
 {
     struct bow__http2_window *window = &stream->window;
@@ -96,7 +102,8 @@ void bow__http2_window_spent(struct bow__http2_session *session, struct bow__htt
         grow(session, &session->window, 0,
              growth_of(session, &session->window, BOW_LIMIT_CONNECTION_WINDOW_BYTES));
     }
-    if (stream != NULL && stream->open && is_too_small(session, &stream->window, n)) {
+    if (stream != NULL && stream->open && is_too_small(session, &stream->window, n) &&
+        is_read(stream)) {
         grow_stream(session, stream);
     }
 }

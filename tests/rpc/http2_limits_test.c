@@ -143,6 +143,23 @@ static void test_window_stays_for_a_slow_reader(void **state)
     drop(pair, key);
 }
 
+static void test_window_stays_while_nobody_reads(void **state)
+{
+    struct pair *pair = &((struct fixture *)*state)->pair;
+    uint64_t key = begin(pair);
+
+    /* The path gets known. */
+    pour(pair, 100 * MS, 3, &key, 1);
+    drop(pair, key);
+    travel(&pair->client, &pair->server, MS);
+    pair->server.keeps = true;
+    size_t n_before = pair->server.n_bytes;
+    key = begin(pair);
+    pour(pair, 100 * MS, 20, &key, 1);
+    assert_in_range(pair->server.n_bytes - n_before, 200 * KIB, 320 * KIB);
+    drop(pair, key);
+}
+
 /* A peer that makes the windows of many streams grow, and then fills them while nobody reads. */
 static void test_windows_of_all_streams_are_bounded(void **state)
 {
@@ -418,6 +435,7 @@ int main(void)
         TEST(test_window_grows_for_a_fast_reader_far_away),
         TEST(test_window_stays_on_a_short_path),
         TEST(test_window_stays_for_a_slow_reader),
+        TEST(test_window_stays_while_nobody_reads),
         TEST(test_windows_of_all_streams_are_bounded),
         TEST(test_path_is_asked_for_once_a_second),
         TEST(test_flood_of_late_data_is_bounded),
