@@ -281,6 +281,7 @@ static int send_in_place(struct bow_stream *stream, const ProtobufCMessage *mess
     }
     stream->n_sent++;
     bow__conn_touch(&stream->call->conn->conn);
+    check_blocked(stream);
     return 0;
 }
 

@@ -83,6 +83,23 @@ static void fill_on_loop(struct streams *s)
     streams_on_loop(s, fill);
 }
 
+/* However large the windows are: what is sent in one go waits for the socket, and counts. */
+static void test_stream_takes_so_much_in_one_turn(void **state)
+{
+    struct streams *s = *state;
+
+    streams_begin(s, &streams_both);
+    /* Then the peer's settings have come too. */
+    stream_peer_send(&s->peer, 1);
+    streams_wait_serving(s, &s->n_messages, 1);
+    streams_on_loop(s, fill);
+    assert_in_range(s->n_sent, 30, 2 * BOW_STREAM_WRITABLE_BYTES / 1000 + 2);
+    streams_wait_serving(s, &s->n_writable, 1);
+    stream_peer_wait(&s->peer, &s->peer.n_messages, (int)s->n_sent);
+    stream_peer_finish(&s->peer, BOW_OK, "");
+    streams_expect_closed(s, BOW_OK, NULL);
+}
+
 static void test_stream_is_held_back_by_a_slow_reader_on_the_loop(void **state)
 {
     check_slow_reader(*state, fill_on_loop);
@@ -182,6 +199,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         STREAM_TEST(test_stream_before_the_connection_is_bounded),
+        STREAM_TEST(test_stream_takes_so_much_in_one_turn),
         STREAM_TEST(test_stream_is_held_back_by_a_slow_reader_on_the_loop),
         STREAM_TEST(test_stream_is_held_back_by_a_slow_reader_elsewhere),
         STREAM_TEST(test_stream_paused_keeps_messages_and_their_credit),
