@@ -15,8 +15,6 @@
 #define COPY_BYTES ((size_t)1 << 10)
 /* One turn of a stream. */
 #define FRAME_BYTES ((size_t)16 << 10)
-/* No more frames are cut while this much is queued. */
-#define AHEAD_BYTES ((size_t)64 << 10)
 /* A frame header, and the announced length or the header block of a STATUS. */
 #define PREFIX_BYTES (BOW__FRAME_HEADER_BYTES + BOW__NATIVE_REPLY_BLOCK_BYTES)
 
@@ -195,7 +193,8 @@ int bow__native_drain(struct bow__session *base, struct iovec *pieces, int max)
     struct bow__native *session = bow__native_of(base);
 
     bow__native_drop_room(session);
-    while (!session->broken && session->out.n_bytes < AHEAD_BYTES && cut_next(session)) {
+    while (!session->broken && session->out.n_bytes < BOW__NATIVE_AHEAD_BYTES &&
+           cut_next(session)) {
     }
     return bow__outbuf_drain(&session->out, pieces, max);
 }

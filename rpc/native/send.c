@@ -187,7 +187,8 @@ static bool make_message_room(struct bow__native *session, struct bow__native_st
 
     session->room.key = 0;
     if (!is_reply) {
-        return (!stream->response_due || bow__native_put_due_response(session, stream) == 0) &&
+        return session->out.n_bytes < BOW__NATIVE_AHEAD_BYTES &&
+               (!stream->response_due || bow__native_put_due_response(session, stream) == 0) &&
                bow__native_make_room(session, stream, BOW__FRAME_MESSAGE, BOW__FRAME_HEADER_BYTES);
     }
     size_t n_block = bow__native_reply_block(stream, block);

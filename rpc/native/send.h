@@ -9,6 +9,10 @@
 
 #include "rpc/native/native.h"
 
+/** While so much output waits for the socket, messages of streams wait on their streams, where
+ * their producers are told. */
+#define BOW__NATIVE_AHEAD_BYTES ((size_t)64 << 10)
+
 /* send.c */
 
 /** One frame that is not under credit. Returns 0, or -ENOMEM and sets `out_of_memory`. */

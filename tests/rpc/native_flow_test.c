@@ -3,6 +3,7 @@
  * Credit: nothing is sent without it, it is withheld and given back as the
  * protocol says, and overstepping it breaks the connection.
  */
+#include "rpc/native/send.h"
 #include "tests/rpc/native_pair.h"
 
 #include <bowline/limits.h>
@@ -414,6 +415,30 @@ static void test_native_flow_in_place_ends_where_the_peer_does_not_read(void **s
     pair_fini(&pair);
 }
 
+static void test_native_flow_messages_wait_while_much_output_does(void **state)
+{
+    static uint8_t message[1000];
+    static uint8_t out[1 << 20];
+    struct pair pair;
+
+    (void)state;
+    pair_init(&pair);
+    assert_int_equal(pair_open(&pair), 0);
+    side_feed_hex(&pair.server, "b04f5701 00000006 00 00 000000000000 10ffffffff07");
+    side_feed_hex(&pair.server, "00000007 01 01 000000000001 06 12042f732f6d ");
+    struct bow__session *server = pair.server.session;
+    for (int i = 0; i < 300; i++) {
+        assert_int_equal(side_say(&pair.server, 1, 0, message, sizeof(message)), 0);
+    }
+    /* There is credit for all of it; but its producer shall see that the socket does not take it.
+     */
+    assert_in_range(side_native(&pair.server)->out.n_bytes, BOW__NATIVE_AHEAD_BYTES,
+                    BOW__NATIVE_AHEAD_BYTES + 1100);
+    assert_in_range(server->ops->queued(server, 1), 200 * sizeof(message), 300 * sizeof(message));
+    assert_true(side_take(&pair.server, out, sizeof(out)) > 300 * sizeof(message));
+    pair_fini(&pair);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -430,6 +455,7 @@ int main(void)
         cmocka_unit_test(test_native_flow_messages_without_bytes_are_held_back),
         cmocka_unit_test(test_native_flow_small_message_waits_for_what_it_costs),
         cmocka_unit_test(test_native_flow_in_place_ends_where_the_peer_does_not_read),
+        cmocka_unit_test(test_native_flow_messages_wait_while_much_output_does),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
