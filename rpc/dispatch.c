@@ -219,6 +219,7 @@ static struct bow__served *begin(struct bow__server_conn *conn, uint64_t key,
     served->worker = worker;
     served->conn = conn;
     served->held = NULL;
+    served->channel = conn->conn.channel;
     served->index = entry->index;
     served->complete = false;
     if (equip(served, &head->metadata) < 0) {

@@ -75,6 +75,11 @@ static int peer_subject(const struct bow_call *call, char *text, size_t size)
     return conn->conn.security->ops->peer_subject(conn->conn.channel, text, size);
 }
 
+static int peer_credentials(const struct bow_call *call, struct bow_peer_credentials *credentials)
+{
+    return bow_channel_peer_credentials(bow__served_of(call)->channel, credentials);
+}
+
 static int run_task(void *user)
 {
     struct bow__served *served = user;
@@ -205,6 +210,7 @@ const struct bow__call_ops bow__dispatch_call_ops = {
     .loop = loop_of,
     .channel = channel_of,
     .peer_subject = peer_subject,
+    .peer_credentials = peer_credentials,
     .post = post,
     .is_late = is_late,
     .answered = answered,

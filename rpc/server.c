@@ -294,6 +294,8 @@ int bow_server_metrics(const struct bow_server *server, struct bow_metrics *metr
     for (uint32_t i = 0; i < server->n_workers; i++) {
         bow__counters_add(&server->workers[i]->counters, &sum);
     }
+    sum.reloads = atomic_load_explicit(&server->n_reloads, memory_order_relaxed);
+    sum.reloads_failed = atomic_load_explicit(&server->n_reloads_failed, memory_order_relaxed);
     memcpy(metrics, &sum, metrics->size);
     return 0;
 }

@@ -19,10 +19,14 @@ struct run {
     struct bow__signals signals;
 };
 
-static void on_signal(void *user)
+static void on_signal(int number, void *user)
 {
     struct run *run = user;
 
+    if (number == SIGHUP) {
+        bow__server_reload_by_signal(run->server);
+        return;
+    }
     bow_server_stop(run->server);
     if (run->signalled) {
         bow__server_hurry(run->server);
@@ -105,7 +109,8 @@ static int run_started(struct bow_server *server)
         drop_loop(&run);
         return rc;
     }
-    rc = bow__signals_start(&run.signals, run.loop, on_signal, &run);
+    rc = bow__signals_start(&run.signals, run.loop, server->options.reload_on_sighup, on_signal,
+                            &run);
     if (rc == 0) {
         if (ask_to_be_woken(&run)) {
             rc = serve(&run);

@@ -9,6 +9,7 @@
  *     server_start.c   loops, workers, listeners
  *     server_stop.c    drain: lame duck, GOAWAY, grace, close
  *     server_run.c     bow_server_run() and its signals
+ *     server_reload.c  renewed certificates
  *
  * Design. `main` is the loop that accepts and drains; each worker has its own. A
  * part is a listener or a worker; the last part to end stops the server. `refs`:
@@ -60,6 +61,8 @@ struct bow_server {
     uint32_t n_open_acceptors; /* main loop only */
     uint16_t port;             /* of the first TCP listener; constant once started */
     atomic_uint n_connections;
+    atomic_uint n_reloads; /* relaxed, as the next: for metrics */
+    atomic_uint n_reloads_failed;
 
     atomic_uint refs;
     atomic_bool stop_requested;
@@ -95,6 +98,11 @@ int bow__server_listen_list(struct bow_server *server);
 void bow__server_free_listeners(struct bow_server *server);
 /** Bind and listen on each. Returns 0 or a negative errno with server->error. */
 int bow__server_make_acceptors(struct bow_server *server);
+
+/* server_reload.c */
+
+/** bow_server_reload(), with the outcome told to the log and on_reload. */
+void bow__server_reload_by_signal(struct bow_server *server);
 
 /* server_start.c */
 

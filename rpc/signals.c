@@ -12,7 +12,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-static const int numbers[BOW__N_SIGNALS] = {SIGTERM, SIGINT};
+static const int numbers[BOW__N_SIGNALS] = {SIGHUP, SIGTERM, SIGINT};
 
 /* Runs on threads that do not block the signal; returning applies the mask it changes. */
 static void pass_on(int number, siginfo_t *info, void *context)
@@ -33,7 +33,7 @@ static void on_readable(struct bow__watch *watch, uint32_t events)
 
     (void)events;
     while (read(signals->fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
-        signals->on_signal(signals->user);
+        signals->on_signal((int)info.ssi_signo, signals->user);
     }
 }
 
@@ -43,7 +43,7 @@ static bool is_default(int number, struct sigaction *ret_old)
            ret_old->sa_handler == SIG_DFL;
 }
 
-static void choose(struct bow__signals *signals)
+static void choose(struct bow__signals *signals, bool hangup)
 {
     sigset_t blocked;
 
@@ -51,7 +51,8 @@ static void choose(struct bow__signals *signals)
     sigemptyset(&signals->unblocked);
     pthread_sigmask(SIG_BLOCK, NULL, &blocked);
     for (int i = 0; i < BOW__N_SIGNALS; i++) {
-        if (!is_default(numbers[i], &signals->old[i])) {
+        bool is_wanted = hangup || numbers[i] != SIGHUP;
+        if (!is_wanted || !is_default(numbers[i], &signals->old[i])) {
             continue;
         }
         sigaddset(&signals->taken, numbers[i]);
@@ -77,8 +78,8 @@ static void set_dispositions(struct bow__signals *signals, bool ours)
 
 static const struct bow__watch_ops watch_ops = {.on_events = on_readable};
 
-int bow__signals_start(struct bow__signals *signals, struct bow_loop *loop,
-                       void (*on_signal)(void *user), void *user)
+int bow__signals_start(struct bow__signals *signals, struct bow_loop *loop, bool hangup,
+                       void (*on_signal)(int number, void *user), void *user)
 {
     *signals = (struct bow__signals){
         .watch.ops = &watch_ops,
@@ -87,7 +88,7 @@ int bow__signals_start(struct bow__signals *signals, struct bow_loop *loop,
         .user = user,
     };
     bow__list_init(&signals->watch.link);
-    choose(signals);
+    choose(signals, hangup);
     signals->fd = signalfd(-1, &signals->taken, SFD_NONBLOCK | SFD_CLOEXEC);
     if (signals->fd < 0) {
         return -errno;

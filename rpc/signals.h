@@ -15,12 +15,12 @@
 #include "transport/loop.h"
 #include <signal.h>
 
-#define BOW__N_SIGNALS 2
+#define BOW__N_SIGNALS 3
 
 struct bow__signals {
     struct bow__watch watch;
     struct bow_loop *loop;
-    void (*on_signal)(void *user);
+    void (*on_signal)(int number, void *user);
     void *user;
     int fd;
     sigset_t taken;     /* whose disposition was the default */
@@ -29,14 +29,14 @@ struct bow__signals {
 };
 
 /**
- * Take the signals whose disposition is the default. Returns 0 or a negative errno
- * (nothing is taken then).
+ * Take SIGTERM, SIGINT and, if wanted, SIGHUP, where their disposition is the default. Returns 0 or
+ * a negative errno (nothing is taken then).
  *
  * Thread:  the loop's, which is to be driven by this thread
  * Owns:    keeps `signals` until stop
  */
-int bow__signals_start(struct bow__signals *signals, struct bow_loop *loop,
-                       void (*on_signal)(void *user), void *user);
+int bow__signals_start(struct bow__signals *signals, struct bow_loop *loop, bool hangup,
+                       void (*on_signal)(int number, void *user), void *user);
 
 /** Give them back. Same thread. */
 void bow__signals_stop(struct bow__signals *signals);

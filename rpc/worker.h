@@ -91,6 +91,7 @@ struct bow__served {
     struct bow__worker *worker;
     struct bow__server_conn *conn; /* NULL once the stream has ended */
     struct bow__link link;         /* while it is fresh */
+    struct bow_channel *channel;   /* outlives the call */
     struct bow_timer timer;        /* set up when `timed` is */
     struct bow_task task;
     struct bow__deferred deferred;  /* of a streaming call */

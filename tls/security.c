@@ -10,6 +10,7 @@
 #include <bowline/security.h>
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 static struct bow_tls_context *context_of(struct bow_security *security)
@@ -57,6 +58,17 @@ static int peer_subject(struct bow_channel *channel, char *text, size_t size)
     return tls != NULL ? bow_tls_peer_subject(tls, text, size) : -ENODATA;
 }
 
+static int reload(struct bow_security *security, char *text, size_t size)
+{
+    struct bow_tls_error error = {0};
+
+    int rc = bow_tls_context_reload(context_of(security), &error);
+    if (rc < 0) {
+        snprintf(text, size, "%s", error.text);
+    }
+    return rc;
+}
+
 const struct bow_security_ops bow__tls_security_ops = {
     .name = "tls",
     .ref = ref,
@@ -64,6 +76,7 @@ const struct bow_security_ops bow__tls_security_ops = {
     .add = add,
     .failure = failure,
     .peer_subject = peer_subject,
+    .reload = reload,
 };
 
 struct bow_security *bow_tls_security(struct bow_tls_context *tls_context)

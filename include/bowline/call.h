@@ -27,6 +27,7 @@ extern "C" {
 struct bow_call;
 struct bow_channel;
 struct bow_loop;
+struct bow_peer_credentials;
 
 /** What the client sent along. Lives as long as the call. Thread: any that holds the call. */
 BOW_EXPORT const struct bow_metadata *bow_call_metadata(const struct bow_call *call);
@@ -127,6 +128,16 @@ BOW_EXPORT struct bow_channel *bow_call_channel(const struct bow_call *call);
  */
 BOW_EXPORT BOW_MUST_USE int bow_call_peer_subject(const struct bow_call *call, char *text,
                                                   size_t size);
+
+/**
+ * Which process is at the other end of a Unix socket, as the kernel knew when it connected.
+ *
+ * Thread:  any that holds the call
+ * Owns:    fills `*ret_credentials` (<bowline/channel.h>)
+ * Returns: 0; -ENOTSUP when the call came by another kind of socket
+ */
+BOW_EXPORT BOW_MUST_USE int bow_call_peer_credentials(const struct bow_call *call,
+                                                      struct bow_peer_credentials *ret_credentials);
 
 /** The loop of the call's connection. Thread: any. */
 BOW_EXPORT struct bow_loop *bow_call_loop(const struct bow_call *call);

@@ -42,6 +42,9 @@ struct bow_security_ops {
     const char *(*failure)(struct bow_channel *channel);
     /** Who the peer was proved to be. Returns 0; -ENODATA; -ENOSPC. Thread: loop. */
     int (*peer_subject)(struct bow_channel *channel, char *text, size_t size);
+    /** Read its files again, for connections to come; on failure nothing has changed, and `text`
+     * says why. NULL: there is nothing to read. Returns 0 or a negative errno. Thread: any. */
+    int (*reload)(struct bow_security *security, char *text, size_t size);
 };
 
 /** One source of secured connections; embedded first in what it is. */

@@ -25,6 +25,7 @@ struct bow_group;
 struct bow_loop;
 struct bow_security;
 struct bow_server;
+struct bow_transport_error;
 
 /** The protocols that a listener speaks; the first bytes of a connection tell which. */
 enum bow_protocol {
@@ -75,12 +76,18 @@ struct bow_server_options {
     uint64_t max_age_ns;       /* end a connection that is so old, give or take a tenth; 0: none */
     uint64_t max_age_grace_ns; /* of the calls on an old one, before they are cut off; 0: none, it
                                   lasts until they have ended */
+    bool reload_on_sighup; /* bow_server_run() takes SIGHUP, and does bow_server_reload() then */
+    /** Told when it has; `error` is 0, or a negative errno with `text`. Thread: that of
+     * bow_server_run(). */
+    void (*on_reload)(struct bow_server *server, int error, const char *text, void *user);
+    void *reload_user;
 };
 
 #define BOW_SERVER_OPTIONS_INIT                                                                    \
     {                                                                                              \
         sizeof(struct bow_server_options), NULL, NULL, NULL, NULL, 0, false, 0, 0, 0, 0, 0, 0, 0,  \
-            0, 0, 0, NULL, 0, NULL, 0, BOW_COMPRESSION_DEFAULT, 0, 0, 0, 0, NULL, 0, 0, 0          \
+            0, 0, 0, NULL, 0, NULL, 0, BOW_COMPRESSION_DEFAULT, 0, 0, 0, 0, NULL, 0, 0, 0, false,  \
+            NULL, NULL                                                                             \
     }
 
 /**
@@ -198,13 +205,28 @@ BOW_EXPORT BOW_MUST_USE int bow_server_start(struct bow_server *server);
  * there is none), the next one ends the grace period and closes the connections at
  * once. So a second Ctrl-C ends a server without a lame duck soon, whatever its
  * handlers do. Meanwhile the calling thread blocks these
- * signals, which a child process started from it inherits; a thread of the
- * program's own that receives one keeps it blocked from then on.
+ * signals (and SIGHUP, with options.reload_on_sighup), which a child process started from it
+ * inherits; a thread of the program's own that receives one keeps it blocked from then on.
  *
  * Thread:  any one thread; without `workers` connections are served on it
  * Returns: 0 after an orderly drain, or what bow_server_start() returns
  */
 BOW_EXPORT BOW_MUST_USE int bow_server_run(struct bow_server *server);
+
+/**
+ * Have the security of each listener read its certificates and keys again. Connections to come are
+ * made with the new ones, those that are there go on. One that cannot be read leaves what it
+ * was before, the others are read all the same, and `reloads_failed` of <bowline/metrics.h> counts
+ * it.
+ *
+ * Thread:  any; blocks on files
+ * Owns:    `*ret_error` (may be NULL) is filled on failure with the listener, the file and the
+ *          reason
+ * Returns: 0; or what the first failure was: -EINVAL (files that do not fit together), -EBADMSG (a
+ *          file's content), what opening a file failed with, -ENOMEM
+ */
+BOW_EXPORT BOW_MUST_USE int bow_server_reload(struct bow_server *server,
+                                              struct bow_transport_error *ret_error);
 
 /** Begin to drain: lame duck, GOAWAY, grace, close. Idempotent. Thread: any. */
 BOW_EXPORT void bow_server_stop(struct bow_server *server);

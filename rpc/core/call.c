@@ -210,6 +210,12 @@ int bow_call_peer_subject(const struct bow_call *call, char *text, size_t size)
     return call->ops->peer_subject(call, text, size);
 }
 
+int bow_call_peer_credentials(const struct bow_call *call,
+                              struct bow_peer_credentials *ret_credentials)
+{
+    return call->ops->peer_credentials(call, ret_credentials);
+}
+
 struct bow_loop *bow_call_loop(const struct bow_call *call)
 {
     return call->ops->loop(call);

@@ -32,6 +32,7 @@
 #include <bowline/service.h>
 #include <stdatomic.h>
 
+struct bow_peer_credentials;
 struct bow__call_metadata;
 struct bow__call_stream;
 struct bow__packing;
@@ -55,6 +56,8 @@ struct bow__call_ops {
     struct bow_channel *(*channel)(const struct bow_call *call);
     /** Returns 0, -ENODATA, or -ENOSPC. Loop. */
     int (*peer_subject)(const struct bow_call *call, char *text, size_t size);
+    /** Returns 0 or -ENOTSUP. Thread: any. */
+    int (*peer_credentials)(const struct bow_call *call, struct bow_peer_credentials *credentials);
     /** Have `run(call)` run on the loop, later, without allocating. One at a time. Returns 0 or
      * -ESHUTDOWN. */
     int (*post)(struct bow_call *call, void (*run)(struct bow_call *call));

@@ -6,6 +6,7 @@
 
 #include "call_fixture.h"
 
+#include <bowline/channel.h>
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -350,6 +351,21 @@ static void test_end_handler_may_answer_inside_on_cancel(void **state)
 
 /* Lost connections */
 
+/* On a thread that is none of the server's, and whether or not anybody waits for the answer. */
+static void expect_credentials(const struct bow_call *call)
+{
+    struct bow_peer_credentials credentials = {0};
+
+    if (!calls_is_unix()) {
+        assert_int_equal(bow_call_peer_credentials(call, &credentials), -ENOTSUP);
+        return;
+    }
+    assert_int_equal(bow_call_peer_credentials(call, &credentials), 0);
+    assert_int_equal(credentials.pid, getpid());
+    assert_int_equal(credentials.uid, getuid());
+    assert_int_equal(credentials.gid, getgid());
+}
+
 static void test_end_server_gone_mid_call_is_unavailable(void **state)
 {
     struct calls *t = *state;
@@ -363,6 +379,7 @@ static void test_end_server_gone_mid_call_is_unavailable(void **state)
     assert_int_equal(t->why, BOW_UNAVAILABLE);
     assert_non_null(bow_call_peer(call));
     assert_string_equal(bow_call_path(call), "/calls.Echo/Hold");
+    expect_credentials(call);
     assert_int_equal(calls_reply(call, 1), -ECANCELED);
 }
 

@@ -9,14 +9,20 @@
 #include "tests/support/alloc.h"
 
 #include <bowline/channel.h>
+#include <bowline/metrics.h>
 #include <bowline/security.h>
 #include <bowline/tls.h>
 #include <errno.h>
+#include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -279,6 +285,143 @@ static void test_listeners_differ_in_security(void **state)
     assert_int_equal(n_prepared, 1);
 }
 
+/* Reloading */
+
+struct reloading {
+    struct fixture *t;
+    pthread_t thread;
+    int run_rc;
+    atomic_int n_told;
+    int error;
+    char text[512];
+};
+
+static void on_reload(struct bow_server *server, int error, const char *text, void *user)
+{
+    struct reloading *r = user;
+
+    assert_ptr_equal(server, r->t->server);
+    r->error = error;
+    snprintf(r->text, sizeof(r->text), "%s", text);
+    atomic_fetch_add(&r->n_told, 1);
+}
+
+static void *run_server(void *user)
+{
+    struct reloading *r = user;
+
+    r->run_rc = bow_server_run(r->t->server);
+    return NULL;
+}
+
+/* A server over files that the test replaces, in bow_server_run(). */
+static void begin_reloading(struct reloading *r, struct fixture *t)
+{
+    struct bow_tls_context_options tls = BOW_TLS_CONTEXT_OPTIONS_INIT;
+    struct bow_server_options options = BOW_SERVER_OPTIONS_INIT;
+    static const struct calls__echo__handlers handlers = {.say = say};
+
+    *r = (struct reloading){.t = t, .run_rc = -1};
+    certs_copy(&t->certs, "server.pem", "now.pem");
+    certs_copy(&t->certs, "server.key", "now.key");
+    tls.certificate.certificate_file = path_of(t, "now.pem");
+    tls.certificate.key_file = path_of(t, "now.key");
+    t->server_tls = new_tls(t, &tls);
+    options.context = t->context;
+    options.listen = "127.0.0.1:0, [::1]:0";
+    options.security = bow_tls_security(t->server_tls);
+    options.reload_on_sighup = true;
+    options.on_reload = on_reload;
+    options.reload_user = r;
+    assert_int_equal(bow_server_new(&options, &t->server), 0);
+    assert_int_equal(calls__echo__serve(t->server, &handlers, NULL), 0);
+    assert_int_equal(bow_server_start(t->server), 0);
+    assert_int_equal(pthread_create(&r->thread, NULL, run_server, r), 0);
+    struct sigaction action = {0};
+    do {
+        assert_int_equal(sigaction(SIGINT, NULL, &action), 0);
+    } while ((action.sa_flags & SA_SIGINFO) == 0);
+}
+
+static void hang_up(struct reloading *r, int n)
+{
+    time_t begin = time(NULL);
+
+    kill(getpid(), SIGHUP);
+    while (atomic_load(&r->n_told) < n && time(NULL) - begin < 20) {
+    }
+    assert_int_equal(atomic_load(&r->n_told), n);
+}
+
+static void end_reloading(struct reloading *r, uint64_t n, uint64_t n_failed)
+{
+    struct bow_metrics metrics = BOW_METRICS_INIT;
+
+    assert_int_equal(bow_server_metrics(r->t->server, &metrics), 0);
+    assert_int_equal(metrics.reloads, n);
+    assert_int_equal(metrics.reloads_failed, n_failed);
+    kill(getpid(), SIGTERM);
+    pthread_join(r->thread, NULL);
+    assert_int_equal(r->run_rc, 0);
+    struct sigaction action = {0};
+    assert_int_equal(sigaction(SIGHUP, NULL, &action), 0);
+    assert_ptr_equal(action.sa_handler, SIG_DFL);
+}
+
+static void end_client(struct fixture *t)
+{
+    bow_client_free(t->client);
+    t->client = NULL;
+    t->client_tls = bow_tls_context_unref(t->client_tls);
+}
+
+static void test_hangup_reloads_certificates_for_new_connections(void **state)
+{
+    struct fixture *t = *state;
+    struct reloading r;
+
+    begin_reloading(&r, t);
+    make_client(t, false, NULL, "second.test");
+    expect_unavailable(t, "second.test");
+    end_client(t);
+    make_client(t, true, NULL, "server.test");
+    expect_reply(t, "nobody");
+    struct bow_client *old = t->client;
+    struct bow_tls_context *old_tls = t->client_tls;
+    certs_copy(&t->certs, "second.pem", "now.pem");
+    certs_copy(&t->certs, "second.key", "now.key");
+    hang_up(&r, 1);
+    assert_int_equal(r.error, 0);
+    expect_reply(t, "nobody");
+    make_client(t, false, NULL, "second.test");
+    expect_reply(t, "nobody");
+    end_client(t);
+    t->client = old;
+    t->client_tls = old_tls;
+    end_reloading(&r, 1, 0);
+}
+
+static void test_hangup_with_bad_files_keeps_what_was_there(void **state)
+{
+    struct fixture *t = *state;
+    struct bow_transport_error error = {0};
+    struct reloading r;
+
+    begin_reloading(&r, t);
+    certs_copy(&t->certs, "second.pem", "now.pem"); /* and not its key */
+    hang_up(&r, 1);
+    assert_int_equal(r.error, -EINVAL);
+    assert_non_null(strstr(r.text, "reloading the security of 127.0.0.1:0"));
+    assert_non_null(strstr(r.text, "does not belong to"));
+    make_client(t, false, NULL, "server.test");
+    expect_reply(t, "nobody");
+    assert_int_equal(bow_server_reload(t->server, &error), -EINVAL);
+    assert_string_equal(error.text, r.text);
+    certs_copy(&t->certs, "server.pem", "now.pem");
+    assert_int_equal(bow_server_reload(t->server, NULL), 0);
+    end_reloading(&r, 1, 2);
+}
+
 static void test_beyond_this_host_security_or_plaintext_is_asked_for(void **state)
 {
     struct fixture *t = *state;
@@ -306,6 +449,8 @@ int main(void)
         TEST(test_a_plaintext_server_is_named_as_one),
         TEST(test_a_listener_speaks_what_it_was_told),
         TEST(test_listeners_differ_in_security),
+        TEST(test_hangup_reloads_certificates_for_new_connections),
+        TEST(test_hangup_with_bad_files_keeps_what_was_there),
         TEST(test_beyond_this_host_security_or_plaintext_is_asked_for),
     };
 
