@@ -130,6 +130,32 @@ static void test_move_call_that_may_have_run_is_not_moved(void **state)
     close(played.fd);
 }
 
+static void slow_to_retry(struct bow_client_options *options)
+{
+    options->backoff_min_ns = 3600 * 1000 * MS;
+    options->backoff_max_ns = 3600 * 1000 * MS;
+}
+
+/* One that takes connections and ends them soon is not connected to at once, whatever is called. */
+static void test_move_f25_connections_that_end_soon_are_made_with_pauses(void **state)
+{
+    struct list *list = *state;
+    struct played played;
+
+    play(list, &played);
+    list_new_client(list, slow_to_retry);
+    int n = call_until_asked(list, &played);
+    session_peer_end(&played.peer);
+    calls_wait(list->t, &list->t->n_done, n);
+    for (int i = 1; i < LIST_SERVERS; i++) {
+        list_say_until(list, i, list_said(list, i) + 3);
+    }
+    struct pollfd again = {.fd = played.fd, .events = POLLIN};
+    assert_int_equal(poll(&again, 1, 0), 0);
+    list_free_client(list);
+    close(played.fd);
+}
+
 /* Servers that leave */
 
 static void start_patient_server(struct list *list, int i)
@@ -215,6 +241,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         MOVE_TEST(test_move_refused_call_goes_to_another_server),
         MOVE_TEST(test_move_call_that_may_have_run_is_not_moved),
+        MOVE_TEST(test_move_f25_connections_that_end_soon_are_made_with_pauses),
         MOVE_TEST(test_move_server_that_leaves_fails_no_call),
         MOVE_TEST(test_move_idle_connections_stay_closed_until_a_call),
     };
