@@ -118,14 +118,22 @@ void list_start_hold(struct list *list)
         calls__echo__hold__start(list->t->client, &request, NULL, calls_on_done, list->t, NULL), 0);
 }
 
-int list_said(struct list *list, int i)
+static int read_counter(struct calls *t, const int *counter)
 {
-    struct calls *t = list->servers[i];
-
     pthread_mutex_lock(&t->lock);
-    int n = t->n_said;
+    int n = *counter;
     pthread_mutex_unlock(&t->lock);
     return n;
+}
+
+int list_said(struct list *list, int i)
+{
+    return read_counter(list->servers[i], &list->servers[i]->n_said);
+}
+
+int list_held(struct list *list, int i)
+{
+    return read_counter(list->servers[i], &list->servers[i]->n_held);
 }
 
 void list_say_until(struct list *list, int i, int n)

@@ -38,6 +38,8 @@ void list_start_hold(struct list *list);
 
 /** How often server `i` ran Say. */
 int list_said(struct list *list, int i);
+/** How many calls of Hold are with server `i`. */
+int list_held(struct list *list, int i);
 /** Call, with success, until server `i` has answered `n` calls. */
 void list_say_until(struct list *list, int i, int n);
 /** Fail unless the last status' message has `words`. */
