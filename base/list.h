@@ -60,6 +60,19 @@ static inline struct bow__link *bow__list_pop_front(struct bow__link *head)
     return first;
 }
 
+/** Put all links of `from` in front of those of `to`; `from` is empty then. */
+static inline void bow__list_move_front(struct bow__link *to, struct bow__link *from)
+{
+    if (bow__list_is_empty(from)) {
+        return;
+    }
+    from->prev->next = to->next;
+    to->next->prev = from->prev;
+    to->next = from->next;
+    from->next->prev = to;
+    bow__list_init(from);
+}
+
 /** Append all links of `from` to `to`; `from` is empty then. */
 static inline void bow__list_move(struct bow__link *to, struct bow__link *from)
 {

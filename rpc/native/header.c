@@ -6,6 +6,7 @@
 
 #include "rpc/native/field.h"
 
+#include "base/hints.h"
 #include "rpc/core/metadata.h"
 
 #include <bowline/limits.h>
@@ -288,12 +289,26 @@ uint8_t *bow__header_request_encode(uint8_t *to, const struct bow__header_reques
     return bow__field_write_bytes(to, 5, request->encoding);
 }
 
-int bow__header_request_decode(struct bow_slice block, struct bow__header_request *ret_request,
-                               struct bow__header_error *ret_error)
+/* What most requests consist of: a number of one byte, and the time. Returns what follows. */
+static const uint8_t *read_plain_request(const uint8_t *at, const uint8_t *end,
+                                         struct bow__header_request *request)
 {
-    struct bow__field_reader reader = bow__field_reader_of(block);
+    if (end - at >= 2 && at[0] == (1 << 3 | BOW__WIRE_VARINT) && at[1] < 0x80) {
+        request->method = at[1];
+        at += 2;
+    }
+    if (at < end && *at == (3 << 3 | BOW__WIRE_VARINT)) {
+        const uint8_t *next = bow__wire_read_varint(at + 1, end, &request->time_left_us);
+        request->has_time_left = next != NULL;
+        at = next != NULL ? next : at;
+    }
+    return at;
+}
 
-    *ret_request = (struct bow__header_request){.entries = {.block = block, .field = 4}};
+static BOW__LONG_WAY int read_request_fields(struct bow__field_reader reader,
+                                             struct bow__header_request *ret_request,
+                                             struct bow__header_error *ret_error)
+{
     while (bow__field_next(&reader)) {
         switch (reader.field) {
         case 1:
@@ -318,6 +333,16 @@ int bow__header_request_decode(struct bow_slice block, struct bow__header_reques
         }
     }
     return bow__field_end(&reader, ret_error);
+}
+
+int bow__header_request_decode(struct bow_slice block, struct bow__header_request *ret_request,
+                               struct bow__header_error *ret_error)
+{
+    struct bow__field_reader reader = bow__field_reader_of(block);
+
+    *ret_request = (struct bow__header_request){.entries = {.block = block, .field = 4}};
+    reader.at = read_plain_request(reader.at, reader.end, ret_request);
+    return reader.at == reader.end ? 0 : read_request_fields(reader, ret_request, ret_error);
 }
 
 /* The response header. */

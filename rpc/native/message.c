@@ -138,9 +138,6 @@ int bow__native_message_add(struct bow__native *session, struct bow__native_stre
 
 void bow__native_message_drop(struct bow__native *session, struct bow__native_stream *stream)
 {
-    if (!stream->assembling) {
-        return;
-    }
     session->n_promised -= promised(stream);
     stream->assembling = false;
     stream->block = bow__block_unref(stream->block);

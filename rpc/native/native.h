@@ -70,7 +70,8 @@ struct bow__native_stream {
     struct bow__link writable_link; /* while was_high: in `writables`, or alone */
     uint64_t id;
     void *user;
-    bool open;            /* not ended: in `by_id` and `streams` */
+    bool open;            /* not ended: in `streams` */
+    bool mapped;          /* in `by_id`, as each open stream but `last` is */
     bool out_ended;       /* we sent END */
     bool peer_ended;      /* the peer sent END */
     bool responded;       /* client: RESPONSE has come, or what must come after it */
@@ -153,7 +154,8 @@ struct bow__native {
     struct bow__link dead; /* ended while feed() runs */
     struct bow__link idle;
     size_t n_idle;
-    struct bow__native_stream *last; /* found last */
+    size_t n_dead;
+    struct bow__native_stream *last; /* found or opened last */
     uint64_t next_id;                /* client */
     uint64_t highest_id;             /* opened so far */
     uint64_t accepted_id;            /* server: highest one that may still be opened */
@@ -258,6 +260,8 @@ struct bow__native_stream *bow__native_stream_new(struct bow__native *session, u
                                                   void *user);
 /** The open stream, or NULL. */
 struct bow__native_stream *bow__native_stream_find(struct bow__native *session, uint64_t id);
+const struct bow__native_stream *bow__native_stream_peek(const struct bow__native *session,
+                                                         uint64_t id);
 /** End it. Its memory stays until feed() returns. */
 void bow__native_stream_end(struct bow__native *session, struct bow__native_stream *stream);
 void bow__native_streams_bury(struct bow__native *session);

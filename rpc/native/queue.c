@@ -38,7 +38,7 @@ void bow__native_dequeued(struct bow__native *session, struct bow__native_stream
 size_t bow__native_queued(const struct bow__session *base, uint64_t key)
 {
     const struct bow__native *session = bow__native_of_const(base);
-    const struct bow__native_stream *stream = bow__map_get(&session->by_id, key);
+    const struct bow__native_stream *stream = bow__native_stream_peek(session, key);
     bool ended = stream == NULL || (base->server && stream->out_ended);
 
     return ended ? 0 : stream->n_queued;

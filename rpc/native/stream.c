@@ -36,10 +36,23 @@ static void give_struct(struct bow__native *session, struct bow__native_stream *
     session->n_idle++;
 }
 
+/* A stream comes to the map when it is not the last one any more: most end before that. */
+static int map_last(struct bow__native *session)
+{
+    struct bow__native_stream *last = session->last;
+
+    if (last == NULL || last->mapped) {
+        return 0;
+    }
+    int rc = bow__map_put(&session->by_id, last->id, last);
+    last->mapped = rc == 0;
+    return rc;
+}
+
 struct bow__native_stream *bow__native_stream_new(struct bow__native *session, uint64_t id,
                                                   void *user)
 {
-    struct bow__native_stream *stream = take_struct(session);
+    struct bow__native_stream *stream = map_last(session) < 0 ? NULL : take_struct(session);
 
     if (stream == NULL) {
         return NULL;
@@ -53,12 +66,7 @@ struct bow__native_stream *bow__native_stream_new(struct bow__native *session, u
         .window = {.size = session->own.stream_window_bytes,
                    .n_granted = session->own.stream_window_bytes},
     };
-    bow__list_init(&stream->link);
     bow__list_init(&stream->send_link);
-    if (bow__map_put(&session->by_id, id, stream) < 0) {
-        give_struct(session, stream);
-        return NULL;
-    }
     bow__list_push_back(&session->streams, &stream->link);
     session->base.n_streams++;
     session->highest_id = id;
@@ -75,10 +83,18 @@ struct bow__native_stream *bow__native_stream_find(struct bow__native *session, 
         return last;
     }
     struct bow__native_stream *stream = bow__map_get(&session->by_id, id);
-    if (stream != NULL) {
+    if (stream != NULL && (last == NULL || last->mapped)) {
         session->last = stream;
     }
     return stream;
+}
+
+const struct bow__native_stream *bow__native_stream_peek(const struct bow__native *session,
+                                                         uint64_t id)
+{
+    const struct bow__native_stream *last = session->last;
+
+    return last != NULL && last->id == id ? last : bow__map_get(&session->by_id, id);
 }
 
 void bow__native_stream_end(struct bow__native *session, struct bow__native_stream *stream)
@@ -93,7 +109,9 @@ void bow__native_stream_end(struct bow__native *session, struct bow__native_stre
     session->n_queued -= stream->n_queued;
     session->n_grown -= stream->window.size - session->own.stream_window_bytes;
     stream->open = false;
-    bow__map_remove(&session->by_id, stream->id);
+    if (stream->mapped) {
+        bow__map_remove(&session->by_id, stream->id);
+    }
     bow__list_remove(&stream->link);
     bow__list_remove(&stream->send_link);
     if (stream->was_high) {
@@ -106,16 +124,21 @@ void bow__native_stream_end(struct bow__native *session, struct bow__native_stre
     if (session->target == stream) {
         session->target = NULL;
     }
-    bow__native_message_drop(session, stream);
+    if (stream->assembling) {
+        bow__native_message_drop(session, stream);
+    }
     if (stream->n_unread + stream->n_overhead > 0) {
         bow__native_unhold(session, stream->n_unread + stream->n_overhead);
     }
     while (stream->queue != NULL) {
         bow__native_outgoing_pop(session, stream);
     }
-    stream->status_block = bow__block_unref(stream->status_block);
+    if (stream->status_block != NULL) {
+        stream->status_block = bow__block_unref(stream->status_block);
+    }
     if (session->feeding) {
         bow__list_push_back(&session->dead, &stream->link);
+        session->n_dead++;
         return;
     }
     give_struct(session, stream);
@@ -123,12 +146,15 @@ void bow__native_stream_end(struct bow__native *session, struct bow__native_stre
 
 void bow__native_streams_bury(struct bow__native *session)
 {
-    struct bow__link *link = bow__list_pop_front(&session->dead);
-
-    while (link != NULL) {
-        give_struct(session, BOW__CONTAINER(link, struct bow__native_stream, link));
-        link = bow__list_pop_front(&session->dead);
+    while (session->n_idle + session->n_dead > MAX_IDLE_STREAMS) {
+        struct bow__link *link = bow__list_pop_front(&session->dead);
+        session->n_dead--;
+        bow__free(session->base.context, BOW__CONTAINER(link, struct bow__native_stream, link),
+                  sizeof(struct bow__native_stream));
     }
+    bow__list_move_front(&session->idle, &session->dead);
+    session->n_idle += session->n_dead;
+    session->n_dead = 0;
 }
 
 static void free_idle_outgoing(struct bow__native *session)

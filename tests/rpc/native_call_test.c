@@ -56,6 +56,33 @@ static void test_native_call_unary_replies(void **state)
     run_unary_call(0, 0);
 }
 
+/* Whatever order they are asked for in, the last one opened included. */
+static void test_native_call_each_of_many_open_ones_is_found(void **state)
+{
+    static const unsigned orders[][4] = {{0, 1, 2, 3}, {3, 2, 1, 0}, {3, 0, 2, 1}, {1, 3, 0, 2}};
+    struct pair pair;
+    uint64_t keys[4];
+
+    (void)state;
+    pair_init(&pair);
+    assert_int_equal(pair_open(&pair), 0);
+    for (size_t i = 0; i < sizeof(orders) / sizeof(orders[0]); i++) {
+        for (size_t at = 0; at < 4; at++) {
+            keys[at] = side_call(&pair.client, "/demo.Greeter/SayHello", 0, "world", 5);
+        }
+        pair_run(&pair);
+        for (size_t at = 0; at < 4; at++) {
+            uint64_t key = keys[orders[i][at]];
+            assert_int_equal(side_say(&pair.server, key, BOW__SEND_END, "hello", 5), 0);
+            assert_int_equal(side_say(&pair.server, key, BOW__SEND_END, "hello", 5), -ENOENT);
+            pair_run(&pair);
+            assert_int_equal(pair.client.n_statuses, 4 * i + at + 1);
+            assert_int_equal(pair.client.key, key);
+        }
+    }
+    pair_fini(&pair);
+}
+
 static void test_native_call_byte_by_byte_replies(void **state)
 {
     (void)state;
@@ -390,6 +417,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_native_call_unary_replies),
+        cmocka_unit_test(test_native_call_each_of_many_open_ones_is_found),
         cmocka_unit_test(test_native_call_byte_by_byte_replies),
         cmocka_unit_test(test_native_call_any_split_replies),
         cmocka_unit_test(test_native_call_deadline_arrives_rounded_up),

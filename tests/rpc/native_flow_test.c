@@ -161,7 +161,7 @@ static void test_native_flow_settings_raise_the_windows_of_open_calls(void **sta
     assert_int_equal(pair.client.n_readies, 1);
     const struct bow__native *client = side_native(&pair.client);
     assert_int_equal(client->send_credit, 2 * MIB - 64);
-    const struct bow__native_stream *stream = bow__map_get(&client->by_id, 1);
+    const struct bow__native_stream *stream = bow__native_stream_peek(client, 1);
     assert_int_equal(stream->send_credit, 131072 - 64);
     pair_fini(&pair);
 }

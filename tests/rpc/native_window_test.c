@@ -64,7 +64,8 @@ static void open_pair(struct pair *pair, struct flow *flow)
 
 static uint32_t window_of(struct pair *pair, uint64_t key)
 {
-    const struct bow__native_stream *stream = bow__map_get(&side_native(&pair->server)->by_id, key);
+    const struct bow__native_stream *stream =
+        bow__native_stream_peek(side_native(&pair->server), key);
 
     assert_non_null(stream);
     return stream->window.size;

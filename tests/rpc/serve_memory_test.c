@@ -139,7 +139,7 @@ static void expect_each_failure_to_be_survived(struct serving *s, bool fails,
     while (run(s, n, fails)) {
         n++;
     }
-    assert_true(n > 10);
+    assert_true(n > 7);
 }
 
 static void test_serve_without_memory_a_stream_ends(void **state)
