@@ -27,6 +27,7 @@ static void destroy(struct bow_client *client)
         bow__link_fini(&client->links[i]);
     }
     bow_loop_unref(client->own_loop);
+    bow__interceptors_fini(&client->interceptors, true);
     if (client->links != NULL) {
         bow__free(context, client->links, client->n_links * sizeof(*client->links));
     }
@@ -100,6 +101,17 @@ static int make_links(struct bow_client *client)
     return 0;
 }
 
+static int copy_interceptors(struct bow_client *client, const struct bow_client_options *options)
+{
+    int rc = 0;
+
+    for (size_t i = 0; i < options->n_interceptors && rc == 0; i++) {
+        rc = bow__interceptors_add(&client->interceptors, options->interceptors[i]);
+    }
+    client->options.interceptors = NULL;
+    return rc;
+}
+
 /* The options are checked and whole. */
 static int make(const struct bow_client_options *options, struct bow_context *context,
                 struct bow_client **ret_client)
@@ -114,6 +126,7 @@ static int make(const struct bow_client_options *options, struct bow_context *co
     client->options.error = NULL;
     bow__client_options_complete(&client->options);
     bow__call_ids_init(&client->ids, context);
+    bow__interceptors_init(&client->interceptors, context);
     pthread_mutex_init(&client->lock, NULL);
     pthread_cond_init(&client->settled, NULL);
     client->options.server_name = NULL;
@@ -124,7 +137,11 @@ static int make(const struct bow_client_options *options, struct bow_context *co
     if (rc == 0) {
         rc = make_links(client);
     }
+    if (rc == 0) {
+        rc = copy_interceptors(client, options);
+    }
     if (rc < 0) {
+        bow__interceptors_fini(&client->interceptors, false); /* they are not ours */
         destroy(client);
         return rc;
     }

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "rpc/client_state.h"
 #include "rpc/core/errors.h"
+#include "rpc/intercept.h"
 #include "rpc/stream_state.h"
 
 #include <errno.h>
@@ -195,6 +196,8 @@ static void leave(struct bow__client_call *call)
     bow__list_remove(&call->at);
     if (call->state == BOW__CLIENT_CALL_QUEUED) {
         atomic_fetch_sub_explicit(&call->link->n_queued, 1, memory_order_relaxed);
+    } else if (call->state == BOW__CLIENT_CALL_HELD) {
+        call->link->n_held--;
     }
     if (call->id != 0) {
         bow__call_ids_remove(&call->link->client->ids, call->id);
@@ -243,10 +246,13 @@ void bow__client_call_complete(struct bow__client_call *call, const struct bow_s
     struct bow__client_link *link = call->link;
     bool kept = status == &call->failure;
 
+    struct bow_status final = kept ? *status : bow__result_keep_status(call->memory, status);
+    if (call->intercepted != NULL) {
+        bow__client_intercept_end(call, &final);
+    }
     leave(call);
     link->counters.now.calls_ended++;
     bow__counters_touch(&link->counters);
-    struct bow_status final = kept ? *status : bow__result_keep_status(call->memory, status);
     run_done(call, &final);
     release(call);
 }
@@ -298,6 +304,9 @@ static const char *stage_of(const struct bow__client_call *call)
 
     if (call->state == BOW__CLIENT_CALL_OPEN || call->state == BOW__CLIENT_CALL_EXPIRING) {
         return "waiting for the reply of";
+    }
+    if (call->state == BOW__CLIENT_CALL_HELD) {
+        return "held by an interceptor, before the call went to";
     }
     if (link->state == BOW__LINK_READY) {
         return "waiting for a stream slot at";
@@ -376,6 +385,7 @@ int bow__client_call_cancel_task(void *user)
     case BOW__CLIENT_CALL_POSTED:
         call->cancelled = true;
         break;
+    case BOW__CLIENT_CALL_HELD:
     case BOW__CLIENT_CALL_QUEUED:
     case BOW__CLIENT_CALL_OPEN:
     case BOW__CLIENT_CALL_EXPIRING:

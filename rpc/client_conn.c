@@ -30,6 +30,9 @@ static int decode_reply(struct bow__client_call *call, struct bow__message *mess
     struct bow__arena *arena = &call->memory->arena;
 
     int rc = bow__packing_inflate(&call->link->packing.packing, message, reason);
+    if (rc == 0) {
+        rc = bow__intercept_received(call->intercepted, message->bytes, reason);
+    }
     if (rc < 0) {
         return rc;
     }
@@ -60,7 +63,9 @@ static void take_reply(struct bow__client_conn *conn, uint64_t key, struct bow__
     bow__text_printf(&reason, "the reply of %s cannot be decoded: ", call->method->path);
     int rc = decode_reply(call, message, &reason);
     session->ops->consumed(session, key, bow__consumed_bytes(n_bytes));
-    if (rc < 0) {
+    if (bow__intercepted_refused(call->intercepted)) {
+        give_up(call, call->intercepted->refusal.code, reason.bytes);
+    } else if (rc < 0) {
         conn->link->counters.now.undecodable_messages++;
         give_up(call, bow__code_from_errno(rc), reason.bytes);
     }

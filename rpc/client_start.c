@@ -12,6 +12,7 @@
 #include "rpc/core/encode.h"
 #include "rpc/core/errors.h"
 #include "rpc/core/metadata.h"
+#include "rpc/intercept.h"
 #include "rpc/stream_state.h"
 #include <bowline/limits.h>
 
@@ -213,11 +214,15 @@ static int begin(struct bow__client_call *call, struct bow__text *reason)
     struct bow__client_link *link = call->link;
 
     int rc = open_link(link);
+    if (rc == 0 && link->client->interceptors.n > 0) {
+        rc = bow__client_intercept(call, reason);
+    }
     if (rc == 0) {
         rc = bow__link_submit(link, call, reason);
     }
-    if (rc == 0) {
+    if (rc >= 0) {
         bow__client_call_arm(call);
+        rc = 0;
     }
     if (rc == 0 || rc == -ENOTCONN) {
         link->n_calls++;
@@ -250,6 +255,18 @@ static void fail_start(struct bow__client_call *call, int rc, const struct bow__
         return;
     }
     fail_posted(call, rc, reason);
+}
+
+void bow__client_call_resume(struct bow__client_call *call)
+{
+    struct bow__text reason;
+
+    bow__text_clear(&reason);
+    call->state = BOW__CLIENT_CALL_POSTED; /* in no list */
+    int rc = bow__link_submit(call->link, call, &reason);
+    if (rc < 0) {
+        fail_posted(call, rc, &reason);
+    }
 }
 
 /* The count goes last: it is what keeps a client that is being freed. */
@@ -385,6 +402,9 @@ int bow__client_begin(struct bow_client *client, const struct bow__client_begin 
     rc = prepare(call, begin, &known, reason);
     if (rc == 0) {
         rc = launch(call, in_loop, begin->ret_id, reason);
+    }
+    if (rc < 0 && call->intercepted != NULL) {
+        bow__client_intercept_undo(call, rc, reason);
     }
     if (rc < 0) {
         undo(call, in_loop);

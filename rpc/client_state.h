@@ -11,6 +11,7 @@
  *     client_block.c   waiting for one
  *     client_call.c    a call on its loop: sent, answered, expired, completed
  *     target.h         what it connects to
+ *     intercept.h      interceptors, on either side
  *     link.h           its connections on one loop, and their files
  *     stream_state.h   what a streaming call has beside, and its files
  *
@@ -32,6 +33,7 @@
 
 #include "rpc/call_ids.h"
 #include "rpc/core/family.h"
+#include "rpc/core/intercept.h"
 #include "rpc/link.h"
 #include "rpc/result.h"
 #include <bowline/client.h>
@@ -51,6 +53,7 @@
 
 enum bow__client_call_state {
     BOW__CLIENT_CALL_POSTED = 0, /* on its way to the loop */
+    BOW__CLIENT_CALL_HELD,       /* by an interceptor, or refused by one: in the link's held */
     BOW__CLIENT_CALL_QUEUED,     /* in the link's queue */
     BOW__CLIENT_CALL_OPEN,       /* has a stream */
     BOW__CLIENT_CALL_EXPIRING,   /* the server's clock ended it, ours is about to */
@@ -99,6 +102,7 @@ struct bow__client_call {
     struct bow_metadata metadata; /* sent along; in `memory`, as all that follows */
     struct bow_metadata initial;  /* received */
     struct bow_result_memory *memory;
+    struct bow__intercepted *intercepted; /* NULL: nobody does */
     ProtobufCMessage *reply;
     struct bow_status failure;     /* FAILING, LINGERING: what to complete with; in `memory` */
     struct bow__client_call *next; /* idle */
@@ -109,6 +113,7 @@ struct bow_client {
     struct bow_context *context;
     struct bow_client_options options;
     struct bow__target target;
+    struct bow__interceptors interceptors;
     bool confined;
     pthread_t thread; /* of a confined one */
     bool driving;     /* confined: inside its loop */
@@ -171,6 +176,8 @@ struct bow__client_begin {
  * as bow_client_start(), with the reason. */
 int bow__client_begin(struct bow_client *client, const struct bow__client_begin *begin,
                       struct bow__text *reason);
+/** Its interceptors have let a held call go on: it is in no list. Loop. */
+void bow__client_call_resume(struct bow__client_call *call);
 /** Post the call's cancellation; under the lock it was found by. Thread: any. */
 void bow__client_call_request_cancel(struct bow__client_call *call);
 

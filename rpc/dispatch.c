@@ -13,6 +13,7 @@
 #include "rpc/core/errors.h"
 #include "rpc/dispatch_internal.h"
 #include "rpc/elsewhere.h"
+#include "rpc/intercept.h"
 #include <bowline/limits.h>
 
 #include <errno.h>
@@ -233,6 +234,18 @@ static struct bow__served *begin(struct bow__server_conn *conn, uint64_t key,
     return served;
 }
 
+bool bow__dispatch_go_on(struct bow__served *served)
+{
+    if ((served->call.method->flags & BOW_METHOD_CLIENT_STREAMING) == 0) {
+        return true;
+    }
+    if (has_expired(served)) {
+        bow__dispatch_expire(served);
+        return false;
+    }
+    return invoke(served);
+}
+
 static void *on_open(void *owner, uint64_t key, const struct bow__request_head *head)
 {
     struct bow__server_conn *conn = owner;
@@ -255,14 +268,11 @@ static void *on_open(void *owner, uint64_t key, const struct bow__request_head *
         refuse_for_memory(conn, key, entry);
         return NULL;
     }
-    if ((entry->method->flags & BOW_METHOD_CLIENT_STREAMING) == 0) {
-        return served;
+    void *stream = NULL;
+    if (conn->worker->limits->interceptors != NULL && !bow__served_intercept(served, &stream)) {
+        return stream;
     }
-    if (has_expired(served)) {
-        bow__dispatch_expire(served);
-        return NULL;
-    }
-    return invoke(served) ? served : NULL;
+    return bow__dispatch_go_on(served) ? served : NULL;
 }
 
 /* The request */
@@ -281,6 +291,10 @@ static void refuse_undecodable(struct bow__served *served, int rc, const struct 
 {
     struct bow__text text;
 
+    if (bow__intercepted_refused(served->call.intercepted)) {
+        bow__dispatch_refuse(served, served->call.intercepted->refusal.code, reason->bytes);
+        return;
+    }
     served->worker->counters.now.undecodable_messages++;
     bow__text_clear(&text);
     bow__text_printf(&text, "the request of %s cannot be decoded: %s", served->call.method->path,
@@ -312,12 +326,10 @@ static void refuse_none(struct bow__served *served)
     bow__dispatch_refuse(served, BOW_INTERNAL, text.bytes);
 }
 
-static void on_message(void *owner, uint64_t key, void *stream, struct bow__message *message,
-                       bool last)
+void bow__dispatch_message(struct bow__served *served, struct bow__message *message, bool last)
 {
-    struct bow__server_conn *conn = owner;
-    struct bow__session *session = conn->conn.session;
-    struct bow__served *served = stream;
+    struct bow__session *session = served->call.session;
+    uint64_t key = served->call.key;
     size_t n_bytes = message->bytes.len;
     struct bow__text reason;
 
@@ -342,12 +354,22 @@ static void on_message(void *owner, uint64_t key, void *stream, struct bow__mess
     }
 }
 
-static void on_half_close(void *owner, uint64_t key, void *stream)
+static void on_message(void *owner, uint64_t key, void *stream, struct bow__message *message,
+                       bool last)
 {
     struct bow__served *served = stream;
 
     (void)owner;
     (void)key;
+    if (bow__intercepted_waits(served->call.intercepted)) {
+        bow__served_keep(served, message, last);
+        return;
+    }
+    bow__dispatch_message(served, message, last);
+}
+
+void bow__dispatch_half_close(struct bow__served *served)
+{
     if (takes_many(served)) {
         bow__call_stream_half_close(&served->call);
         return;
@@ -359,6 +381,19 @@ static void on_half_close(void *owner, uint64_t key, void *stream)
     if (!served->complete) {
         run(served);
     }
+}
+
+static void on_half_close(void *owner, uint64_t key, void *stream)
+{
+    struct bow__served *served = stream;
+
+    (void)owner;
+    (void)key;
+    if (bow__intercepted_waits(served->call.intercepted)) {
+        bow__served_keep(served, NULL, true);
+        return;
+    }
+    bow__dispatch_half_close(served);
 }
 
 static void on_reset(void *owner, uint64_t key, void *stream, const struct bow_status *why)

@@ -9,12 +9,18 @@
 #include "rpc/core/errors.h"
 #include "rpc/dispatch_internal.h"
 #include "rpc/elsewhere.h"
+#include "rpc/intercept.h"
 
 #include <errno.h>
 
 /* Take the call out of its connection, which is not asked anything for it any more. */
-static void detach(struct bow__served *served, enum bow_code code)
+static void detach(struct bow__served *served, const struct bow_status *status)
 {
+    enum bow_code code = status->code;
+
+    if (served->call.intercepted != NULL) {
+        bow__served_intercept_end(served, status);
+    }
     bow__dispatch_delist(served);
     served->worker->counters.now.calls_ended++;
     bow__served_counts(served)->ended[(unsigned)code < BOW_N_CODES ? code : BOW_UNKNOWN]++;
@@ -38,6 +44,10 @@ static void describe_deadline(const struct bow__served *served, struct bow__text
     bow__text_printf(text, " passed %s %s",
                      was_entered(served) ? "in the handler of" : "before the handler of",
                      served->call.method->path);
+    const char *holder = bow__intercepted_holder(served->call.intercepted);
+    if (holder != NULL) {
+        bow__text_printf(text, ", held by the interceptor \"%s\"", holder);
+    }
 }
 
 /* Work that was never run. */
@@ -114,13 +124,14 @@ static bool is_late(struct bow_call *call, struct bow__text *reason)
     return true;
 }
 
-static void answered(struct bow_call *call, enum bow_code code, size_t n_bytes, int error)
+static void answered(struct bow_call *call, const struct bow_status *status, size_t n_bytes,
+                     int error)
 {
     struct bow__served *served = bow__served_of(call);
     struct bow__conn *conn = &served->conn->conn;
 
     bow__served_counts(served)->bytes_out += n_bytes;
-    detach(served, code);
+    detach(served, status);
     if (error == -ENOMEM) {
         bow_channel_close(conn->channel, error);
     }
@@ -158,7 +169,7 @@ static void free_served(struct bow_call *call)
 /* The stream has ended, or was ended, without the handler. */
 void bow__dispatch_end(struct bow__served *served, const struct bow_status *why)
 {
-    detach(served, why->code);
+    detach(served, why);
     if (bow__served_is_entered_stream(served)) {
         bow__call_stream_lost(&served->call, why);
     } else {

@@ -31,6 +31,14 @@ static inline bool bow__served_is_entered_stream(const struct bow__served *serve
     return served->call.stream != NULL && served->call.invoked;
 }
 
+/* dispatch.c: for a call that was held before its handler */
+
+/** Enter the handler of a method whose client streams. Returns whether the call goes on. */
+bool bow__dispatch_go_on(struct bow__served *served);
+/** As the session's events. */
+void bow__dispatch_message(struct bow__served *served, struct bow__message *message, bool end);
+void bow__dispatch_half_close(struct bow__served *served);
+
 /* dispatch_call.c */
 
 extern const struct bow__call_ops bow__dispatch_call_ops;

@@ -408,6 +408,10 @@ static void fail_all(struct bow__client_link *link, enum bow_code code, const ch
     while ((call = first_queued(link)) != NULL) {
         bow__client_call_fail(call, code, message);
     }
+    while (!bow__list_is_empty(&link->held)) {
+        bow__client_call_fail(BOW__CONTAINER(link->held.next, struct bow__client_call, at), code,
+                              message);
+    }
     while (!bow__list_is_empty(&link->calls)) {
         call = BOW__CONTAINER(link->calls.next, struct bow__client_call, at);
         bow__client_call_abandon(call, BOW_CANCELLED);
@@ -486,6 +490,7 @@ void bow__link_init(struct bow__client_link *link, struct bow_client *client, st
     }
     bow__list_init(&link->ready);
     bow__list_init(&link->conns);
+    bow__list_init(&link->held);
     bow__list_init(&link->queue);
     bow__list_init(&link->calls);
     /* Without methods it allocates nothing, so it cannot fail. */

@@ -74,9 +74,11 @@ struct bow__client_link {
     bool dormant;                  /* a list's: an endpoint may wait for a call to be of use */
     struct bow__client_conn *conn; /* that takes the next call */
     struct bow__link conns;        /* with those that end */
-    struct bow__link queue;        /* calls that wait for a connection or a stream */
-    struct bow__link calls;        /* open ones */
-    uint32_t n_calls;              /* all that are on the loop and not completed */
+    struct bow__link held;         /* calls that wait for interceptors */
+    uint32_t n_held;
+    struct bow__link queue; /* calls that wait for a connection or a stream */
+    struct bow__link calls; /* open ones */
+    uint32_t n_calls;       /* all that are on the loop and not completed */
     enum bow_client_state told_state;
     bool tells_state; /* by a task that is posted, which holds the link as a call does */
     struct bow_task state_task;

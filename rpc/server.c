@@ -95,6 +95,7 @@ static int make(const struct bow_server_options *options, struct bow_context *co
     }
     set_limits(server);
     bow__registry_init(&server->registry, context);
+    bow__interceptors_init(&server->interceptors, context);
     bow__text_clear(&server->error);
     pthread_mutex_init(&server->lock, NULL);
     pthread_cond_init(&server->stopped, NULL);
@@ -134,6 +135,23 @@ int bow_server_add_service(struct bow_server *server, const struct bow_service *
     bow__text_clear(&server->error);
     return bow__registry_add(&server->registry, service, handlers, handlers_size, hash, user,
                              &server->error);
+}
+
+int bow_server_intercept(struct bow_server *server, const struct bow_interceptor *interceptor)
+{
+    int rc = -EBUSY;
+
+    bow__text_clear(&server->error);
+    if (!server->registry.sealed) {
+        rc = bow__interceptors_add(&server->interceptors, interceptor);
+    }
+    if (rc < 0) {
+        bow__text_printf(&server->error, "adding the interceptor %s: ",
+                         interceptor != NULL && interceptor->name != NULL ? interceptor->name
+                                                                          : "without a name");
+        bow__text_errno(&server->error, rc);
+    }
+    return rc;
 }
 
 /* Where handlers run */
@@ -245,6 +263,7 @@ void bow__server_destroy(struct bow_server *server)
     struct bow_context *context = server->context;
     bow__server_unmake(server);
     bow__registry_fini(&server->registry);
+    bow__interceptors_fini(&server->interceptors, true);
     bow__elsewhere_free_all(context, server->elsewheres);
     if (server->options.handlers_on != NULL) {
         bow_executor_unref(server->options.handlers_on);

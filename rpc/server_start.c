@@ -64,6 +64,7 @@ static int make_workers(struct bow_server *server)
         return -ENOMEM;
     }
     server->n_workers = n;
+    server->limits.interceptors = server->interceptors.n > 0 ? &server->interceptors : NULL;
     int rc = bow__quotas_new(server->context, &server->registry, server->options.max_server_calls,
                              n, &server->limits.quotas);
     for (uint32_t i = 0; i < n && rc == 0; i++) {

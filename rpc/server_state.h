@@ -18,6 +18,7 @@
  */
 
 #include "base/text.h"
+#include "rpc/core/intercept.h"
 #include "rpc/core/registry.h"
 #include "rpc/worker.h"
 #include <bowline/group.h>
@@ -44,7 +45,8 @@ struct bow_server {
     struct bow_server_options options; /* `listen` is ours */
     struct bow__worker_limits limits;
     struct bow__registry registry;
-    struct bow__elsewhere *elsewheres; /* executors of handlers */
+    struct bow__interceptors interceptors; /* constant once started */
+    struct bow__elsewhere *elsewheres;     /* executors of handlers */
     struct bow__text error;
 
     struct bow_loop *main; /* a reference */

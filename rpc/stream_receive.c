@@ -31,6 +31,9 @@ static int decode(struct bow_stream *stream, struct bow__message *message,
     bow__text_clear(reason);
     bow__text_printf(reason, "a message of %s cannot be decoded: ", method->path);
     int rc = bow__packing_inflate(packing_of(stream), message, reason);
+    if (rc == 0 && !bow__stream_is_blocking(stream)) {
+        rc = bow__intercept_received(stream->call->intercepted, message->bytes, reason);
+    }
     if (rc < 0) {
         return rc;
     }
@@ -58,7 +61,11 @@ static void give_up_undecodable(struct bow_stream *stream, int rc, const struct 
     struct bow__client_call *call = stream->call;
     enum bow_code code = bow__code_from_errno(rc);
 
-    call->link->counters.now.undecodable_messages++;
+    if (bow__intercepted_refused(call->intercepted)) {
+        code = call->intercepted->refusal.code;
+    } else {
+        call->link->counters.now.undecodable_messages++;
+    }
     bow__client_call_abandon(call, BOW_CANCELLED);
     bow__client_call_fail(call, code, reason->bytes);
 }
@@ -136,8 +143,25 @@ static bool is_dropping(struct bow_stream *stream)
     return dropping;
 }
 
+/* Who receives inflates on a thread of its own, where no interceptor is called. */
+static bool may_pass(struct bow_stream *stream, const struct bow__message *message)
+{
+    struct bow__intercepted *it = stream->call->intercepted;
+    struct bow__text reason;
+
+    if (it == NULL ||
+        bow__intercepted_receives(it, message->bytes, message->compressed, &reason) == 0) {
+        return true;
+    }
+    give_up_undecodable(stream, -EACCES, &reason);
+    return false;
+}
+
 static void take_blocking(struct bow_stream *stream, struct bow__message *message)
 {
+    if (!may_pass(stream, message)) {
+        return;
+    }
     if (is_dropping(stream)) {
         consumed(stream, bow__consumed_bytes(message->bytes.len));
     } else {

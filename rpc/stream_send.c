@@ -102,6 +102,7 @@ static int hand_over(struct bow_stream *stream, struct bow__session *session, ui
 {
     struct bow_slice bytes = {bow__held_bytes(held), held->len};
 
+    bow__intercept_sent(stream->call->intercepted, bytes.data, bytes.len);
     int rc = send_packed(stream, session, key, bytes, flags);
     if (rc == 0) {
         bow__held_free(held);
@@ -271,6 +272,7 @@ static int send_in_place(struct bow_stream *stream, const ProtobufCMessage *mess
     if (n < 0) {
         return n == -ENOBUFS ? 1 : -EINVAL;
     }
+    bow__intercept_sent(stream->call->intercepted, room, (size_t)n);
     int rc =
         send_packed(stream, session, stream->call->key, (struct bow_slice){room, (size_t)n}, 0);
     if (rc > 0) {

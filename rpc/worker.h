@@ -24,6 +24,7 @@
 #define BOW__SERVED_BYTES ((size_t)4096)
 
 struct bow__worker_limits {
+    const struct bow__interceptors *interceptors; /* NULL: none */
     uint64_t max_deadline_ns;
     uint64_t heartbeat_ns;
     uint64_t heartbeat_timeout_ns;

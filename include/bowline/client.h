@@ -60,6 +60,7 @@ extern "C" {
 struct bow_client;
 struct bow_context;
 struct bow_group;
+struct bow_interceptor;
 struct bow_loop;
 struct bow_security;
 
@@ -106,12 +107,16 @@ struct bow_client_options {
     int compression_level;              /* 0: the encoding's default; higher is smaller, slower */
     uint64_t idle_timeout_ns; /* close a connection on which there is no call for so long; the next
                                  call makes another; 0: 30 min; BOW_NEVER: none */
+    const struct bow_interceptor *const
+        *interceptors;     /* the outermost first, see <bowline/interceptor.h>; copied, and taken on
+                              success */
+    size_t n_interceptors; /* so many */
 };
 
 #define BOW_CLIENT_OPTIONS_INIT                                                                    \
     {                                                                                              \
         sizeof(struct bow_client_options), NULL, NULL, NULL, NULL, false, 0, 0, 0, 0, 0, 0, 0, 0,  \
-            NULL, NULL, NULL, NULL, NULL, BOW_COMPRESSION_DEFAULT, 0, 0, 0                         \
+            NULL, NULL, NULL, NULL, NULL, BOW_COMPRESSION_DEFAULT, 0, 0, 0, NULL, 0                \
     }
 
 /** Options of one call; NULL where they are passed means the defaults. */

@@ -30,6 +30,9 @@ int bow__call_decode(struct bow_call *call, struct bow__message *message, struct
     struct bow__decode_options options = {0};
 
     int rc = bow__packing_inflate(call->packing, message, reason);
+    if (rc == 0) {
+        rc = bow__intercept_received(call->intercepted, message->bytes, reason);
+    }
     if (rc < 0) {
         return rc;
     }

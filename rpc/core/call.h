@@ -27,6 +27,7 @@
 
 #include "base/arena.h"
 #include "rpc/core/family.h"
+#include "rpc/core/intercept.h"
 #include "rpc/core/session.h"
 #include <bowline/call.h>
 #include <bowline/service.h>
@@ -66,7 +67,8 @@ struct bow__call_ops {
     bool (*is_late)(struct bow_call *call, struct bow__text *reason);
     /** On the loop, of a unary call after is_late: the answer is with the session, or could not be
      * (-ENOMEM: the connection is of no use any more). Take the call out of the connection. */
-    void (*answered)(struct bow_call *call, enum bow_code code, size_t n_bytes, int error);
+    void (*answered)(struct bow_call *call, const struct bow_status *status, size_t n_bytes,
+                     int error);
     /** On the loop: nobody waits any more; what the call stands on must outlive its connection. */
     void (*hold)(struct bow_call *call);
     /** Give the call's memory back. Thread: any after hold, else the loop. */
@@ -102,6 +104,7 @@ struct bow_call {
     const struct bow__registered_method *entry; /* until the handler is entered */
     struct bow__call_stream *stream;            /* NULL: unary */
     struct bow__call_metadata *metadata;        /* NULL: there is none; in the arena */
+    struct bow__intercepted *intercepted;       /* loop only; NULL: nobody does */
     const char *peer;
     uint64_t deadline_ns;
     struct bow__arena arena;

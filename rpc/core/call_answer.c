@@ -19,9 +19,10 @@
 #include <string.h>
 
 /* The call is answered and the loop's again. */
-static void conclude(struct bow_call *call, enum bow_code code, size_t n_bytes, int error)
+static void conclude(struct bow_call *call, const struct bow_status *status, size_t n_bytes,
+                     int error)
 {
-    call->ops->answered(call, code, n_bytes, error);
+    call->ops->answered(call, status, n_bytes, error);
     call->session = NULL;
     bow__call_free(call);
 }
@@ -49,7 +50,7 @@ static void send_status(struct bow_call *call, const struct bow_status *status)
     (void)bow__call_respond(call);
     sent.metadata = bow__call_trailing(call);
     int rc = call->session->ops->finish(call->session, call->key, &sent);
-    conclude(call, sent.code, 0, rc);
+    conclude(call, &sent, 0, rc);
 }
 
 static void fail_locally(struct bow_call *call, enum bow_code code, const char *message)
@@ -87,7 +88,7 @@ static void conclude_reply(struct bow_call *call, size_t n_bytes)
         ok.metadata = bow__call_trailing(call);
         rc = call->session->ops->finish(call->session, call->key, &ok);
     }
-    conclude(call, BOW_OK, n_bytes, rc);
+    conclude(call, &ok, n_bytes, rc);
 }
 
 /* Returns 0 and the length as sent, 1 when the reply is to go as it is, or as the session. */
@@ -163,6 +164,7 @@ static int deliver(struct bow_call *call)
         fail_locally(call, BOW_RESOURCE_EXHAUSTED, "the call's metadata cannot be sent");
         return -ENOMEM;
     }
+    bow__intercept_sent(call->intercepted, answer->bytes.data, answer->bytes.len);
     rc = send_answer(call, &len);
     if (rc == -ENOMEM) {
         fail_locally(call, BOW_RESOURCE_EXHAUSTED, "the server has no memory to send the reply");
@@ -356,6 +358,7 @@ static int reply_in_place(struct bow_call *call, const ProtobufCMessage *reply,
         return refuse_encoding(call, reason);
     }
     size_t len = (size_t)n;
+    bow__intercept_sent(call->intercepted, room, len);
     int rc = send_packed(call, (struct bow_slice){room, len}, &len);
     if (rc > 0) {
         rc = ops->commit(call->session, call->key, flags, len);

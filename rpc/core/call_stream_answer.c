@@ -20,7 +20,7 @@ static void conclude(struct bow_call *call, const struct bow_status *status, siz
                      int error)
 {
     bow__call_stream_keep_status(call, status);
-    call->ops->answered(call, status->code, n_bytes, error);
+    call->ops->answered(call, status, n_bytes, error);
     bow__call_stream_end(call);
 }
 
@@ -31,7 +31,7 @@ static void send_status(struct bow_call *call, const struct bow_status *status, 
     (void)bow__call_respond(call);
     sent.metadata = bow__call_trailing(call);
     int rc = call->session->ops->finish(call->session, call->key, &sent);
-    conclude(call, status, n_bytes, rc);
+    conclude(call, &sent, n_bytes, rc);
 }
 
 static void refuse(struct bow_call *call, enum bow_code code, const char *message)

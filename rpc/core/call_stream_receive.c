@@ -27,6 +27,10 @@ static void refuse_undecodable(struct bow_call *call, int rc, const struct bow__
 {
     struct bow__text text;
 
+    if (bow__intercepted_refused(call->intercepted)) {
+        bow__call_stream_refuse(call, call->intercepted->refusal.code, reason->bytes);
+        return;
+    }
     call->ops->undecodable(call);
     bow__text_clear(&text);
     bow__text_printf(&text, "a message of %s cannot be decoded: %s", call->method->path,
@@ -42,6 +46,9 @@ static int decode(struct bow_call *call, struct bow__message *message,
     struct bow__decode_options options = {0};
 
     int rc = bow__packing_inflate(call->packing, message, reason);
+    if (rc == 0) {
+        rc = bow__intercept_received(call->intercepted, message->bytes, reason);
+    }
     if (rc < 0) {
         return rc;
     }

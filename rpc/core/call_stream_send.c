@@ -134,6 +134,7 @@ int bow__call_stream_hand_over(struct bow_call *call, struct bow__held *held, ui
     if (rc < 0) {
         return rc;
     }
+    bow__intercept_sent(call->intercepted, bow__held_bytes(held), len);
     rc = send_packed(call, (struct bow_slice){bow__held_bytes(held), len}, flags, &len);
     if (rc == 0) {
         bow__held_free(held);
@@ -163,6 +164,7 @@ int bow__call_stream_put_in_place(struct bow_call *call, const ProtobufCMessage 
         return n == -ENOBUFS ? 1 : -EINVAL;
     }
     *ret_len = (size_t)n;
+    bow__intercept_sent(call->intercepted, room, *ret_len);
     rc = send_packed(call, (struct bow_slice){room, (size_t)n}, flags, ret_len);
     if (rc > 0) {
         rc = ops->commit(call->session, call->key, flags, (size_t)n);
@@ -306,6 +308,7 @@ static int copy_here(struct bow_call *call, struct bow_slice bytes)
         return 1;
     }
     memcpy(room, bytes.data, bytes.len);
+    bow__intercept_sent(call->intercepted, room, bytes.len);
     rc = ops->commit(call->session, call->key, 0, bytes.len);
     if (rc == 0) {
         settle_later(call, bytes.len);

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * A server's calls on their way past its interceptors. A call that is held has not entered
+ * its handler: it is the loop's, so its deadline and its peer may end it as they do any
+ * other. What comes meanwhile is kept as it came, undecoded, and no credit is given for it.
+ */
+
+#include "rpc/core/call_metadata.h"
+#include "rpc/core/held.h"
+#include "rpc/dispatch_internal.h"
+#include "rpc/intercept.h"
+
+#include <errno.h>
+#include <string.h>
+
+struct interception {
+    struct bow__intercepted it; /* first */
+    struct bow__served *served;
+    struct bow__deferred deferred;
+    struct bow__held_queue in;
+    bool client_ended;
+    bool *ended; /* of who replays messages: the call may go meanwhile */
+};
+
+static struct interception *interception_of(const struct bow__intercepted *it)
+{
+    return (struct interception *)(uintptr_t)it;
+}
+
+/* What interceptors ask */
+
+static struct bow__intercept_facts facts(const struct bow__intercepted *it)
+{
+    const struct bow__served *served = interception_of(it)->served;
+    const struct bow__conn *conn = &served->conn->conn;
+
+    return (struct bow__intercept_facts){
+        .method = served->call.method,
+        .peer = served->call.peer,
+        .protocol = bow__protocol_name(served->call.session),
+        .deadline_ns = served->call.deadline_ns,
+        .loop = served->worker->loop,
+        .call = &served->call,
+        .request = *bow_call_metadata(&served->call),
+        .secure = conn->security != NULL,
+    };
+}
+
+static int add(struct bow__intercepted *it, enum bow__intercept_add what, const char *key,
+               struct bow_slice value)
+{
+    struct bow_call *call = &interception_of(it)->served->call;
+
+    switch (what) {
+    case BOW__ADD_INITIAL:
+        return bow_call_add_initial(call, key, value);
+    case BOW__ADD_TRAILING:
+        return bow_call_add_trailing(call, key, value);
+    case BOW__ADD_REQUEST:
+        break;
+    }
+    return -EINVAL;
+}
+
+/* Refusing */
+
+static void refuse(struct bow__intercepted *it)
+{
+    struct bow__served *served = interception_of(it)->served;
+    struct bow_status status = it->refusal;
+
+    (void)bow__call_respond(&served->call);
+    status.metadata = bow__call_trailing(&served->call);
+    bow__dispatch_refuse_with(served, &status);
+}
+
+static void refuse_deferred(struct bow__intercepted *it)
+{
+    struct bow__conn *conn = &interception_of(it)->served->conn->conn;
+
+    refuse(it);
+    bow__conn_touch(conn);
+}
+
+/* Going on */
+
+/* What was kept goes the way it would have gone, until the call is no more. */
+static void replay(struct interception *held)
+{
+    struct bow__served *served = held->served;
+    struct bow__held_queue in = held->in;
+    bool client_ended = held->client_ended;
+    bool ended = false;
+    struct bow__held *kept;
+
+    held->in = (struct bow__held_queue){NULL, NULL};
+    held->ended = &ended;
+    (void)bow__dispatch_go_on(served);
+    while (!ended && (kept = bow__held_pop(&in)) != NULL) {
+        struct bow__message message = bow__held_release(kept);
+        bow__dispatch_message(served, &message, client_ended && in.first == NULL);
+        client_ended = client_ended && in.first != NULL;
+        bow__block_unref(message.block);
+    }
+    bow__held_clear(&in);
+    if (!ended && client_ended) {
+        bow__dispatch_half_close(served);
+    }
+    if (!ended) {
+        held->ended = NULL;
+    }
+}
+
+static void go_on(struct bow__intercepted *it)
+{
+    struct bow__conn *conn = &interception_of(it)->served->conn->conn;
+
+    replay(interception_of(it));
+    bow__conn_touch(conn);
+}
+
+static void run_deferred(struct bow__deferred *deferred)
+{
+    bow__intercepted_run(&BOW__CONTAINER(deferred, struct interception, deferred)->it);
+}
+
+static void defer(struct bow__intercepted *it)
+{
+    struct interception *held = interception_of(it);
+
+    bow__loop_defer_flush(held->served->worker->loop, &held->deferred);
+}
+
+static const struct bow__intercept_ops ops = {
+    .server = true,
+    .facts = facts,
+    .add = add,
+    .defer = defer,
+    .go_on = go_on,
+    .refuse = refuse_deferred,
+};
+
+/* What dispatch asks */
+
+static struct bow__intercepted *make(struct bow__served *served)
+{
+    struct bow__intercepted *it =
+        bow__intercepted_new(served->worker->limits->interceptors, &ops, &served->call.arena,
+                             sizeof(struct interception), served->started_ns);
+
+    if (it != NULL) {
+        struct interception *made = interception_of(it);
+        made->served = served;
+        made->deferred.fn = run_deferred;
+        bow__list_init(&made->deferred.link);
+    }
+    return it;
+}
+
+bool bow__served_intercept(struct bow__served *served, void **ret_stream)
+{
+    struct bow__intercepted *it = make(served);
+
+    *ret_stream = NULL;
+    if (it == NULL) {
+        bow__dispatch_refuse(served, BOW_RESOURCE_EXHAUSTED,
+                             "the server has no memory for the call's interceptors");
+        return false;
+    }
+    served->call.intercepted = it;
+    switch (bow__intercepted_start(it)) {
+    case BOW__INTERCEPT_PASSED:
+        return true;
+    case BOW__INTERCEPT_REFUSED:
+        refuse(it);
+        return false;
+    default:
+        *ret_stream = served;
+        return false;
+    }
+}
+
+void bow__served_keep(struct bow__served *served, struct bow__message *message, bool end)
+{
+    struct interception *held = interception_of(served->call.intercepted);
+
+    held->client_ended = held->client_ended || end;
+    if (message == NULL) {
+        return;
+    }
+    struct bow__held *kept = bow__held_keep(served->worker->context, message);
+    if (kept == NULL) {
+        bow__dispatch_refuse(served, BOW_RESOURCE_EXHAUSTED,
+                             "the server has no memory for a message that has to wait");
+        return;
+    }
+    bow__held_push(&held->in, kept);
+}
+
+void bow__served_intercept_end(struct bow__served *served, const struct bow_status *status)
+{
+    struct interception *it = interception_of(served->call.intercepted);
+
+    bow__list_remove(&it->deferred.link);
+    bow__held_clear(&it->in);
+    if (it->ended != NULL) {
+        *it->ended = true;
+    }
+    bow__intercepted_end(&it->it, status, bow__loop_read_clock(served->worker->loop));
+    served->call.intercepted = NULL;
+}
