@@ -5,14 +5,11 @@
  */
 
 #include "lab.h"
+#include "lab_process.h"
 #include <setjmp.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -20,37 +17,6 @@
 #define NOTICED_NS (500 * LAB_MS)
 
 static const char *server_program;
-
-/* Start the lab server program; returns its pid once it listens, and its port. */
-static pid_t start_server(uint16_t port, uint16_t *ret_port)
-{
-    int out[2];
-    char address[32];
-    char line[64] = {0};
-    assert_int_equal(pipe(out), 0);
-    snprintf(address, sizeof(address), "127.0.0.1:%u", port);
-    pid_t pid = fork();
-    assert_true(pid >= 0);
-    if (pid == 0) {
-        dup2(out[1], STDOUT_FILENO);
-        close(out[0]);
-        execl(server_program, server_program, address, (char *)NULL);
-        _exit(127);
-    }
-    close(out[1]);
-    FILE *lines = fdopen(out[0], "r");
-    assert_non_null(lines);
-    assert_non_null(fgets(line, sizeof(line), lines));
-    fclose(lines);
-    *ret_port = (uint16_t)strtoul(line, NULL, 10);
-    return pid;
-}
-
-static void kill_and_wait(pid_t pid)
-{
-    assert_int_equal(kill(pid, SIGKILL), 0);
-    assert_int_equal(waitpid(pid, NULL, 0), pid);
-}
 
 struct hung_call {
     atomic_uint n_done;
@@ -90,10 +56,10 @@ static void killed_server_is_noticed(const char *prefix)
     struct hung_call hung = {.n_done = 0};
     char target[64];
     char message[256];
-    uint16_t port;
+    struct lab_process server;
     Lab__Blob request = LAB__BLOB__INIT;
-    pid_t pid = start_server(0, &port);
-    snprintf(target, sizeof(target), "%s127.0.0.1:%u", prefix, port);
+    lab_process_start(&server, server_program, "127.0.0.1", 0);
+    snprintf(target, sizeof(target), "%s127.0.0.1:%u", prefix, server.port);
     assert_int_equal(bow_context_new(&context_options, &options.context), 0);
     assert_int_equal(bow_loop_new(options.context, NULL, &options.loop), 0);
     options.target = target;
@@ -103,7 +69,7 @@ static void killed_server_is_noticed(const char *prefix)
     /* Calls of a connection are read in order: when this one is answered, the other has arrived. */
     assert_int_equal(echo_once(client, message, sizeof(message)), BOW_OK);
 
-    kill_and_wait(pid);
+    lab_process_kill(&server);
     uint64_t killed_at = lab_now_ns();
     assert_true(lab_wait_count(&hung.n_done, 1, 5000 * LAB_MS));
     assert_int_equal(hung.code, BOW_UNAVAILABLE);
@@ -115,9 +81,7 @@ static void killed_server_is_noticed(const char *prefix)
     assert_int_equal(while_down, BOW_UNAVAILABLE);
     print_message("lost: %s\nwhile down: %s\n", hung.message, message);
 
-    uint16_t same_port;
-    pid = start_server(port, &same_port);
-    assert_int_equal(same_port, port);
+    lab_process_restart(&server);
     uint64_t end = lab_now_ns() + 5000 * LAB_MS;
     enum bow_code code = BOW_UNAVAILABLE;
     while (code == BOW_UNAVAILABLE && lab_now_ns() < end) {
@@ -127,7 +91,7 @@ static void killed_server_is_noticed(const char *prefix)
     bow_client_free(client);
     bow_loop_unref(options.loop);
     bow_context_unref(options.context);
-    kill_and_wait(pid);
+    lab_process_kill(&server);
 }
 
 static void test_restart_native_client_survives_killed_server(void **state)
