@@ -309,6 +309,24 @@ static void test_native_rate_of_late_frames_is_limited(void **state)
                 "MESSAGE frame, stream 1: more than BOW_LIMIT_LATE_FRAMES_PER_SECOND (10000)");
 }
 
+/* Its CANCEL was its last word, so there is no excuse for any of them. */
+static void test_native_late_frames_after_a_cancel_count_from_the_first(void **state)
+{
+    const char *frame = "00000001 03 08 000000000001 aa";
+    struct pair pair;
+
+    (void)state;
+    pair_init(&pair);
+    assert_int_equal(pair_open(&pair), 0);
+    side_feed_hex(&pair.server, OPENING "00000007 01 00 000000000001 06 12042f732f6d "
+                                        "00000004 05 00 000000000001 00000001");
+    feed_many(&pair.server, frame, BOW_LIMIT_LATE_FRAMES_PER_SECOND);
+    assert_int_equal(pair.server.rc, 0);
+    feed_many(&pair.server, frame, 1);
+    assert_int_equal(pair.server.rc, -EPROTO);
+    pair_fini(&pair);
+}
+
 static void test_native_rate_of_cancels_is_limited(void **state)
 {
     struct pair pair;
@@ -378,6 +396,7 @@ int main(void)
         cmocka_unit_test(test_native_rate_of_unknown_frames_is_limited),
         cmocka_unit_test(test_native_rate_of_empty_frames_is_limited),
         cmocka_unit_test(test_native_rate_of_late_frames_is_limited),
+        cmocka_unit_test(test_native_late_frames_after_a_cancel_count_from_the_first),
         cmocka_unit_test(test_native_rate_of_cancels_is_limited),
         cmocka_unit_test(test_native_rate_of_a_peer_that_does_not_read_clogs),
     };
