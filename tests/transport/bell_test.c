@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Readiness without a descriptor, rung from another thread. */
+
+#include "tests/support/loops.h"
+#include "transport/bell.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+struct door {
+    struct bow__bell bell;
+    pthread_mutex_t mutex;
+    struct bow__watch watch;
+    struct bow_loop *loop;
+    uint32_t ready;
+    int n_holds;
+    int n_events;
+};
+
+static struct door *door_of(const struct bow__bell *bell)
+{
+    return BOW__CONTAINER((uintptr_t)bell, struct door, bell);
+}
+
+static uint32_t ready(const struct bow__bell *bell)
+{
+    return door_of(bell)->ready;
+}
+
+static void hold(struct bow__bell *bell)
+{
+    door_of(bell)->n_holds++;
+}
+
+static void release(struct bow__bell *bell)
+{
+    struct door *door = door_of(bell);
+
+    pthread_mutex_lock(&door->mutex);
+    door->n_holds--;
+    pthread_mutex_unlock(&door->mutex);
+}
+
+static const struct bow__bell_ops bell_ops = {.ready = ready, .hold = hold, .release = release};
+
+static void *ring(void *user)
+{
+    struct door *door = user;
+
+    pthread_mutex_lock(&door->mutex);
+    door->ready = BOW_POLL_IN;
+    bool must_ring = bow__bell_must_ring(&door->bell, BOW_POLL_IN);
+    pthread_mutex_unlock(&door->mutex);
+    if (must_ring) {
+        bow__bell_ring(&door->bell);
+    }
+    return NULL;
+}
+
+/* When it returns, the other thread is through. */
+static void ring_from_outside(struct door *door)
+{
+    pthread_t thread;
+
+    assert_int_equal(pthread_create(&thread, NULL, ring, door), 0);
+    pthread_join(thread, NULL);
+}
+
+static void on_events(struct bow__watch *watch, uint32_t events)
+{
+    struct door *door = BOW__CONTAINER(watch, struct door, watch);
+
+    assert_int_equal(events, BOW_POLL_IN);
+    door->n_events++;
+    door->ready = 0;
+}
+
+/* Its task is the last that the loop accepts; no turn follows in which it could be told. */
+static void ring_and_leave(struct bow__watch *watch)
+{
+    struct door *door = BOW__CONTAINER(watch, struct door, watch);
+
+    ring_from_outside(door);
+    assert_int_equal(door->n_holds, 1);
+    bow__loop_unwatch(door->loop, watch);
+}
+
+static const struct bow__watch_ops watch_ops = {.on_events = on_events,
+                                                .on_shutdown = ring_and_leave};
+
+static void begin(struct door *door, struct loops *t)
+{
+    *door = (struct door){.watch.ops = &watch_ops, .watch.source = &door->bell.source};
+    loops_begin(t);
+    pthread_mutex_init(&door->mutex, NULL);
+    bow__bell_init(&door->bell, &bell_ops, &door->mutex);
+    door->loop = loops_new_owner(t);
+    assert_int_equal(bow_loop_run_once(door->loop, 0), 0);
+    assert_int_equal(bow__loop_watch(door->loop, &door->watch, -1, BOW_POLL_IN), 0);
+}
+
+static void end(struct door *door, struct loops *t)
+{
+    bow_loop_unref(door->loop);
+    bow__bell_fini(&door->bell);
+    pthread_mutex_destroy(&door->mutex);
+    loops_end(t);
+}
+
+static void test_bell_rung_from_another_thread_is_heard_once(void **state)
+{
+    struct door door;
+    struct loops t;
+    (void)state;
+    begin(&door, &t);
+    ring_from_outside(&door);
+    ring_from_outside(&door); /* it is due already */
+    assert_int_equal(door.n_holds, 1);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(bow_loop_run_once(door.loop, 0), 0);
+    }
+    assert_int_equal(door.n_events, 1);
+    assert_int_equal(door.n_holds, 0);
+    bow__loop_unwatch(door.loop, &door.watch);
+    end(&door, &t);
+}
+
+static void test_bell_f24_rung_while_its_loop_ends_is_let_go(void **state)
+{
+    struct door door;
+    struct loops t;
+    (void)state;
+    begin(&door, &t);
+    assert_int_equal(bow_loop_shutdown(door.loop, 0, 0), 0);
+    assert_int_equal(bow_loop_run(door.loop), 0);
+    assert_int_equal(door.n_events, 0);
+    assert_int_equal(door.n_holds, 0);
+    end(&door, &t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_bell_rung_from_another_thread_is_heard_once),
+        cmocka_unit_test(test_bell_f24_rung_while_its_loop_ends_is_let_go),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
