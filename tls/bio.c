@@ -36,7 +36,7 @@ static bool append(struct bow__tls_out *out, const char *bytes, size_t n)
         size_t room = out->last->cap - out->end;
         size_t taken = n < room ? n : room;
         memcpy(out->last->data + out->end, bytes, taken);
-        out->end += taken;
+        out->end += (uint32_t)taken;
         out->len += taken;
         bytes += taken;
         n -= taken;
@@ -84,7 +84,7 @@ void bow__tls_out_sent(struct bow__tls_out *out, size_t n)
     while (n > 0) {
         size_t here = end_of(out, out->first) - out->start;
         size_t taken = n < here ? n : here;
-        out->start += taken;
+        out->start += (uint32_t)taken;
         n -= taken;
         if (taken == here) {
             drop_first(out);

@@ -22,8 +22,8 @@ struct bow__tls_out {
     struct bow__pool *pool;
     struct bow__block *first;
     struct bow__block *last;
-    size_t start; /* in `first`: sent up to here */
-    size_t end;   /* in `last`: filled up to here */
+    uint32_t start; /* in `first`: sent up to here */
+    uint32_t end;   /* in `last`: filled up to here */
     size_t len;
     uint64_t n_sent; /* so far: positions in the output are counted from the first byte */
 };
