@@ -67,6 +67,7 @@ struct sim_call {
     int n_received;
 
     /* What its server sees. */
+    struct sim_server *server; /* that runs it */
     int n_runs;                /* of its handler */
     bool is_served;            /* the handler is through with it */
     uint64_t answered_ns;      /* when its answer was taken; 0: not */

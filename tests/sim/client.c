@@ -14,13 +14,27 @@ static int index_of(const struct sim_call *call)
     return (int)(call - call->world->calls);
 }
 
+bool sim_client_has(const struct sim_client *client, const struct sim_server *server)
+{
+    for (int i = 0; i < client->n_servers; i++) {
+        if (client->servers[i] == server) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void sim_client_start(struct sim_client *client)
 {
     struct bow_client_options options = BOW_CLIENT_OPTIONS_INIT;
-    char target[48];
+    char target[96];
+    int n = snprintf(target, sizeof(target), "%s%s", client->is_grpc ? "grpc:" : "",
+                     client->n_servers > 1 ? "list:" : "");
 
-    snprintf(target, sizeof(target), "%s127.0.0.1:%u", client->is_grpc ? "grpc:" : "",
-             client->server->port);
+    for (int i = 0; i < client->n_servers; i++) {
+        n += snprintf(target + n, sizeof(target) - (size_t)n, "%s127.0.0.1:%u", i > 0 ? "," : "",
+                      client->servers[i]->port);
+    }
     options.context = client->machine.context;
     options.target = target;
     options.loop = client->machine.loop;
@@ -30,11 +44,11 @@ void sim_client_start(struct sim_client *client)
     options.heartbeat_ns = 300 * SIM_MS;
     options.heartbeat_timeout_ns = 200 * SIM_MS;
     options.compression = client->compresses ? BOW_COMPRESSION_AUTO : BOW_COMPRESSION_DEFAULT;
+    options.idle_timeout_ns = client->idle_ns;
     if (bow_client_new(&options, &client->client) < 0) {
         sim_violate(client->machine.world, "a client cannot be made");
     }
-    sim_tell(&client->machine.world->net, "%s calls %s%s", client->machine.name, target,
-             client->server->takes_few ? ", which takes few" : "");
+    sim_tell(&client->machine.world->net, "%s calls %s", client->machine.name, target);
 }
 
 void sim_client_check_reply(const struct sim_call *call, const Sim__Reply *reply, int number)

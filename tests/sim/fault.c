@@ -50,7 +50,7 @@ static struct sim_machine *any_machine(struct sim_world *world, struct sim_serve
 {
     struct sim_client *client = &world->clients[sim_below(&world->net, (uint64_t)world->n_clients)];
 
-    if (sim_chance(&world->net, 2) || client->server != server) {
+    if (sim_chance(&world->net, 2) || !sim_client_has(client, server)) {
         return &server->machine;
     }
     return &client->machine;

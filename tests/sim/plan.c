@@ -48,16 +48,17 @@ static int any_pause(struct sim_net *net, int n)
 
 static void make_stream(struct sim_net *net, struct sim_call *call)
 {
-    static const uint32_t sizes[] = {0, 10, 1000, 10000, 40000};
+    static const uint32_t sizes[] = {0, 10, 1000, 8000, 30000};
     static const enum sim_behaviour behaviours[] = {SIM_ANSWER, SIM_ANSWER, SIM_ANSWER, SIM_FAIL,
                                                     SIM_END_EARLY};
 
     call->kind = (enum sim_kind)(SIM_ECHO + sim_below(net, 3));
     call->behaviour = behaviours[sim_below(net, 5)];
-    int n = (int)sim_below(net, 30);
+    uint32_t n_bytes = sizes[sim_below(net, 5)];
+    int n = (int)sim_below(net, n_bytes < 8000 ? 30 : 10);
     call->n_requests = call->kind == SIM_DOWNLOAD ? 1 : n;
     call->n_replies = call->kind == SIM_UPLOAD ? 1 : n;
-    call->request_bytes = call->reply_bytes = sizes[sim_below(net, 5)];
+    call->request_bytes = call->reply_bytes = n_bytes;
     call->pause_at = any_pause(net, call->kind == SIM_UPLOAD ? 0 : n);
     call->serving_pause_at = any_pause(net, call->kind == SIM_DOWNLOAD ? 0 : n);
 }
@@ -142,6 +143,8 @@ void sim_plan(struct sim_world *world)
         server->port = (uint16_t)(5000 + i);
         server->takes_few = sim_chance(net, 4);
         server->compresses = sim_chance(net, 4);
+        server->max_age_ns = sim_chance(net, 3) ? 50 * SIM_MS + sim_below(net, 400 * SIM_MS) : 0;
+        server->idle_ns = sim_chance(net, 4) ? 20 * SIM_MS + sim_below(net, 200 * SIM_MS) : 0;
         sim_machine_init(world, &server->machine, name);
         sim_server_start(server);
     }
@@ -149,9 +152,14 @@ void sim_plan(struct sim_world *world)
         struct sim_client *client = &world->clients[i];
         char name[24];
         snprintf(name, sizeof(name), "client %d", i);
-        client->server = &world->servers[sim_below(net, (uint64_t)world->n_servers)];
+        int first = (int)sim_below(net, (uint64_t)world->n_servers);
+        client->n_servers = sim_chance(net, 3) ? world->n_servers : 1;
+        for (int k = 0; k < client->n_servers; k++) {
+            client->servers[k] = &world->servers[(first + k) % world->n_servers];
+        }
         client->is_grpc = sim_chance(net, 2);
         client->compresses = sim_chance(net, 4);
+        client->idle_ns = sim_chance(net, 4) ? 20 * SIM_MS + sim_below(net, 200 * SIM_MS) : 0;
         sim_machine_init(world, &client->machine, name);
         sim_client_start(client);
     }

@@ -7,10 +7,44 @@
 #include "world.h"
 
 #include "rpc/client_state.h"
+#include "rpc/http2/state.h"
+#include "rpc/native/native.h"
 #include "rpc/server_state.h"
 #include <bowline/metrics.h>
 
 #include <inttypes.h>
+#include <string.h>
+
+/* A connection without calls: what was counted for them is back, and all credit either lies with
+ * the peer or is about to be given to it. */
+static void check_session(const struct sim_machine *machine, const struct bow__session *session)
+{
+    size_t n_held = 0;
+    size_t n_grown = 0;
+    size_t n_queued = 0;
+    uint64_t n_lost = 0;
+
+    if (session == NULL) {
+        return;
+    }
+    if (strcmp(session->ops->name, "native") == 0) {
+        const struct bow__native *native = (const struct bow__native *)session;
+        n_held = native->n_held;
+        n_grown = native->n_grown;
+        n_queued = native->n_queued;
+        n_lost = (uint64_t)native->window.size - native->receive_credit - native->n_unreturned;
+    } else {
+        const struct bow__http2_session *http2 = (const struct bow__http2_session *)session;
+        n_grown = http2->n_grown;
+        n_queued = http2->n_queued;
+    }
+    if (session->n_streams > 0 || n_held > 0 || n_grown > 0 || n_queued > 0 || n_lost > 0) {
+        sim_violate(machine->world,
+                    "%s has a connection at rest with %u streams, %zu bytes held, %zu queued, "
+                    "windows grown by %zu, and credit of %" PRIu64 " lost",
+                    machine->name, session->n_streams, n_held, n_queued, n_grown, n_lost);
+    }
+}
 
 static void check_client(struct sim_client *client)
 {
@@ -33,6 +67,10 @@ static void check_client(struct sim_client *client)
     const struct bow__client_link *link = &client->client->links[0];
     if (link->n_calls > 0 || link->n_queued > 0 || !bow__list_is_empty(&link->calls)) {
         sim_violate(world, "%s holds calls that have ended", client->machine.name);
+    }
+    for (const struct bow__link *at = link->conns.next; at != &link->conns; at = at->next) {
+        check_session(&client->machine,
+                      BOW__CONTAINER(at, struct bow__client_conn, at)->conn.session);
     }
 }
 
@@ -78,6 +116,11 @@ static void check_server(struct sim_server *server)
                         server->machine.name, server->n_answered[code],
                         bow_code_name((enum bow_code)code), sums.ended[code]);
         }
+    }
+    struct bow__worker *worker = server->server->workers[0];
+    for (const struct bow__link *at = worker->conns.next; at != &worker->conns; at = at->next) {
+        check_session(&server->machine,
+                      BOW__CONTAINER(at, struct bow__server_conn, link)->conn.session);
     }
     if (metrics.calls_unanswered > 0) {
         sim_violate(world, "%s has %" PRIu64 " calls unanswered", server->machine.name,

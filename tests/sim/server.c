@@ -16,7 +16,7 @@
 
 void sim_server_answered(struct sim_call *call, enum bow_code code, int rc)
 {
-    struct sim_server *server = call->client->server;
+    struct sim_server *server = call->server;
 
     if (call->is_served) {
         sim_violate(call->world, "call %d was answered twice", (int)(call - call->world->calls));
@@ -149,6 +149,8 @@ static int start(struct sim_server *server)
     options.first_frame_timeout_ns = 500 * SIM_MS;
     options.max_calls = server->takes_few ? 4 : 0;
     options.compression = server->compresses ? BOW_COMPRESSION_AUTO : BOW_COMPRESSION_DEFAULT;
+    options.max_age_ns = server->max_age_ns;
+    options.idle_timeout_ns = server->idle_ns;
     server->grace_ns = options.grace_ns;
     server->n_entered = 0;
     memset(server->n_answered, 0, sizeof(server->n_answered));
@@ -175,7 +177,7 @@ void sim_server_start(struct sim_server *server)
         server->restart_ns = net->now_ns + 20 * SIM_MS;
         return;
     }
-    sim_tell(net, "%s is up", server->machine.name);
+    sim_tell(net, "%s is up%s", server->machine.name, server->takes_few ? ", and takes few" : "");
     server->state = SIM_SERVER_UP;
     server->closed_until_ns = net->now_ns + AFTERMATH_NS;
     sim_machine_wake(&server->machine);

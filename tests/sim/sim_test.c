@@ -12,12 +12,38 @@
 
 #include <inttypes.h>
 #include <malloc.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 static struct sim_world world;
+static volatile sig_atomic_t seed_now;
+
+/* A seed that crashes is to be known, too. */
+static void on_crash(int signal)
+{
+    char text[] = "seed 0000000000: crashed\n";
+    unsigned long seed = (unsigned long)seed_now;
+
+    for (char *digit = text + 14; seed > 0 && digit >= text + 5; digit--, seed /= 10) {
+        *digit = (char)('0' + seed % 10);
+    }
+    (void)!write(STDOUT_FILENO, text, sizeof(text) - 1);
+    (void)raise(signal);
+}
+
+static void watch_crashes(void)
+{
+    static const int signals[] = {SIGSEGV, SIGABRT, SIGBUS, SIGFPE};
+    struct sigaction action = {.sa_handler = on_crash, .sa_flags = (int)SA_RESETHAND};
+
+    for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
+        (void)sigaction(signals[i], &action, NULL);
+    }
+}
 
 static int tell(uint64_t seed)
 {
@@ -35,6 +61,7 @@ static int run(const char *program, uint64_t first, uint64_t n, uint64_t seconds
     uint64_t i = 0;
 
     for (; i < n && (seconds == 0 || time(NULL) < end); i++) {
+        seed_now = (sig_atomic_t)(first + i);
         const char *violation = sim_run(&world, first + i, false);
         if (violation[0] != '\0') {
             printf("seed %" PRIu64 ": %s\nits story: %s --seed %" PRIu64 "\n", first + i, violation,
@@ -65,6 +92,7 @@ int main(int argc, char **argv)
     /* Memory that was given back is wanted again in a moment. */
     (void)mallopt(M_MMAP_THRESHOLD, 64 << 20);
     (void)mallopt(M_TRIM_THRESHOLD, 64 << 20);
+    watch_crashes();
     for (int i = 1; i + 1 < argc; i += 2) {
         uint64_t value = strtoull(argv[i + 1], NULL, 10);
         if (strcmp(argv[i], "--seed") == 0) {

@@ -24,6 +24,7 @@
 #define SERVED_NS (400 * SIM_MS)
 #define SLOW_BYTES_PER_MS 200
 #define MAX_MESSAGE_BYTES 200000
+#define MAX_HELD_BYTES 60000
 /* So many calls at a time a server that takes few does not refuse. */
 #define N_FEW 4
 
@@ -80,46 +81,89 @@ static bool is_since(uint64_t at_ns, uint64_t after_ns, uint64_t since_ns)
     return at_ns != 0 && at_ns + after_ns >= since_ns;
 }
 
+static bool is_short(const struct sim_machine *machine, uint64_t since_ns)
+{
+    return is_since(machine->memory_failed_ns, AFTERMATH_NS, since_ns) ||
+           is_since(machine->node.fds_failed_ns, AFTERMATH_NS, since_ns);
+}
+
 bool sim_is_short_of_memory(const struct sim_call *call)
 {
-    return is_since(call->client->machine.memory_failed_ns, AFTERMATH_NS, call->started_ns) ||
-           is_since(call->client->server->machine.memory_failed_ns, AFTERMATH_NS, call->started_ns);
+    const struct sim_client *client = call->client;
+    bool is_true = is_since(client->machine.memory_failed_ns, AFTERMATH_NS, call->started_ns);
+
+    for (int i = 0; i < client->n_servers; i++) {
+        is_true = is_true || is_since(client->servers[i]->machine.memory_failed_ns, AFTERMATH_NS,
+                                      call->started_ns);
+    }
+    return is_true;
 }
 
-static bool is_short_of_fds(const struct sim_call *call)
+/* A connection that is not accepted for want of descriptors is lost, too, when nobody answers. */
+static bool may_be_lost_by(const struct sim_server *server, const struct sim_call *call)
 {
-    return is_since(call->client->machine.node.fds_failed_ns, AFTERMATH_NS, call->started_ns) ||
-           is_since(call->client->server->machine.node.fds_failed_ns, AFTERMATH_NS,
-                    call->started_ns);
+    uint64_t since = call->started_ns;
+
+    return server->lost_until_ns >= since || server->cut_until_ns >= since ||
+           (server->state == SIM_SERVER_STOPPING &&
+            server->cut_from_ns <= call->world->net.now_ns) ||
+           is_short(&server->machine, since);
 }
 
-/* Whether what had reached its server may have been lost since. A connection that is not accepted
- * for want of descriptors is lost, too, when nobody answers. */
+/* Whether what had reached its server may have been lost since. */
 static bool may_be_lost(const struct sim_call *call)
 {
-    const struct sim_server *server = call->client->server;
-    const struct sim_node *node = &call->client->machine.node;
-    uint64_t now = call->world->net.now_ns;
+    const struct sim_client *client = call->client;
+    const struct sim_node *node = &client->machine.node;
+    bool is_true = node->n_faulty > 0 ||
+                   is_since(node->faulty_until_ns, LATE_NS, call->started_ns) ||
+                   is_short(&client->machine, call->started_ns) || call->may_find_dead;
 
-    return node->n_faulty > 0 || is_since(node->faulty_until_ns, LATE_NS, call->started_ns) ||
-           server->lost_until_ns >= call->started_ns || server->cut_until_ns >= call->started_ns ||
-           (server->state == SIM_SERVER_STOPPING && server->cut_from_ns <= now) ||
-           sim_is_short_of_memory(call) || is_short_of_fds(call) || call->may_find_dead;
+    for (int i = 0; i < client->n_servers && !is_true; i++) {
+        bool is_its = call->server == NULL || call->server == client->servers[i];
+        is_true = is_its && may_be_lost_by(client->servers[i], call);
+    }
+    return is_true;
 }
 
-/* Whether no server may have taken it. */
+/* It is not sent once more: a stream of which messages were sent, or a large request. */
+static bool is_sent_once(const struct sim_call *call)
+{
+    bool is_stream = call->kind == SIM_ECHO || call->kind == SIM_UPLOAD;
+
+    return is_stream ? call->n_sent > 0 : call->request_bytes > MAX_HELD_BYTES;
+}
+
+/* Whether no server may have taken it. A call that was not run is sent once more: one that ends a
+ * connection for its age takes it then, and of a list another one. */
 static bool may_find_none(const struct sim_call *call)
 {
-    const struct sim_server *server = call->client->server;
+    const struct sim_client *client = call->client;
+    bool is_once = is_sent_once(call);
+    int n = is_since(client->machine.node.faulty_until_ns, BACK_OFF_NS, call->started_ns);
 
-    return server->state != SIM_SERVER_UP || server->closed_until_ns >= call->started_ns ||
-           is_since(call->client->machine.node.faulty_until_ns, BACK_OFF_NS, call->started_ns);
+    for (int i = 0; i < client->n_servers; i++) {
+        const struct sim_server *server = client->servers[i];
+        bool ends_some = server->max_age_ns > 0 || server->idle_ns > 0;
+        n += server->state != SIM_SERVER_UP || server->closed_until_ns >= call->started_ns ||
+             (is_once && ends_some);
+    }
+    return n >= (is_once || client->n_servers < 2 ? 1 : 2);
+}
+
+static bool is_any_few(const struct sim_client *client)
+{
+    for (int i = 0; i < client->n_servers; i++) {
+        if (client->servers[i]->takes_few) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static bool may_be_crowded(const struct sim_call *call)
 {
-    return call->client->server->takes_few &&
-           is_since(call->client->crowded_ns, 0, call->started_ns);
+    return is_any_few(call->client) && is_since(call->client->crowded_ns, 0, call->started_ns);
 }
 
 static uint64_t bytes_of(const struct sim_call *call)
@@ -150,7 +194,7 @@ static bool is_neglected(const struct sim_call *call)
 {
     bool is_answered = call->behaviour != SIM_ANSWER_ON_CANCEL;
 
-    return is_answered && !may_be_lost(call) && !call->client->server->takes_few &&
+    return is_answered && !may_be_lost(call) && !is_any_few(call->client) &&
            !(call->waits_for_ready && may_find_none(call)) &&
            call->deadline_ns - call->started_ns > service_ns(call);
 }
@@ -206,11 +250,12 @@ void sim_verdict_enter(struct sim_server *server, struct bow_call *call, struct 
     struct sim_world *world = server->machine.world;
 
     server->n_entered++;
-    if (of == NULL || !of->is_started || of->client->server != server) {
+    if (of == NULL || !of->is_started || !sim_client_has(of->client, server)) {
         sim_violate(world, "%s runs a call that nobody made", server->machine.name);
         return;
     }
     sim_tell(&world->net, "%s runs call %d", server->machine.name, index_of(of));
+    of->server = server;
     if (++of->n_runs > 1) {
         sim_violate(world, "call %d is run a second time", index_of(of));
     }

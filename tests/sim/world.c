@@ -186,20 +186,30 @@ static void wait_for_calm(struct sim_world *world)
     wait_until(world, (world->last_trouble_ns > now ? world->last_trouble_ns : now) + 2 * SIM_S);
 }
 
+static void call_from(struct sim_client *client, bool may_find_dead)
+{
+    struct sim_world *world = client->machine.world;
+    struct sim_call *call = &world->calls[world->n_calls];
+
+    if (client->is_freed || world->n_calls == SIM_MAX_CALLS) {
+        return;
+    }
+    *call = (struct sim_call){.world = world, .client = client};
+    call->n_requests = call->n_replies = 1;
+    call->deadline_ns = 2 * SIM_S;
+    call->pause_at = call->serving_pause_at = -1;
+    call->may_find_dead = may_find_dead;
+    world->n_calls++;
+    sim_client_call(call);
+}
+
 static void call_from_each(struct sim_world *world, bool may_find_dead)
 {
     for (int i = 0; i < world->n_clients; i++) {
-        struct sim_call *call = &world->calls[world->n_calls];
-        if (world->clients[i].is_freed || world->n_calls == SIM_MAX_CALLS) {
-            continue;
+        /* One for each connection that it may have. */
+        for (int k = 0; k < world->clients[i].n_servers; k++) {
+            call_from(&world->clients[i], may_find_dead);
         }
-        *call = (struct sim_call){.world = world, .client = &world->clients[i]};
-        call->n_requests = call->n_replies = 1;
-        call->deadline_ns = 2 * SIM_S;
-        call->pause_at = call->serving_pause_at = -1;
-        call->may_find_dead = may_find_dead;
-        world->n_calls++;
-        sim_client_call(call);
     }
     while (world->n_open > 0 && has_time(world, world->net.now_ns + MAX_NS, "the last calls end") &&
            step(world)) {

@@ -79,6 +79,8 @@ struct sim_server {
     bool is_killed;
     bool takes_few; /* max_calls is so low that it refuses some */
     bool compresses;
+    uint64_t max_age_ns; /* of connections, which costs no call; 0: none */
+    uint64_t idle_ns;
     struct sim_held held[SIM_MAX_HELD];
     int n_held;
 
@@ -96,9 +98,11 @@ struct sim_server {
 struct sim_client {
     struct sim_machine machine;
     struct bow_client *client;
-    struct sim_server *server; /* that it calls */
+    struct sim_server *servers[SIM_MAX_SERVERS]; /* that it calls: one, or a list */
+    int n_servers;
     bool is_grpc;
     bool compresses;
+    uint64_t idle_ns;
     bool is_freed;
     int n_open;
     uint64_t n_started;
@@ -214,6 +218,8 @@ void sim_server_resume(struct sim_call *call);
 /* client.c */
 
 void sim_client_start(struct sim_client *client);
+/** Whether it calls that server. */
+bool sim_client_has(const struct sim_client *client, const struct sim_server *server);
 /** Start a call of any kind. */
 void sim_client_call(struct sim_call *call);
 void sim_client_cancel(struct sim_call *call);
