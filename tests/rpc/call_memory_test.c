@@ -22,18 +22,20 @@ struct pair {
     struct bow_client *client;
     int n_done;
     enum bow_code code;
+    int rc;            /* what the handler's reply said */
+    bool is_told_none; /* the client, that there was no memory for the reply */
 };
 
 static void say(struct bow_call *call, const Calls__Request *request, void *user)
 {
     Calls__Reply reply = CALLS__REPLY__INIT;
+    struct pair *pair = user;
 
-    (void)user;
     reply.number = request->number;
     reply.payload = request->payload;
     reply.text = bow_call_printf(call, "%s!", request->text);
     if (reply.text != NULL) {
-        (void)calls__echo__say__reply(call, &reply);
+        pair->rc = calls__echo__say__reply(call, &reply);
         return;
     }
     (void)bow_call_fail(call, BOW_RESOURCE_EXHAUSTED, "no memory");
@@ -51,7 +53,7 @@ static int open_server(struct pair *pair, struct bow_context *context, const cha
     options.grace_ns = 1;
     int rc = bow_server_new(&options, &pair->server);
     if (rc == 0) {
-        rc = calls__echo__serve(pair->server, &handlers, NULL);
+        rc = calls__echo__serve(pair->server, &handlers, pair);
     }
     return rc == 0 ? bow_server_start(pair->server) : rc;
 }
@@ -100,6 +102,7 @@ static void on_done(struct bow_result *result, const Calls__Reply *reply, void *
 
     (void)reply;
     pair->code = result->status.code;
+    pair->is_told_none = strstr(result->status.message, "no memory to send the reply") != NULL;
     pair->n_done++;
 }
 
@@ -169,6 +172,7 @@ static int run_calls(struct bow_context *context, void *user)
             drive_until(&pair, pair.n_done + 1);
             rc = pair.code == BOW_OK ? 0 : -ENOMEM;
             assert_int_not_equal(pair.code, BOW_DEADLINE_EXCEEDED);
+            assert_true(!pair.is_told_none || pair.rc == -ENOMEM);
         }
     }
     close_pair(&pair);
