@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/slot.h"
 #include "transport/bell.h"
+#include "transport/inproc_fault.h"
 
 #include <errno.h>
 #include <string.h>
@@ -16,6 +17,7 @@ struct names {
     struct bow_context *context;
     pthread_mutex_t mutex; /* guards the list, and all of its listeners */
     struct bow__link listeners;
+    struct bow__inproc_faults *faults; /* of a test; NULL: none */
 };
 
 struct bow__inproc_listener {
@@ -217,6 +219,23 @@ static int push(struct names *names, const char *name, struct bow__inproc_end *e
     return rc;
 }
 
+int bow__inproc_set_faults(struct bow_context *context, struct bow__inproc_faults *faults)
+{
+    struct names *names = names_of(context);
+
+    if (names == NULL) {
+        return -ENOMEM;
+    }
+    names->faults = faults;
+    return 0;
+}
+
+static bool is_refused(const struct names *names)
+{
+    return names->faults != NULL &&
+           atomic_load_explicit(&names->faults->refuses, memory_order_relaxed);
+}
+
 int bow__inproc_connect(struct bow_context *context, const char *name,
                         struct bow__inproc_end **ret_end)
 {
@@ -226,7 +245,10 @@ int bow__inproc_connect(struct bow_context *context, const char *name,
     if (names == NULL) {
         return -ENOMEM;
     }
-    int rc = bow__inproc_pair_new(context, ends);
+    if (is_refused(names)) {
+        return -ECONNREFUSED;
+    }
+    int rc = bow__inproc_pair_new(context, names->faults, ends);
     if (rc < 0) {
         return rc;
     }

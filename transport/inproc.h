@@ -8,6 +8,7 @@
  *
  *     inproc.c           names, who listens on them, connections that wait to be accepted
  *     inproc_pair.c      a connection: two ends, each a struct bow_system of its own
+ *     inproc_fault.c     what tests let go wrong
  *
  *     bow__inproc_connect() ─► end 0 ═══ ring ══► end 1 ─► bow__inproc_accept()
  *                                    ◄══ ring ═══
@@ -22,6 +23,7 @@
 #include "transport/socket.h"
 
 struct bow__inproc_end;
+struct bow__inproc_faults;
 struct bow__inproc_listener;
 
 /* inproc.c: who listens. Thread: any. */
@@ -39,11 +41,15 @@ void bow__inproc_unlisten(struct bow__inproc_listener *listener);
  * -ENOMEM. */
 int bow__inproc_connect(struct bow_context *context, const char *name,
                         struct bow__inproc_end **ret_end);
+/** What stands in the way of connections from now on. Returns 0 or -ENOMEM. */
+int bow__inproc_set_faults(struct bow_context *context, struct bow__inproc_faults *faults);
 
 /* inproc_pair.c: the connection. Thread: any. */
 
-/** Returns 0 or -ENOMEM. Each end is closed once, by the `close` of its socket. */
-int bow__inproc_pair_new(struct bow_context *context, struct bow__inproc_end *ret_ends[2]);
+/** Returns 0 or -ENOMEM. Each end is closed once, by the `close` of its socket. `faults` may be
+ * NULL. */
+int bow__inproc_pair_new(struct bow_context *context, struct bow__inproc_faults *faults,
+                         struct bow__inproc_end *ret_ends[2]);
 /** What a channel reads from and writes to. */
 struct bow__socket bow__inproc_socket(struct bow__inproc_end *end);
 /** As close(), but the other end is told that it was reset. */

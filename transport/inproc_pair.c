@@ -13,6 +13,7 @@
 #include "base/alloc.h"
 #include "transport/bell.h"
 #include "transport/inproc.h"
+#include "transport/inproc_fault.h"
 #include "transport/ring.h"
 
 #include <bowline/limits.h>
@@ -41,13 +42,27 @@ struct pair {
     struct bow_context *context;
     pthread_mutex_t mutex;
     uint32_t refs;
+    bool is_stalled;
+    struct bow__inproc_faults *faults; /* NULL: none */
+    struct bow__link fault_link;       /* in their list */
+    struct pair *next_broken;
     struct bow__inproc_end ends[2];
 };
 
 /* Memory */
 
+static void leave_faults(struct pair *pair)
+{
+    if (pair->faults != NULL) {
+        pthread_mutex_lock(&pair->faults->mutex);
+        bow__list_remove(&pair->fault_link);
+        pthread_mutex_unlock(&pair->faults->mutex);
+    }
+}
+
 static void free_pair(struct pair *pair)
 {
+    leave_faults(pair);
     for (int i = 0; i < 2; i++) {
         bow__bell_fini(&pair->ends[i].bell);
         bow__ring_fini(&pair->ends[i].in, pair->context);
@@ -66,16 +81,19 @@ static void hold(struct bow__bell *bell)
     end_of(bell)->pair->refs++;
 }
 
-static void release(struct bow__bell *bell)
+static void release_pair(struct pair *pair)
 {
-    struct pair *pair = end_of(bell)->pair;
-
     pthread_mutex_lock(&pair->mutex);
     bool is_last = --pair->refs == 0;
     pthread_mutex_unlock(&pair->mutex);
     if (is_last) {
         free_pair(pair);
     }
+}
+
+static void release(struct bow__bell *bell)
+{
+    release_pair(end_of(bell)->pair);
 }
 
 /* Readiness */
@@ -98,6 +116,9 @@ static uint32_t ready(const struct bow__bell *bell)
         BOW__CONTAINER((uintptr_t)bell, struct bow__inproc_end, bell);
     uint32_t events = 0;
 
+    if (end->pair->is_stalled) {
+        return is_writable(end) && !end->other->is_closed ? BOW_POLL_OUT : 0;
+    }
     if (end->in.len > 0 || end->other->is_shut) {
         events |= BOW_POLL_IN;
     }
@@ -127,6 +148,19 @@ static void ring_if(bool must_ring, struct bow__inproc_end *end)
 
 /* The calls of a socket */
 
+static ssize_t take(struct bow__inproc_end *end, void *bytes, size_t len)
+{
+    size_t n = bow__ring_take(&end->in, bytes, len);
+
+    if (n > 0 || len == 0) {
+        return (ssize_t)n;
+    }
+    if (end->is_reset) {
+        return -ECONNRESET;
+    }
+    return end->other->is_shut ? 0 : -EAGAIN;
+}
+
 static ssize_t end_recv(void *user, int fd, void *bytes, size_t len)
 {
     struct bow__inproc_end *end = user;
@@ -134,45 +168,57 @@ static ssize_t end_recv(void *user, int fd, void *bytes, size_t len)
     (void)fd;
 
     pthread_mutex_lock(&end->pair->mutex);
-    n = (ssize_t)bow__ring_take(&end->in, bytes, len);
-    if (n == 0 && len > 0 && !end->is_reset && !end->other->is_shut) {
-        n = -EAGAIN;
-    } else if (n == 0 && end->is_reset) {
-        n = -ECONNRESET;
-    }
+    n = end->pair->is_stalled ? -EAGAIN : take(end, bytes, len);
     bool must_ring = n > 0 && bow__bell_must_ring(&end->other->bell, BOW_POLL_OUT);
     pthread_mutex_unlock(&end->pair->mutex);
     ring_if(must_ring, end->other);
     return n;
 }
 
-static size_t put_pieces(struct bow__inproc_end *end, const struct msghdr *message)
+static size_t put_pieces(struct bow__inproc_end *end, const struct msghdr *message, uint64_t max)
 {
     struct bow__ring *ring = &end->other->in;
     size_t n_sent = 0;
 
     for (size_t i = 0; i < message->msg_iovlen && bow__ring_room(ring) > 0; i++) {
         const struct iovec *piece = &message->msg_iov[i];
-        n_sent += bow__ring_put(ring, end->pair->context, piece->iov_base, piece->iov_len);
+        uint64_t left = max - n_sent;
+        size_t n = piece->iov_len < left ? piece->iov_len : (size_t)left;
+        n_sent += bow__ring_put(ring, end->pair->context, piece->iov_base, n);
     }
     return n_sent;
+}
+
+/* `*ret_fires`: so much was sent that a fault comes. */
+static ssize_t put(struct bow__inproc_end *end, const struct msghdr *message, bool *ret_fires)
+{
+    struct bow__inproc_faults *faults = end->pair->faults;
+
+    if (end->is_shut || end->other->is_closed) {
+        return -EPIPE;
+    }
+    uint64_t max = faults != NULL ? bow__inproc_faults_room(faults) : UINT64_MAX;
+    size_t n = put_pieces(end, message, max);
+    *ret_fires = faults != NULL && bow__inproc_faults_spend(faults, n);
+    return n > 0 ? (ssize_t)n : -EAGAIN;
 }
 
 static ssize_t end_sendmsg(void *user, int fd, const struct msghdr *message, int flags)
 {
     struct bow__inproc_end *end = user;
-    ssize_t n = -EPIPE;
+    struct bow__inproc_faults *faults = end->pair->faults;
+    bool fires = false;
     (void)fd;
     (void)flags;
 
     pthread_mutex_lock(&end->pair->mutex);
-    if (!end->is_shut && !end->other->is_closed) {
-        n = (ssize_t)put_pieces(end, message);
-        n = n > 0 ? n : -EAGAIN;
-    }
+    ssize_t n = put(end, message, &fires);
     bool must_ring = n > 0 && bow__bell_must_ring(&end->other->bell, BOW_POLL_IN);
     pthread_mutex_unlock(&end->pair->mutex);
     ring_if(must_ring, end->other);
+    if (fires) {
+        bow__inproc_faults_fire(faults);
+    }
     return n;
 }
 
@@ -281,7 +327,19 @@ static void init_end(struct pair *pair, int i)
     end->other = &pair->ends[1 - i];
 }
 
-int bow__inproc_pair_new(struct bow_context *context, struct bow__inproc_end *ret_ends[2])
+static void join_faults(struct pair *pair, struct bow__inproc_faults *faults)
+{
+    bow__list_init(&pair->fault_link);
+    pair->faults = faults;
+    if (faults != NULL) {
+        pthread_mutex_lock(&faults->mutex);
+        bow__list_push_back(&faults->pairs, &pair->fault_link);
+        pthread_mutex_unlock(&faults->mutex);
+    }
+}
+
+int bow__inproc_pair_new(struct bow_context *context, struct bow__inproc_faults *faults,
+                         struct bow__inproc_end *ret_ends[2])
 {
     struct pair *pair = bow__alloc_zero(context, sizeof(*pair));
 
@@ -299,6 +357,7 @@ int bow__inproc_pair_new(struct bow_context *context, struct bow__inproc_end *re
         free_pair(pair);
         return -ENOMEM;
     }
+    join_faults(pair, faults);
     ret_ends[0] = &pair->ends[0];
     ret_ends[1] = &pair->ends[1];
     return 0;
@@ -312,4 +371,71 @@ struct bow__socket bow__inproc_socket(struct bow__inproc_end *end)
 struct bow__inproc_end **bow__inproc_next(struct bow__inproc_end *end)
 {
     return &end->next;
+}
+
+/* Faults */
+
+static void reset_pair(struct pair *pair)
+{
+    for (int i = 0; i < 2; i++) {
+        pair->ends[i].is_reset = true;
+        pair->ends[i].is_shut = true;
+    }
+}
+
+static void ring_both(struct pair *pair)
+{
+    for (int i = 0; i < 2; i++) {
+        pthread_mutex_lock(&pair->mutex);
+        bool must_ring = bow__bell_must_ring(&pair->ends[i].bell, UINT32_MAX);
+        pthread_mutex_unlock(&pair->mutex);
+        ring_if(must_ring, &pair->ends[i]);
+    }
+}
+
+/* Do `act` to each pair; who hears of it is told without a mutex, since that may end a pair. */
+static void for_each(struct bow__inproc_faults *faults, void (*act)(struct pair *pair))
+{
+    struct pair *broken = NULL;
+
+    pthread_mutex_lock(&faults->mutex);
+    for (struct bow__link *at = faults->pairs.next; at != &faults->pairs; at = at->next) {
+        struct pair *pair = BOW__CONTAINER(at, struct pair, fault_link);
+        pthread_mutex_lock(&pair->mutex);
+        act(pair);
+        bool is_alive = pair->refs > 0;
+        pair->refs += is_alive;
+        pthread_mutex_unlock(&pair->mutex);
+        if (is_alive) {
+            pair->next_broken = broken;
+            broken = pair;
+        }
+    }
+    pthread_mutex_unlock(&faults->mutex);
+    while (broken != NULL) {
+        struct pair *pair = broken;
+        broken = pair->next_broken;
+        ring_both(pair);
+        release_pair(pair);
+    }
+}
+
+static void stall_pair(struct pair *pair)
+{
+    pair->is_stalled = true;
+}
+
+static void resume_pair(struct pair *pair)
+{
+    pair->is_stalled = false;
+}
+
+void bow__inproc_break(struct bow__inproc_faults *faults, enum bow__inproc_fault kind)
+{
+    for_each(faults, kind == BOW__INPROC_RESET ? reset_pair : stall_pair);
+}
+
+void bow__inproc_resume(struct bow__inproc_faults *faults)
+{
+    for_each(faults, resume_pair);
 }

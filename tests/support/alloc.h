@@ -3,9 +3,7 @@
 #define BOWLINE_TESTS_SUPPORT_ALLOC_H
 
 /*
- * An allocator for tests: counts the blocks that are out, fails the n-th
- * allocation, fills fresh memory with junk, and aborts when a block is freed or
- * resized with another size than it was asked for with, or twice. Any thread.
+ * The allocator of libbowline-testing (testing/alloc.h) in our own tests.
  *
  *     struct test_alloc alloc;
  *     test_alloc_init(&alloc);
@@ -20,20 +18,12 @@
  *     test_alloc_fail_each(NULL, scenario, NULL);
  */
 
-#include <bowline/context.h>
-#include <stdatomic.h>
+#include "testing/alloc.h"
 
-struct test_alloc {
-    struct bow_allocator allocator; /* for bow_context_options.allocator */
-    atomic_size_t n_calls;          /* alloc() and growing resize(), failed ones included */
-    atomic_size_t n_blocks;         /* out now */
-    atomic_size_t n_bytes;          /* out now, as asked for */
-    atomic_size_t n_failed;         /* refused so far */
-    atomic_size_t fail_at;          /* which call fails, from 1; 0: none */
-    atomic_bool fail_after;         /* all calls after it fail too */
-};
-
-void test_alloc_init(struct test_alloc *alloc);
+static inline void test_alloc_init(struct test_alloc *alloc)
+{
+    bow__test_alloc_init(alloc);
+}
 
 /** A context over `alloc`, all else default; fails the test when there is none. */
 struct bow_context *test_context_new(struct test_alloc *alloc);

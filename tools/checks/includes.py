@@ -27,8 +27,9 @@ RULES = {
         {"base", "transport", "rpc/core", "rpc/native", "rpc/http2", "rpc/http1"},
     ),
     "tls": ({"base", "transport", "tls"}, {"base", "transport"}),
+    "testing": ({"base", "transport", "rpc", "testing"}, {"base", "transport"}),
     "codegen": ({"base", "rpc"}, {"base"}),
-    "examples": ({"base", "transport", "rpc", "tls"}, set()),
+    "examples": ({"base", "transport", "rpc", "tls", "testing"}, set()),
     "bench": ({"base", "transport", "rpc", "tls"}, set()),
     "tools": ({"base", "transport", "rpc", "tls"}, set()),
 }
@@ -48,6 +49,7 @@ PUBLIC_LEVELS = {
     "rpc": {"call", "call_set", "call_stream", "client", "compression", "interceptor", "metadata", "metrics",
             "payload", "result", "server", "service", "status", "stream"},
     "tls": {"tls"},
+    "testing": {"testing"},
 }
 # What a public header of a level may include of the others.
 PUBLIC_RULES = {
@@ -55,6 +57,7 @@ PUBLIC_RULES = {
     "transport": {"base", "transport"},
     "rpc": {"base", "rpc"},  # for rpc/core reads them
     "tls": {"base", "transport", "tls"},
+    "testing": {"base", "transport", "rpc", "testing"},
 }
 
 # Headers of other libraries, and of the system where it does I/O or threads: the folders that may
@@ -68,10 +71,10 @@ OUTSIDE = (
     (r"openssl/.*", {"tls"} | ALL_ABOVE, set()),
     (r"(zstd|zlib)\.h", {"rpc/core"} | ALL_ABOVE, set()),
     (r"(pthread|threads)\.h",
-     {"include", "transport", "rpc", "tls", "codegen", "tools"} | ALL_ABOVE, SESSIONS),
+     {"include", "transport", "rpc", "tls", "testing", "codegen", "tools"} | ALL_ABOVE, SESSIONS),
     (r"(sys/(epoll|eventfd|timerfd|signalfd|socket|un|wait)|netinet/.*|arpa/.*|netdb|poll"
      r"|signal|unistd|fcntl)\.h",
-     {"include", "transport", "rpc", "tls", "codegen", "tools"} | ALL_ABOVE,
+     {"include", "transport", "rpc", "tls", "testing", "codegen", "tools"} | ALL_ABOVE,
      {"rpc/core"} | SESSIONS),
 )
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* The operating system with a clock of its own; see the header. */
 
-#include "tests/support/fake_system.h"
+#include "testing/fake_system.h"
 
 #include "base/clock.h"
 
@@ -32,7 +32,7 @@ static uint64_t fake_now_ns(void *user)
     return atomic_fetch_add(&fake->now_ns, fake->tick_ns);
 }
 
-void fake_system_advance(struct fake_system *fake, uint64_t by_ns)
+void bow__fake_system_advance(struct fake_system *fake, uint64_t by_ns)
 {
     uint64_t now = atomic_load(&fake->now_ns);
 
@@ -82,6 +82,24 @@ static int fake_remove(struct bow_poller *poller, int fd)
     return real_ops()->remove(poller->real, fd);
 }
 
+static int wait_filled(struct bow_poller *poller, struct bow_poll_event *events, int max,
+                       uint64_t timeout_ns)
+{
+    struct fake_system *fake = poller->fake;
+    const uint64_t until_ns = bow__time_add(atomic_load(&fake->now_ns), timeout_ns);
+
+    for (;;) {
+        int n = real_ops()->wait(poller->real, events, max, 0);
+        if (n != 0 || atomic_load(&fake->now_ns) >= until_ns) {
+            return n;
+        }
+        n = fake->on_idle(fake, until_ns, fake->user);
+        if (n < 0) {
+            return n;
+        }
+    }
+}
+
 static int fake_wait(struct bow_poller *poller, struct bow_poll_event *events, int max,
                      uint64_t timeout_ns)
 {
@@ -96,6 +114,9 @@ static int fake_wait(struct bow_poller *poller, struct bow_poll_event *events, i
     if (rc != 0) {
         return rc;
     }
+    if (fake->on_idle != NULL && timeout_ns > 0) {
+        return wait_filled(poller, events, max, timeout_ns);
+    }
     bool is_endless = timeout_ns == BOW_NEVER;
     int n = real_ops()->wait(poller->real, events, max, is_endless ? BOW_NEVER : 0);
     if (n != 0 || timeout_ns == 0 || is_endless) {
@@ -104,7 +125,7 @@ static int fake_wait(struct bow_poller *poller, struct bow_poll_event *events, i
     if (fake->stands_still) {
         return -EINTR; /* early, as a signal would have it */
     }
-    fake_system_advance(fake, timeout_ns);
+    bow__fake_system_advance(fake, timeout_ns);
     return real_ops()->wait(poller->real, events, max, 0);
 }
 
@@ -144,7 +165,7 @@ static void fake_wake_wait(void *user, int fd, uint64_t timeout_ns)
 
     atomic_fetch_add(&fake->n_wake_waits, 1);
     if (poll(&wake, 1, 0) == 0 && !fake->stands_still) {
-        fake_system_advance(fake, timeout_ns);
+        bow__fake_system_advance(fake, timeout_ns);
     }
 }
 
@@ -168,7 +189,7 @@ static uint32_t fake_cpus(void *user)
     return fake->n_cpus != 0 ? fake->n_cpus : real_system()->cpus(NULL);
 }
 
-void fake_system_init(struct fake_system *fake)
+void bow__fake_system_init(struct fake_system *fake)
 {
     *fake = (struct fake_system){.system = *real_system()};
     fake->poller_ops = (struct bow_poller_ops){
