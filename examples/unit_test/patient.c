@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: 0BSD */
+/* A timer for each call, in the call's memory; stopped when nobody waits any more. */
+
 #include "patient.h"
 #include <bowline/call.h>
 #include <bowline/timer.h>
