@@ -9,6 +9,7 @@ import queue
 import signal
 import subprocess
 import sys
+import threading
 import time
 import unittest
 
@@ -65,6 +66,11 @@ class BowlineServer(unittest.TestCase):
         self.process.send_signal(signal.SIGTERM)
         self.assertEqual(self.process.wait(timeout=20), 0)
         self.process.stdout.close()
+
+    def expect_gathering(self):
+        end = time.monotonic() + 10
+        while self.state(Request(), timeout=10).n_gathering < 1:
+            self.assertLess(time.monotonic(), end, "the server has not got the message")
 
     def expect_cancelled(self, count):
         end = time.monotonic() + 10
@@ -135,7 +141,13 @@ class BowlineServer(unittest.TestCase):
         call = self.pour(Request(count=1, hang=True), timeout=60)
         next(call)
         call.cancel()
-        self.expect_cancelled(2)
+        talk = Talk(self.gather.future, timeout=60)
+        talk.send(body=b"x", hang=True)
+        talk.end()
+        self.expect_gathering()
+        talk.call.cancel()
+        self.assertEqual(talk.call.code(), grpc.StatusCode.CANCELLED)
+        self.expect_cancelled(3)
 
     def test_deadline_ends_the_stream_on_both_sides(self):
         start = time.monotonic()
@@ -148,8 +160,11 @@ class BowlineServer(unittest.TestCase):
             next(talk.call)
         talk.end()
         self.assertEqual(talk.call.code(), grpc.StatusCode.DEADLINE_EXCEEDED)
-        self.assertLess(time.monotonic() - start, 5)
-        self.expect_cancelled(2)
+        with self.assertRaises(grpc.RpcError) as caught:
+            self.gather(iter([Request(hang=True)]), timeout=0.5)
+        self.assertEqual(caught.exception.code(), grpc.StatusCode.DEADLINE_EXCEEDED)
+        self.assertLess(time.monotonic() - start, 20)
+        self.expect_cancelled(3)
 
     def test_deadline_passes_while_nobody_reads(self):
         call = self.pour(Request(count=1 << 30, reply_bytes=MIB), timeout=1)
@@ -213,6 +228,30 @@ class BowlineServer(unittest.TestCase):
             self.gather(endless(), timeout=20)
         self.assertEqual(caught.exception.code(), grpc.StatusCode.ABORTED)
         self.assertEqual(self.gather(iter([Request()]), timeout=20).number, 1)
+
+    def test_server_has_enough_while_the_client_sends(self):
+        def endless(last):
+            yield Request(body=b"x")
+            yield Request(body=b"xy", enough=True)
+            while not last.is_set():
+                yield Request(body=b"x" * 1000)
+
+        last = threading.Event()
+        reply = self.gather(endless(last), timeout=20)
+        self.assertEqual((reply.number, reply.n_bytes), (2, 3))
+        call = self.both(endless(last), timeout=20)
+        self.assertEqual([reply.number for reply in call], [1, 2])
+        self.assertEqual(call.code(), grpc.StatusCode.OK)
+        last.set()
+        # The connection is as good as before.
+        self.assertEqual(self.gather(iter([Request()]), timeout=20).number, 1)
+
+    def test_half_close_without_a_message(self):
+        talk = Talk(self.both, timeout=20, metadata=METADATA)
+        talk.end()
+        self.assertEqual(list(talk.call), [])
+        self.assertEqual(talk.call.code(), grpc.StatusCode.OK)
+        self.assertEqual(echoed(talk.call.trailing_metadata()), ECHOED)
 
     def test_slow_reader_holds_the_producer_back_and_nobody_else(self):
         call = self.pour(Request(count=4000, reply_bytes=64 << 10), timeout=60)

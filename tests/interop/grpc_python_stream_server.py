@@ -27,6 +27,7 @@ class Streams:
         self.lock = threading.Lock()
         self.n_poured = 0
         self.n_cancelled = 0
+        self.n_gathering = 0
 
     def begin(self, context):
         def ended():
@@ -55,6 +56,14 @@ class Streams:
                 self.fail(request, context)
             number += 1
             n_bytes += len(request.body)
+            if request.hang:
+                ended = threading.Event()
+                context.add_callback(ended.set)
+                with self.lock:
+                    self.n_gathering += 1
+                ended.wait(30)
+            if request.enough:
+                break
         return Reply(number=number, n_bytes=n_bytes)
 
     def pour(self, request, context):
@@ -80,11 +89,14 @@ class Streams:
             number += 1
             if not request.hang:
                 yield Reply(number=number, body=request.body)
+            if request.enough:
+                return
 
     def state(self, request, context):
         del request, context
         with self.lock:
-            return Reply(n_poured=self.n_poured, n_cancelled=self.n_cancelled)
+            return Reply(n_poured=self.n_poured, n_cancelled=self.n_cancelled,
+                         n_gathering=self.n_gathering)
 
 
 def main(client_test):

@@ -81,6 +81,20 @@ static void begin_pour(struct fixture *t)
                      0);
 }
 
+static void begin_gather(struct fixture *t)
+{
+    assert_int_equal(
+        interop_streams__streams__gather__open(t->client, &t->call, NULL, NULL, &t->gather), 0);
+}
+
+static int add(struct fixture *t, size_t n_bytes)
+{
+    static uint8_t bytes[1000];
+
+    t->request.body = (ProtobufCBinaryData){n_bytes, bytes};
+    return interop_streams__streams__gather__stream_write(t->gather, &t->request, PATIENCE_NS);
+}
+
 static void say(struct fixture *t, const void *bytes, size_t len)
 {
     t->request.body = (ProtobufCBinaryData){len, (uint8_t *)(uintptr_t)bytes};
@@ -126,6 +140,13 @@ static void end_pour(struct fixture *t, enum bow_code code, const char *part)
     expect_status(t, code, part);
 }
 
+static void end_gather(struct fixture *t, enum bow_code code)
+{
+    assert_null(interop_streams__streams__gather__stream_finish(t->gather, &t->result));
+    expect_status(t, code, "");
+    bow_result_fini(&t->result);
+}
+
 static Reply ask_state(struct fixture *t)
 {
     struct bow_result result = BOW_RESULT_INIT;
@@ -149,6 +170,15 @@ static void wait_cancelled(struct fixture *t, uint32_t count)
         }
     }
     fail_msg("the server was not told");
+}
+
+static void wait_gathering(struct fixture *t, uint32_t count)
+{
+    time_t end = time(NULL) + 20;
+
+    while (ask_state(t).n_gathering < count) {
+        assert_true(time(NULL) < end);
+    }
 }
 
 /* Metadata that the server sends back. */
@@ -176,17 +206,12 @@ static void expect_echoed(const struct bow_metadata *got)
 
 static void test_gather_sums_what_was_sent(void **state)
 {
-    static uint8_t bytes[1000];
     struct fixture *t = *state;
 
     for (size_t count = 0; count <= 1000; count = 10 * count + 1) {
-        assert_int_equal(
-            interop_streams__streams__gather__open(t->client, &t->call, NULL, NULL, &t->gather), 0);
+        begin_gather(t);
         for (size_t i = 0; i < count; i++) {
-            t->request.body = (ProtobufCBinaryData){i, bytes};
-            assert_int_equal(
-                interop_streams__streams__gather__stream_write(t->gather, &t->request, PATIENCE_NS),
-                0);
+            assert_int_equal(add(t, i), 0);
         }
         const Reply *reply = interop_streams__streams__gather__stream_finish(t->gather, &t->result);
         assert_non_null(reply);
@@ -288,7 +313,15 @@ static void test_cancel_ends_the_stream_on_both_sides(void **state)
     hear_pour(t);
     bow_stream_cancel(t->pour.stream);
     end_pour(t, BOW_CANCELLED, "");
-    wait_cancelled(t, n_before + 2);
+    bow_result_fini(&t->result);
+    uint32_t n_gathering = ask_state(t).n_gathering;
+    begin_gather(t);
+    assert_int_equal(add(t, 1), 0);
+    assert_int_equal(bow_stream_half_close(t->gather.stream), 0);
+    wait_gathering(t, n_gathering + 1);
+    bow_stream_cancel(t->gather.stream);
+    end_gather(t, BOW_CANCELLED);
+    wait_cancelled(t, n_before + 3);
 }
 
 static void test_deadline_ends_the_stream_on_both_sides(void **state)
@@ -305,7 +338,16 @@ static void test_deadline_ends_the_stream_on_both_sides(void **state)
     assert_int_equal(interop_streams__streams__pour__stream_receive(t->pour, PATIENCE_NS, &reply),
                      0);
     end_pour(t, BOW_DEADLINE_EXCEEDED, "");
-    wait_cancelled(t, n_before + 1);
+    bow_result_fini(&t->result);
+    begin_gather(t);
+    assert_int_equal(add(t, 1), 0);
+    end_gather(t, BOW_DEADLINE_EXCEEDED);
+    begin_both(t);
+    say(t, "x", 1);
+    assert_int_equal(interop_streams__streams__both__stream_receive(t->both, PATIENCE_NS, &reply),
+                     0);
+    end_both(t, BOW_DEADLINE_EXCEEDED, "");
+    wait_cancelled(t, n_before + 3);
 }
 
 static void test_metadata_goes_both_ways(void **state)
@@ -377,6 +419,35 @@ static void test_server_ends_while_the_client_sends(void **state)
     end_both(t, BOW_ABORTED, "stop");
 }
 
+static void test_server_has_enough_while_the_client_sends(void **state)
+{
+    struct fixture *t = *state;
+    const Reply *reply = NULL;
+    int rc = 0;
+
+    begin_gather(t);
+    assert_int_equal(add(t, 1), 0);
+    t->request.enough = true;
+    assert_int_equal(add(t, 2), 0);
+    t->request.enough = false;
+    while (rc == 0) {
+        rc = add(t, 1000);
+    }
+    assert_int_equal(rc, -ECANCELED);
+    reply = interop_streams__streams__gather__stream_finish(t->gather, &t->result);
+    assert_non_null(reply);
+    assert_int_equal(reply->number, 2);
+    assert_int_equal(reply->n_bytes, 3);
+    bow_result_fini(&t->result);
+    begin_both(t);
+    t->request.enough = true;
+    say(t, "x", 1);
+    assert_int_equal(hear(t)->number, 1);
+    assert_int_equal(interop_streams__streams__both__stream_receive(t->both, PATIENCE_NS, &reply),
+                     0);
+    end_both(t, BOW_OK, "");
+}
+
 static void test_slow_reader_holds_the_producer_back_and_nobody_else(void **state)
 {
     const struct timespec pause = {.tv_nsec = 200 * (long)MS};
@@ -415,6 +486,7 @@ int main(int argc, char **argv)
         TEST(test_error_with_details_and_metadata),
         TEST(test_error_comes_after_messages),
         TEST(test_server_ends_while_the_client_sends),
+        TEST(test_server_has_enough_while_the_client_sends),
         TEST(test_slow_reader_holds_the_producer_back_and_nobody_else),
     };
 

@@ -13,6 +13,7 @@ typedef InteropStreams__Request Request;
 typedef InteropStreams__Reply Reply;
 
 static atomic_uint n_poured;
+static atomic_uint n_gathering;
 static atomic_uint n_cancelled;
 
 static bool add(struct bow_call *call, const struct bow_metadata_entry *entry)
@@ -55,7 +56,17 @@ static void count_end(const struct bow_status *status)
 struct sum {
     uint32_t n;
     uint64_t n_bytes;
+    bool hangs;
 };
+
+static void gather_end(struct interop_streams__streams__gather__call call, const struct sum *sum)
+{
+    Reply reply = INTEROP_STREAMS__REPLY__INIT;
+
+    reply.number = sum->n;
+    reply.n_bytes = sum->n_bytes;
+    interop_streams__streams__gather__reply(call, &reply);
+}
 
 static void gather_message(struct interop_streams__streams__gather__call call,
                            const Request *message, void *user)
@@ -68,16 +79,20 @@ static void gather_message(struct interop_streams__streams__gather__call call,
     }
     sum->n++;
     sum->n_bytes += message->body.len;
+    sum->hangs = message->hang;
+    atomic_fetch_add(&n_gathering, message->hang);
+    if (message->enough) {
+        gather_end(call, sum);
+    }
 }
 
 static void gather_half_close(struct interop_streams__streams__gather__call call, void *user)
 {
     const struct sum *sum = user;
-    Reply reply = INTEROP_STREAMS__REPLY__INIT;
 
-    reply.number = sum->n;
-    reply.n_bytes = sum->n_bytes;
-    interop_streams__streams__gather__reply(call, &reply);
+    if (!sum->hangs) {
+        gather_end(call, sum);
+    }
 }
 
 static void gather_closed(struct interop_streams__streams__gather__call call,
@@ -184,6 +199,10 @@ static void both_message(struct interop_streams__streams__both__call call, const
     if (!message->hang && interop_streams__streams__both__send(call, &reply) < 0) {
         fprintf(stderr, "not sent: %u\n", reply.number);
     }
+    if (message->enough) {
+        interop_streams__streams__both__finish(call);
+        return;
+    }
     if (!bow_call_is_writable(call.call)) {
         bow_call_pause(call.call);
     }
@@ -236,6 +255,7 @@ static void state(struct bow_call *call, const Request *request, void *user)
     (void)request;
     (void)user;
     reply.n_poured = atomic_load(&n_poured);
+    reply.n_gathering = atomic_load(&n_gathering);
     reply.n_cancelled = atomic_load(&n_cancelled);
     interop_streams__streams__state__reply(call, &reply);
 }
