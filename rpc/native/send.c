@@ -185,7 +185,7 @@ static bool make_message_room(struct bow__native *session, struct bow__native_st
     uint8_t block[BOW__NATIVE_REPLY_BLOCK_BYTES] = {0};
     bool is_reply = session->base.server && (flags & BOW__SEND_END) != 0;
 
-    session->room.key = 0;
+    bow__native_drop_room(session);
     if (!is_reply) {
         return session->out.n_bytes < BOW__NATIVE_AHEAD_BYTES &&
                (!stream->response_due || bow__native_put_due_response(session, stream) == 0) &&

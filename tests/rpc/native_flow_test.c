@@ -439,6 +439,31 @@ static void test_native_flow_messages_wait_while_much_output_does(void **state)
     pair_fini(&pair);
 }
 
+/* Room that was asked for and not used is given back, also when there is none for the next. */
+static void test_native_flow_room_that_is_not_used_is_forgotten(void **state)
+{
+    static uint8_t message[1000];
+    static uint8_t out[1 << 20];
+    struct pair pair;
+    size_t cap = 0;
+
+    (void)state;
+    pair_init(&pair);
+    assert_int_equal(pair_open(&pair), 0);
+    side_feed_hex(&pair.server, "b04f5701 00000006 00 00 000000000000 10ffffffff07");
+    side_feed_hex(&pair.server, "00000007 01 01 000000000001 06 12042f732f6d ");
+    side_feed_hex(&pair.server, "00000007 01 01 000000000003 06 12042f732f6d ");
+    side_feed_hex(&pair.server, "00000007 01 01 000000000005 06 12042f732f6d ");
+    struct bow__session *server = pair.server.session;
+    while (side_native(&pair.server)->out.n_bytes < BOW__NATIVE_AHEAD_BYTES) {
+        assert_int_equal(side_say(&pair.server, 1, 0, message, sizeof(message)), 0);
+    }
+    assert_non_null(server->ops->reserve(server, 3, BOW__SEND_END, &cap));
+    assert_null(server->ops->reserve(server, 5, 0, &cap));
+    assert_true(side_take(&pair.server, out, sizeof(out)) > BOW__NATIVE_AHEAD_BYTES);
+    pair_fini(&pair);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -456,6 +481,7 @@ int main(void)
         cmocka_unit_test(test_native_flow_small_message_waits_for_what_it_costs),
         cmocka_unit_test(test_native_flow_in_place_ends_where_the_peer_does_not_read),
         cmocka_unit_test(test_native_flow_messages_wait_while_much_output_does),
+        cmocka_unit_test(test_native_flow_room_that_is_not_used_is_forgotten),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
