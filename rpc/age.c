@@ -6,9 +6,7 @@
 
 #include "rpc/age.h"
 #include "base/alloc.h"
-
-/* A peer that attends answers within a round trip. */
-#define LEAVE_NS UINT64_C(1000000000)
+#include <bowline/limits.h>
 
 static void find_next(struct bow__age *age, uint64_t idle_at)
 {
@@ -58,7 +56,7 @@ void bow__age_leave(struct bow__age *age, uint64_t now_ns)
 {
     if (!age->is_leaving) {
         age->is_leaving = true;
-        age->word_ns = bow__time_add(now_ns, LEAVE_NS);
+        age->word_ns = bow__time_add(now_ns, BOW_LIMIT_LEAVE_NS);
         find_next(age, BOW_NEVER);
     }
 }
@@ -94,10 +92,10 @@ static enum bow__age_event look_leaving(struct bow__age *age, uint64_t now_ns, u
     } else if (age->word_ns <= now_ns && !age->has_left) {
         event = BOW__AGE_LAST_WORD;
         age->has_left = true;
-        age->word_ns = bow__time_add(now_ns, LEAVE_NS);
+        age->word_ns = bow__time_add(now_ns, BOW_LIMIT_LEAVE_NS);
     } else if (age->word_ns <= now_ns) {
         event = n_calls == 0 ? BOW__AGE_CUT : BOW__AGE_NOTHING;
-        age->word_ns = bow__time_add(now_ns, LEAVE_NS);
+        age->word_ns = bow__time_add(now_ns, BOW_LIMIT_LEAVE_NS);
     }
     find_next(age, BOW_NEVER);
     return event;

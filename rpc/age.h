@@ -6,8 +6,8 @@
  * How long a connection lives that nobody ends: until no call has been on it for a
  * while, or until it is old. And how patient the end of one is that was told to end.
  *
- *     serving ──idle──► (the owner says goaway) ──► leaving ──LEAVE_NS──► last word ──► closed
- *        └─────old────► (the owner says goaway) ──► leaving ─ ─ grace over: cut off ──► closed
+ *     serving ──idle──► (the owner says goaway) ──► leaving ──LEAVE_NS──► last word ──►
+ * closed └─────old────► (the owner says goaway) ──► leaving ─ ─ grace over: cut off ──► closed
  *
  * A peer answers a goaway within a round trip, and then all is known. One that
  * does not (nobody attends to it, or it does not read) is told the last word: what

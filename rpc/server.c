@@ -39,7 +39,7 @@ static void set_limits(struct bow_server *server)
         .idle_timeout_ns = or_default(options->idle_timeout_ns, BOW_NEVER),
         .max_age_ns = or_default(options->max_age_ns, BOW_NEVER),
         .max_age_grace_ns = or_default(options->max_age_grace_ns, BOW_NEVER),
-        .retry_after_ns = or_default(options->retry_after_ns, SECONDS(1)),
+        .retry_after_ns = or_default(options->retry_after_ns, BOW_LIMIT_RETRY_AFTER_NS),
     };
     server->limits.packing = (struct bow__packing_options){
         .compression = options->compression,

@@ -110,6 +110,26 @@
  * faster than it is done. Option: max_waiting_calls. */
 #define BOW_LIMIT_WAITING_CALLS 1024u
 
+/** Calls in progress on a server, and of a method: there is no default, for only its owner knows
+ * what a server can do. Answers more work than it can do, which would all be late. Options:
+ * max_server_calls; bow_server_limit_calls(). */
+
+/** In percent of the context's max_bytes: what may be in use before new calls are refused. Answers
+ * calls that take the memory which those in progress need to end. */
+#define BOW_LIMIT_CEILING_PERCENT 90u
+
+/** What a client is asked to wait whose call was refused because of a limit. Answers clients that
+ * come back at once. Option: retry_after_ns. */
+#define BOW_LIMIT_RETRY_AFTER_NS (UINT64_C(1) * 1000000000u)
+
+/** How long a peer may take to answer GOAWAY before it gets the last word. Answers connections that
+ * are never given up, because nobody attends to them or reads. */
+#define BOW_LIMIT_LEAVE_NS (UINT64_C(1) * 1000000000u)
+
+/** Time without a call after which a client closes a connection. Answers descriptors that are held
+ * for nothing. Option: idle_timeout_ns, which servers have too, without a default. */
+#define BOW_LIMIT_CLIENT_IDLE_NS (UINT64_C(1800) * 1000000000u)
+
 /** Calls that a client queues while it has no connection. Option: max_queued_calls. */
 #define BOW_LIMIT_QUEUED_CALLS 1024u
 

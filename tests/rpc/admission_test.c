@@ -309,7 +309,7 @@ static void test_admission_near_the_ceiling_refuses_new_calls_and_goes_on_with_o
     assert_true(n_held > 10 && n_held < 32);
     assert_int_equal(t->result.status.code, BOW_RESOURCE_EXHAUSTED);
     assert_non_null(strstr(t->result.status.message, "max_bytes (4194304)"));
-    expect_refused(t, "nine tenths of the context's max_bytes (4194304)");
+    expect_refused(t, "over 90 % of the context's max_bytes (4194304)");
     CALLS_WAIT_METRIC(t, calls_refused_memory, n_refused + 1);
     for (int i = 0; i < n_held; i++) {
         answer_one(t);
