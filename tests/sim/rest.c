@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * What must hold when all calls have ended and nothing is under way: counters add up, no
+ * What must hold of connections at any time, and when all calls have ended: counters add up, no
  * connection holds a call, and the credit that each side of it believes in is the same.
  */
 
@@ -10,39 +10,102 @@
 #include "rpc/http2/state.h"
 #include "rpc/native/native.h"
 #include "rpc/server_state.h"
+#include <bowline/limits.h>
 #include <bowline/metrics.h>
 
 #include <inttypes.h>
 #include <string.h>
 
-/* A connection without calls: what was counted for them is back, and all credit either lies with
- * the peer or is about to be given to it. */
-static void check_session(const struct sim_machine *machine, const struct bow__session *session)
-{
-    size_t n_held = 0;
-    size_t n_grown = 0;
-    size_t n_queued = 0;
-    uint64_t n_lost = 0;
+/** What a session has counted of its calls. */
+struct counted {
+    size_t n_held;
+    size_t n_grown;
+    size_t n_queued;
+    uint64_t n_lost; /* credit that neither lies with the peer nor is about to be given to it */
+};
 
-    if (session == NULL) {
-        return;
-    }
-    if (strcmp(session->ops->name, "native") == 0) {
-        const struct bow__native *native = (const struct bow__native *)session;
-        n_held = native->n_held;
-        n_grown = native->n_grown;
-        n_queued = native->n_queued;
-        n_lost = (uint64_t)native->window.size - native->receive_credit - native->n_unreturned;
-    } else {
+static struct counted count(const struct bow__session *session)
+{
+    if (strcmp(session->ops->name, "native") != 0) {
         const struct bow__http2_session *http2 = (const struct bow__http2_session *)session;
-        n_grown = http2->n_grown;
-        n_queued = http2->n_queued;
+        return (struct counted){.n_grown = http2->n_grown, .n_queued = http2->n_queued};
     }
-    if (session->n_streams > 0 || n_held > 0 || n_grown > 0 || n_queued > 0 || n_lost > 0) {
+    const struct bow__native *native = (const struct bow__native *)session;
+    return (struct counted){
+        .n_held = native->n_held,
+        .n_grown = native->n_grown,
+        .n_queued = native->n_queued,
+        .n_lost = (uint64_t)native->window.size - native->receive_credit - native->n_unreturned,
+    };
+}
+
+/* At any time: a client's own requests are bounded by what it calls, not by the session. */
+static void check_limits(const struct sim_machine *machine, const struct bow__session *session)
+{
+    struct counted counted = count(session);
+
+    if (counted.n_held > BOW_LIMIT_BYTES_IN_FLIGHT + BOW_LIMIT_FRAME_BYTES ||
+        counted.n_grown > BOW_LIMIT_GROWN_WINDOWS_BYTES || counted.n_lost > 0 ||
+        (session->server && counted.n_queued > BOW_LIMIT_QUEUED_REPLY_BYTES)) {
         sim_violate(machine->world,
-                    "%s has a connection at rest with %u streams, %zu bytes held, %zu queued, "
-                    "windows grown by %zu, and credit of %" PRIu64 " lost",
-                    machine->name, session->n_streams, n_held, n_queued, n_grown, n_lost);
+                    "%s has a connection with %zu bytes held, %zu queued, windows grown by %zu, "
+                    "and credit of %" PRIu64 " lost",
+                    machine->name, counted.n_held, counted.n_queued, counted.n_grown,
+                    counted.n_lost);
+    }
+}
+
+static void check_idle(const struct sim_machine *machine, const struct bow__session *session)
+{
+    struct counted counted = count(session);
+
+    if (session->n_streams > 0 || counted.n_held > 0 || counted.n_grown > 0 ||
+        counted.n_queued > 0) {
+        sim_violate(machine->world,
+                    "%s has a connection at rest with %u streams, %zu bytes held, %zu queued and "
+                    "windows grown by %zu",
+                    machine->name, session->n_streams, counted.n_held, counted.n_queued,
+                    counted.n_grown);
+    }
+}
+
+typedef void check_fn(const struct sim_machine *machine, const struct bow__session *session);
+
+static void check_client_sessions(const struct sim_client *client, check_fn *check)
+{
+    const struct bow__client_link *link = &client->client->links[0];
+
+    for (const struct bow__link *at = link->conns.next; at != &link->conns; at = at->next) {
+        const struct bow__conn *conn = &BOW__CONTAINER(at, struct bow__client_conn, at)->conn;
+        if (conn->session != NULL) {
+            check(&client->machine, conn->session);
+        }
+    }
+}
+
+static void check_server_sessions(const struct sim_server *server, check_fn *check)
+{
+    const struct bow__worker *worker = server->server->workers[0];
+
+    for (const struct bow__link *at = worker->conns.next; at != &worker->conns; at = at->next) {
+        const struct bow__conn *conn = &BOW__CONTAINER(at, struct bow__server_conn, link)->conn;
+        if (conn->session != NULL) {
+            check(&server->machine, conn->session);
+        }
+    }
+}
+
+void sim_check_limits(const struct sim_world *world)
+{
+    for (int i = 0; i < world->n_clients; i++) {
+        if (!world->clients[i].is_freed) {
+            check_client_sessions(&world->clients[i], check_limits);
+        }
+    }
+    for (int i = 0; i < world->n_servers; i++) {
+        if (world->servers[i].state == SIM_SERVER_UP) {
+            check_server_sessions(&world->servers[i], check_limits);
+        }
     }
 }
 
@@ -68,10 +131,7 @@ static void check_client(struct sim_client *client)
     if (link->n_calls > 0 || link->n_queued > 0 || !bow__list_is_empty(&link->calls)) {
         sim_violate(world, "%s holds calls that have ended", client->machine.name);
     }
-    for (const struct bow__link *at = link->conns.next; at != &link->conns; at = at->next) {
-        check_session(&client->machine,
-                      BOW__CONTAINER(at, struct bow__client_conn, at)->conn.session);
-    }
+    check_client_sessions(client, check_idle);
 }
 
 struct sums {
@@ -117,11 +177,7 @@ static void check_server(struct sim_server *server)
                         bow_code_name((enum bow_code)code), sums.ended[code]);
         }
     }
-    struct bow__worker *worker = server->server->workers[0];
-    for (const struct bow__link *at = worker->conns.next; at != &worker->conns; at = at->next) {
-        check_session(&server->machine,
-                      BOW__CONTAINER(at, struct bow__server_conn, link)->conn.session);
-    }
+    check_server_sessions(server, check_idle);
     if (metrics.calls_unanswered > 0) {
         sim_violate(world, "%s has %" PRIu64 " calls unanswered", server->machine.name,
                     metrics.calls_unanswered);

@@ -118,6 +118,7 @@ static void act_what_is_due(struct sim_world *world)
     if (world->look_ns <= world->net.now_ns) {
         world->look_ns = world->net.now_ns + 20 * SIM_MS;
         sim_verdict_look(world);
+        sim_check_limits(world);
     }
 }
 

@@ -16,7 +16,7 @@
  *     client.c         clients and unary calls
  *     client_stream.c  streaming calls
  *     call.h           a call, and verdict.c: whether it may be served, and may end, so
- *     rest.c           what must hold when all is at rest
+ *     rest.c           what must hold at any time, and when all is at rest
  *     net*.c           the network and the system tables
  *
  * Every call knows both of its sides, so that what one side is told can be held against
@@ -237,6 +237,8 @@ void sim_client_resume(struct sim_call *call);
 
 /* rest.c */
 
+/** What holds at any time: windows and bytes within their limits, no credit lost. */
+void sim_check_limits(const struct sim_world *world);
 /** All calls have ended, nothing is under way. */
 void sim_check_rest(struct sim_world *world);
 
