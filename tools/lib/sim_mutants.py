@@ -22,6 +22,7 @@ TARGET = "tests/sim/sim_test"
 SETUP = ["-Dwerror=false", "--buildtype=release", "-Db_ndebug=false", "-Dbench=false",
          "-Dexamples=false"]
 LIMIT_S = 1200
+BASELINE_SEEDS = 1000
 
 
 def says_sim(path):
@@ -99,6 +100,11 @@ def main():
         if output is not None:
             sys.exit(f"{mutants.tail(output)}sim_mutants: the tree does not build without a patch")
         trees.put(tree)
+    seed, how = all_trees[0].seeds(BASELINE_SEEDS)
+    if seed != 0:
+        print(f"sim_mutants: seed {seed} ends badly without any patch: {how}\n"
+              f"0 passed, {len(chosen)} failed")
+        return 1
     with concurrent.futures.ThreadPoolExecutor(len(all_trees)) as pool:
         tries = [pool.submit(try_mutant, trees, mutant, n) for mutant in chosen]
         for done in concurrent.futures.as_completed(tries):
