@@ -305,6 +305,11 @@ int bow__client_drive(struct bow_client *client, uint64_t timeout_ns)
     return rc;
 }
 
+int bow__client_take_in(struct bow_client *client)
+{
+    return client->confined && !client->driving ? bow__client_drive(client, 0) : 0;
+}
+
 /* The counters are shown here, for their timer does not fire while nobody drives the loop. */
 void bow__client_end_drive(struct bow_client *client)
 {

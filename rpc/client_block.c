@@ -113,9 +113,8 @@ static void call_and_drive(struct bow_client *client, const struct bow_method *m
     };
     struct bow__text reason;
 
-    /* What came while nobody looked: a lost connection is noticed before it is used. */
     bow__text_clear(&reason);
-    int rc = bow__client_drive(client, 0);
+    int rc = bow__client_take_in(client);
     if (rc == 0) {
         rc = bow__client_begin(client, &begin, &reason);
     }

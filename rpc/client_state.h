@@ -154,6 +154,9 @@ void bow__client_link_unpost(struct bow__client_link *link);
 void bow__client_closed_one(struct bow_client *client);
 /** Drive a confined client's loop for one turn. Returns 0 or as bow_loop_run_once(). */
 int bow__client_drive(struct bow_client *client, uint64_t timeout_ns);
+/** Before a call that waits: have a confined client notice what came while nobody looked, so that a
+ * connection that was lost is not used. Returns as bow__client_drive(). */
+int bow__client_take_in(struct bow_client *client);
 /** After the last drive: shows the counters; the end of a confined client that a callback freed
  * meanwhile. */
 void bow__client_end_drive(struct bow_client *client);

@@ -232,12 +232,18 @@ int bow_client_open(struct bow_client *client, const struct bow_method *method,
         .stream = stream,
     };
     bow__text_clear(&reason);
+    if (events == NULL) {
+        (void)bow__client_take_in(client); /* one that can't be driven says so below */
+    }
     *ret_stream = stream; /* the first event may come on another thread at once */
     rc = bow__client_begin(client, &begin, &reason);
     if (rc < 0) {
         *ret_stream = before;
         bow_stream_unref(stream);
         bow_stream_unref(stream);
+    }
+    if (events == NULL && client->confined && !client->driving) {
+        bow__client_end_drive(client);
     }
     return rc;
 }
