@@ -36,7 +36,8 @@ struct bow_stream;
 /**
  * Begin a streaming call. `request` is the one message of a method whose client sends one, NULL
  * for others. `events` is the generated struct METHOD__stream_events of the method, or NULL for
- * the blocking style.
+ * the blocking style; that of a confined client takes in first what has come meanwhile, so other
+ * calls' callbacks may run inside.
  *
  * Thread:  any; the creating thread when the client is confined
  * Owns:    borrows `request`; keeps `events` and `user` until on_closed has returned; gives

@@ -373,9 +373,10 @@ static void test_block_in_a_callback_of_a_confined_client_is_refused(void **stat
     struct streams *s = *state;
 
     streams_open(s, &streams_both, NULL);
-    bow_stream_cancel(s->stream);
+    struct bow_stream *heard = s->stream;
     s->in_closed = try_in_closed;
-    streams_open_blocking(s, &streams_pour, NULL);
+    streams_open_blocking(s, &streams_pour, NULL); /* drives the loop as well */
+    bow_stream_cancel(heard);
     while (s->n_closed == 0) {
         assert_int_equal(bow_client_poll(s->t->client, BOW_NEVER), 0);
     }
