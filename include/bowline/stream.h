@@ -12,8 +12,10 @@
  *
  * A stream is counted. With callbacks its opener's reference ends when on_closed has
  * returned; who uses it longer, or from another thread, takes one with bow_stream_ref().
- * In the blocking style it ends with bow_stream_finish(). Once the call has ended all
- * that sends says -ECANCELED.
+ * On another thread than the loop's that may be before bow_client_open() has returned: who
+ * means to use the stream opens it on the loop (bow_loop_execute()), or in the blocking style,
+ * in which the reference ends with bow_stream_finish(). Once the call has ended all that sends
+ * says -ECANCELED.
  *
  * Events come on the client's loop, one at a time, never from inside a function of the
  * stream. Messages that are not taken (paused, or not received) hold the server back:

@@ -28,6 +28,15 @@
 static const char *prefix = "";
 static bool is_long;
 
+/* How much: a sanitizer makes it many times slower. */
+static uint64_t amount(uint64_t n_long, uint64_t n_short)
+{
+    if (is_long) {
+        return n_long;
+    }
+    return lab_is_instrumented() ? n_short / 4 : n_short;
+}
+
 /* Peak of this process, from here on. */
 
 static void forget_peak(void)
@@ -111,13 +120,13 @@ static void run_both_ways(uint64_t n, size_t body_bytes)
 static void test_scale_small_messages_both_ways_at_once(void **state)
 {
     (void)state;
-    run_both_ways(is_long ? 1000000 : 20000, 32);
+    run_both_ways(amount(1000000, 20000), 32);
 }
 
 static void test_scale_large_messages_both_ways_at_once(void **state)
 {
     (void)state;
-    run_both_ways(is_long ? 1024 : 24, MIB);
+    run_both_ways(amount(1024, 24), MIB);
 }
 
 static void run_one_way(uint64_t n_from_client, uint64_t n_from_server)
@@ -139,13 +148,13 @@ static void run_one_way(uint64_t n_from_client, uint64_t n_from_server)
 static void test_scale_large_messages_to_the_server(void **state)
 {
     (void)state;
-    run_one_way(is_long ? 1024 : 24, 0);
+    run_one_way(amount(1024, 24), 0);
 }
 
 static void test_scale_large_messages_to_the_client(void **state)
 {
     (void)state;
-    run_one_way(0, is_long ? 1024 : 24);
+    run_one_way(0, amount(1024, 24));
 }
 
 /* A reader that is slow */
@@ -186,7 +195,7 @@ static void expect_held_back(const struct scale_end *end)
 
 static void slow_reader(bool client_stalls, bool server_stalls)
 {
-    uint64_t n = is_long ? 100000 : 3000;
+    uint64_t n = amount(100000, 3000);
     struct scale_wish slow = {
         .n_from_client = server_stalls ? n : 0,
         .n_from_server = client_stalls ? n : 0,
