@@ -63,7 +63,10 @@
 #define BOW_LIMIT_INPROC_BYTES ((size_t)128 << 10)
 
 /** Message bytes that one connection holds: arrived and not yet read by the call, or announced by
- * messages that have begun. Answers many large messages begun at once. */
+ * messages that have begun. Answers many large messages begun at once. Of a stream they are its
+ * window, and one message; over HTTP/2 the windows of its streams bound a connection. All
+ * connections of a server together are bounded by the ceiling of its context. Option: max_bytes of
+ * the context. */
 #define BOW_LIMIT_BYTES_IN_FLIGHT ((size_t)64 << 20)
 
 /** Bytes of replies that wait for the peer of one connection. Answers a peer that asks for much and
