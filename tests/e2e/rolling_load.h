@@ -16,6 +16,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+/** Numbered from 1: the one on the loop, and the confined one. */
+#define ROLLING_CLIENTS 2
 #define ROLLING_HITTERS 16
 #define ROLLING_PLAYERS 4
 #define ROLLING_BALLS 20 /* of a stream */
@@ -37,8 +39,7 @@ struct rolling_load {
     struct bow_client *client;
     struct rolling_user hitters[ROLLING_HITTERS];
     struct rolling_user players[ROLLING_PLAYERS];
-    pthread_t thread;
-    _Atomic(struct bow_client *) confined; /* of the thread */
+    pthread_t thread; /* of the confined client */
 
     atomic_bool stopping;
     atomic_uint n_running; /* users of the loop */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * The Court service as a program that tests restart. Prints its port, and in the end how many
- * calls each method had. Usage: rolling_server ADDRESS LAME_DUCK_MS
+ * The Court service as a program that tests restart. Prints its port, a line when a client with a
+ * number has hit a ball for the first time, and in the end how many calls each method had.
+ * Usage: rolling_server ADDRESS LAME_DUCK_MS
  */
 
 #include "rolling.bow.h"
@@ -10,16 +11,29 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#define MAX_CLIENTS 4
+
 struct court {
+    bool seen[MAX_CLIENTS];
     unsigned long n_hits;
     unsigned long n_plays;
 };
+
+static void note_client(struct court *court, uint32_t client)
+{
+    if (client > 0 && client < MAX_CLIENTS && !court->seen[client]) {
+        court->seen[client] = true;
+        printf("client %u\n", client);
+        fflush(stdout);
+    }
+}
 
 static void hit(struct bow_call *call, const Rolling__Ball *ball, void *user)
 {
     struct court *court = user;
 
     court->n_hits++;
+    note_client(court, ball->client);
     rolling__court__hit__reply(call, ball);
 }
 

@@ -8,7 +8,6 @@
 
 #include "lab.h"
 #include "rolling_load.h"
-#include <bowline/metrics.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -16,15 +15,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #define SERVERS 3
 #define LAME_DUCK_MS "100"
-#define PATIENCE_NS (30000 * LAB_MS)
 
 static const char *server_program;
 static uint64_t duration_ns;
@@ -39,6 +37,34 @@ struct server {
     unsigned long n_games;
 };
 
+#define SIGTERM_BIT (1ull << (SIGTERM - 1))
+
+/* One of the masks in its status. */
+static unsigned long long signals_of(pid_t pid, const char *name)
+{
+    char path[64];
+    char line[256];
+    unsigned long long mask = 0;
+
+    snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+    FILE *status = fopen(path, "r");
+    assert_non_null(status);
+    while (fgets(line, sizeof(line), status) != NULL) {
+        if (strncmp(line, name, strlen(name)) == 0) {
+            mask = strtoull(line + strlen(name) + 1, NULL, 16);
+        }
+    }
+    fclose(status);
+    return mask;
+}
+
+/* It serves before bow_server_run() has taken its signals. */
+static void wait_until_it_takes_signals(pid_t pid)
+{
+    while ((signals_of(pid, "SigCgt") & SIGTERM_BIT) == 0) {
+    }
+}
+
 /* The first time on any port, then on the same. */
 static void start_server(struct server *server, const char *lame_duck_ms)
 {
@@ -51,6 +77,7 @@ static void start_server(struct server *server, const char *lame_duck_ms)
     server->pid = fork();
     assert_true(server->pid >= 0);
     if (server->pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* none is left when a test has failed */
         dup2(out[1], STDOUT_FILENO);
         execl(server_program, server_program, address, lame_duck_ms, (char *)NULL);
         _exit(127);
@@ -60,6 +87,7 @@ static void start_server(struct server *server, const char *lame_duck_ms)
     assert_non_null(server->lines);
     assert_non_null(fgets(line, sizeof(line), server->lines));
     server->port = (unsigned)strtoul(line, NULL, 10);
+    wait_until_it_takes_signals(server->pid);
 }
 
 /* After it was told to stop. */
@@ -85,56 +113,25 @@ static void stop_server(struct server *server)
     wait_for_end(server);
 }
 
-/* Waiting for what other threads and processes do */
-
-static void pause_briefly(void)
+/* Every client has called it: the next server may leave. */
+static void wait_until_found(struct server *server)
 {
-    struct timespec briefly = {.tv_nsec = (long)LAB_MS};
+    char line[64];
 
-    nanosleep(&briefly, NULL);
-}
-
-static uint64_t reconnects_of(const struct bow_client *client)
-{
-    struct bow_metrics metrics = BOW_METRICS_INIT;
-
-    assert_int_equal(bow_client_metrics(client, &metrics), 0);
-    return metrics.reconnects;
-}
-
-static void wait_for_reconnect(const struct bow_client *client, uint64_t before)
-{
-    uint64_t end = lab_now_ns() + PATIENCE_NS;
-
-    while (reconnects_of(client) == before) {
-        assert_true(lab_now_ns() < end);
-        pause_briefly();
+    for (int i = 0; i < ROLLING_CLIENTS; i++) {
+        assert_non_null(fgets(line, sizeof(line), server->lines));
+        assert_memory_equal(line, "client ", 7);
     }
 }
 
-static const struct bow_client *confined_of(struct rolling_load *load)
+static void restart(struct server *server)
 {
-    struct bow_client *client = NULL;
-
-    while ((client = atomic_load(&load->confined)) == NULL) {
-        pause_briefly();
-    }
-    return client;
-}
-
-/* Restarts */
-
-static void restart(struct server *server, struct rolling_load *load)
-{
-    const struct bow_client *confined = confined_of(load);
-    uint64_t before = reconnects_of(load->client);
-    uint64_t before_confined = reconnects_of(confined);
-
     stop_server(server);
     start_server(server, LAME_DUCK_MS);
-    wait_for_reconnect(load->client, before);
-    wait_for_reconnect(confined, before_confined);
+    wait_until_found(server);
 }
+
+/* The load */
 
 static void expect_no_failure(struct rolling_load *load)
 {
@@ -160,7 +157,7 @@ static unsigned roll(struct server *servers, struct rolling_load *load)
     unsigned n = 0;
 
     while (lab_now_ns() < end || n < SERVERS) {
-        restart(&servers[n % SERVERS], load);
+        restart(&servers[n % SERVERS]);
         expect_no_failure(load);
         n++;
     }
@@ -169,31 +166,36 @@ static unsigned roll(struct server *servers, struct rolling_load *load)
 
 static void restarts_fail_no_call(const char *prefix)
 {
-    static struct rolling_load load;
+    struct rolling_load *load = calloc(1, sizeof(*load));
     struct server servers[SERVERS] = {0};
     unsigned long n_hits = 0;
     unsigned long n_games = 0;
     char target[128];
 
+    assert_non_null(load);
     for (int i = 0; i < SERVERS; i++) {
         start_server(&servers[i], LAME_DUCK_MS);
     }
     name_target(servers, prefix, target, sizeof(target));
-    rolling_load_start(&load, target);
-    unsigned n_restarts = roll(servers, &load);
-    rolling_load_stop(&load);
-    expect_no_failure(&load);
+    rolling_load_start(load, target);
+    for (int i = 0; i < SERVERS; i++) {
+        wait_until_found(&servers[i]);
+    }
+    unsigned n_restarts = roll(servers, load);
+    rolling_load_stop(load);
+    expect_no_failure(load);
     for (int i = 0; i < SERVERS; i++) {
         stop_server(&servers[i]);
         n_hits += servers[i].n_hits;
         n_games += servers[i].n_games;
     }
     /* Each exactly once, also those that were sent a second time. */
-    assert_int_equal(n_hits, atomic_load(&load.n_hits));
-    assert_int_equal(n_games, atomic_load(&load.n_games));
+    assert_int_equal(n_hits, atomic_load(&load->n_hits));
+    assert_int_equal(n_games, atomic_load(&load->n_games));
     assert_true(n_hits > 0 && n_games > 0);
     print_message("%s: %u restarts, %lu unary calls, %lu streams, 0 failed\n",
                   *prefix != '\0' ? "gRPC" : "native", n_restarts, n_hits, n_games);
+    free(load);
 }
 
 static void test_rolling_native_restarts_fail_no_call(void **state)
@@ -213,18 +215,7 @@ static void test_rolling_grpc_restarts_fail_no_call(void **state)
 /* The signal has been taken by the process, so that another of its kind is one more. */
 static void wait_until_taken(pid_t pid)
 {
-    char path[64];
-    char line[256];
-    unsigned long long pending = 1;
-
-    snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
-    while (pending != 0) {
-        FILE *status = fopen(path, "r");
-        assert_non_null(status);
-        while (fgets(line, sizeof(line), status) != NULL) {
-            (void)sscanf(line, "ShdPnd: %llx", &pending);
-        }
-        fclose(status);
+    while ((signals_of(pid, "ShdPnd") & SIGTERM_BIT) != 0) {
     }
 }
 
