@@ -128,6 +128,25 @@ static void test_bell_rung_from_another_thread_is_heard_once(void **state)
     end(&door, &t);
 }
 
+/* It was rung while nobody listened, and is not rung again. */
+static void test_bell_f01_ready_before_there_is_interest_is_heard(void **state)
+{
+    struct door door;
+    struct loops t;
+    (void)state;
+    begin(&door, &t);
+    bow__loop_unwatch(door.loop, &door.watch);
+    ring_from_outside(&door);
+    assert_int_equal(bow_loop_run_once(door.loop, 0), 0);
+    assert_int_equal(door.n_holds, 0);
+    assert_int_equal(bow__loop_watch(door.loop, &door.watch, -1, BOW_POLL_IN), 0);
+    assert_int_equal(bow_loop_run_once(door.loop, 0), 0);
+    assert_int_equal(door.n_events, 1);
+    assert_int_equal(door.n_holds, 0);
+    bow__loop_unwatch(door.loop, &door.watch);
+    end(&door, &t);
+}
+
 static void test_bell_f24_rung_while_its_loop_ends_is_let_go(void **state)
 {
     struct door door;
@@ -145,6 +164,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bell_rung_from_another_thread_is_heard_once),
+        cmocka_unit_test(test_bell_f01_ready_before_there_is_interest_is_heard),
         cmocka_unit_test(test_bell_f24_rung_while_its_loop_ends_is_let_go),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
