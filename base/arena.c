@@ -14,7 +14,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define ALIGNMENT 16u
 #define MIN_CHUNK_BYTES ((size_t)1024)
 #define MAX_CHUNK_BYTES ((size_t)65536)
 #define LARGE_BYTES ((size_t)4096)
@@ -22,7 +21,7 @@
 struct bow__arena_chunk {
     struct bow__arena_chunk *next;
     size_t n_bytes; /* with this header */
-    _Alignas(ALIGNMENT) uint8_t data[];
+    _Alignas(BOW__ARENA_ALIGNMENT) uint8_t data[];
 };
 
 struct bow__arena_block {
@@ -118,7 +117,7 @@ static size_t next_chunk_bytes(const struct bow__arena *arena, size_t least)
 }
 
 /* The start of a chunk is aligned, so this serves both kinds of allocation. */
-static void *alloc_in_new_chunk(struct bow__arena *arena, size_t size)
+void *bow__arena_alloc_apart(struct bow__arena *arena, size_t size)
 {
     size_t least = 0;
 
@@ -136,30 +135,6 @@ static void *alloc_in_new_chunk(struct bow__arena *arena, size_t size)
         arena->end = (uint8_t *)chunk + chunk->n_bytes;
     }
     return chunk->data;
-}
-
-static void *alloc(struct bow__arena *arena, size_t size, size_t padding)
-{
-    size_t n_left = room(arena);
-
-    if (padding > n_left || size > n_left - padding) {
-        return alloc_in_new_chunk(arena, size);
-    }
-    uint8_t *memory = arena->next + padding;
-    arena->next = memory + size;
-    return memory;
-}
-
-void *bow__arena_alloc(struct bow__arena *arena, size_t size)
-{
-    size_t padding = -(uintptr_t)arena->next & (ALIGNMENT - 1);
-
-    return alloc(arena, size > 0 ? size : 1, padding);
-}
-
-void *bow__arena_alloc_bytes(struct bow__arena *arena, size_t size)
-{
-    return alloc(arena, size > 0 ? size : 1, 0);
 }
 
 char *bow__arena_dup(struct bow__arena *arena, const void *bytes, size_t len)

@@ -37,14 +37,47 @@ void bow__arena_init(struct bow__arena *arena, struct bow_context *context, void
 /** Free all but the owner's first memory and start anew; clears `failed`. */
 void bow__arena_reset(struct bow__arena *arena);
 
+/** Whether there is anything to free but the owner's first memory. */
+static inline bool bow__arena_has_grown(const struct bow__arena *arena)
+{
+    return arena->chunks != NULL || arena->blocks != NULL;
+}
+
 /** Free all. The arena is zeroed memory afterwards. */
 void bow__arena_fini(struct bow__arena *arena);
 
-/** `size` bytes aligned to 16, not zeroed; NULL sets `failed`. Size 0 gives a valid pointer. */
-void *bow__arena_alloc(struct bow__arena *arena, size_t size);
+#define BOW__ARENA_ALIGNMENT 16u
 
-/** `size` bytes without alignment (strings); NULL sets `failed`. */
-void *bow__arena_alloc_bytes(struct bow__arena *arena, size_t size);
+/** The same as those below, where the current chunk has no room. */
+void *bow__arena_alloc_apart(struct bow__arena *arena, size_t size);
+
+/** `size` bytes without alignment (strings); NULL sets `failed`. Size 0 gives a valid pointer. */
+static inline void *bow__arena_alloc_bytes(struct bow__arena *arena, size_t size)
+{
+    uint8_t *memory = arena->next;
+
+    size = size > 0 ? size : 1;
+    if (size > (uintptr_t)arena->end - (uintptr_t)memory) {
+        return bow__arena_alloc_apart(arena, size);
+    }
+    arena->next = memory + size;
+    return memory;
+}
+
+/** `size` bytes aligned to 16, not zeroed; NULL sets `failed`. Size 0 gives a valid pointer. */
+static inline void *bow__arena_alloc(struct bow__arena *arena, size_t size)
+{
+    size_t n_left = (uintptr_t)arena->end - (uintptr_t)arena->next;
+    size_t padding = -(uintptr_t)arena->next & (BOW__ARENA_ALIGNMENT - 1);
+
+    size = size > 0 ? size : 1;
+    if (padding > n_left || size > n_left - padding) {
+        return bow__arena_alloc_apart(arena, size);
+    }
+    uint8_t *memory = arena->next + padding;
+    arena->next = memory + size;
+    return memory;
+}
 
 /** Copy `len` bytes and add a NUL. */
 char *bow__arena_dup(struct bow__arena *arena, const void *bytes, size_t len);

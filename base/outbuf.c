@@ -98,11 +98,13 @@ static size_t write_offset(const struct bow__outbuf *out)
     return segment_offset(out->chunk_used) + sizeof(struct bow__outbuf_segment);
 }
 
-static int make_room(struct bow__outbuf *out, size_t len)
+static bool has_room(const struct bow__outbuf *out, size_t len)
 {
-    if (out->chunk != NULL && write_offset(out) + len <= BOW__CHUNK_BYTES) {
-        return 0;
-    }
+    return out->chunk != NULL && write_offset(out) + len <= BOW__CHUNK_BYTES;
+}
+
+static int add_chunk(struct bow__outbuf *out)
+{
     struct bow__block *chunk = bow__pool_get(out->pool);
     if (chunk == NULL) {
         return -ENOMEM;
@@ -133,7 +135,7 @@ static struct bow__outbuf_segment *push_segment(struct bow__outbuf *out)
 uint8_t *bow__outbuf_reserve(struct bow__outbuf *out, size_t n, size_t *ret_cap)
 {
     assert(n <= BOW__CHUNK_BYTES / 2);
-    if (make_room(out, n) < 0) {
+    if (!has_room(out, n) && add_chunk(out) < 0) {
         return NULL;
     }
     size_t offset = write_offset(out);
@@ -198,7 +200,8 @@ int bow__outbuf_append_block(struct bow__outbuf *out, struct bow__block *block, 
         return 0;
     }
     /* Room for the segment alone, but one that continues the tail would have none of its own. */
-    if (make_room(out, SEGMENT_ALIGNMENT + sizeof(struct bow__outbuf_segment)) < 0) {
+    if (!has_room(out, SEGMENT_ALIGNMENT + sizeof(struct bow__outbuf_segment)) &&
+        add_chunk(out) < 0) {
         return -ENOMEM;
     }
     struct bow__outbuf_segment *segment = push_segment(out);
