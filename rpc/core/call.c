@@ -18,7 +18,8 @@
 void bow__call_init(struct bow_call *call, const struct bow__call_ops *ops,
                     struct bow_context *context, void *slab, size_t n_slab)
 {
-    memset(call, 0, sizeof(*call));
+    memset(call, 0, offsetof(struct bow_call, arena));
+    call->answer.block = NULL;
     call->ops = ops;
     call->peer = "";
     call->deadline_ns = BOW_NEVER;
@@ -29,7 +30,7 @@ int bow__call_decode(struct bow_call *call, struct bow__message *message, struct
 {
     struct bow__decode_options options = {0};
 
-    int rc = bow__packing_inflate(call->packing, message, reason);
+    int rc = message->compressed ? bow__packing_inflate(call->packing, message, reason) : 0;
     if (rc == 0) {
         rc = bow__intercept_received(call->intercepted, message->bytes, reason);
     }
@@ -71,11 +72,15 @@ void bow__call_free(struct bow_call *call)
         bow__family_end(family);
         bow__family_unref(family);
     }
-    bow__block_unref(call->answer.block);
+    if (call->answer.block != NULL) {
+        bow__block_unref(call->answer.block);
+    }
     if (call->stream != NULL) {
         bow__call_stream_free(call);
     }
-    bow__arena_reset(&call->arena);
+    if (bow__arena_has_grown(&call->arena)) {
+        bow__arena_reset(&call->arena);
+    }
     call->ops->free(call);
 }
 

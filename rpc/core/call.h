@@ -107,7 +107,6 @@ struct bow_call {
     struct bow__intercepted *intercepted;       /* loop only; NULL: nobody does */
     const char *peer;
     uint64_t deadline_ns;
-    struct bow__arena arena;
     ProtobufCMessage *request;
     struct bow__packing *packing; /* loop only, as are the next three */
     bool invoked;                 /* the handler was entered */
@@ -120,7 +119,8 @@ struct bow_call {
     bow_call_cancel_fn on_cancel;
     void *cancel_user;
     void (*run)(struct bow_call *call); /* of the post under way */
-    struct bow__answer answer;
+    struct bow__arena arena;            /* the first that is not zeroed when a call begins */
+    struct bow__answer answer;          /* its block alone is, until there is one */
 };
 
 /** Set up a call in zeroed or recycled memory; `slab` is the arena's first memory. */

@@ -37,12 +37,12 @@ const struct bow_metadata *bow_call_metadata(const struct bow_call *call)
     return call->metadata != NULL ? &call->metadata->received : &none;
 }
 
-int bow__call_respond(struct bow_call *call)
+int bow__call_respond_now(struct bow_call *call)
 {
     struct bow__call_metadata *sent = call->metadata;
     struct bow_metadata initial = BOW_METADATA_INIT;
 
-    if (call->responded || (!call->compresses && (sent == NULL || sent->initial.n == 0))) {
+    if (!call->compresses && sent->initial.n == 0) {
         return 0;
     }
     if (sent != NULL) {

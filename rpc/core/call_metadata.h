@@ -19,9 +19,15 @@ struct bow__call_metadata {
 /** Keep what came with the call. Returns 0 or -ENOMEM. */
 int bow__call_receive_metadata(struct bow_call *call, const struct bow_metadata *metadata);
 
+int bow__call_respond_now(struct bow_call *call);
 /** Give initial metadata and the encoding of compressed messages, if there is either, to the
  * session, once. Loop, before each message. Returns as the session's respond(). */
-int bow__call_respond(struct bow_call *call);
+static inline int bow__call_respond(struct bow_call *call)
+{
+    bool is_due = !call->responded && (call->compresses || call->metadata != NULL);
+
+    return is_due ? bow__call_respond_now(call) : 0;
+}
 
 /** Add all of `metadata` to the trailing one. Returns as bow_call_add_trailing(). */
 int bow__call_add_status(struct bow_call *call, const struct bow_metadata *metadata);

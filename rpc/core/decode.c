@@ -428,11 +428,14 @@ static int read_messages(struct bow__decoder *d, const uint8_t *at)
                 return d->error;
             }
         }
-        at = bow__decode_complete(d, at);
+        bool is_root = d->top == d->frames;
+        if (!is_root || d->top->required != NULL) {
+            at = bow__decode_complete(d, at);
+        }
         if (at == NULL) {
             return d->error;
         }
-        if (d->top == d->frames) {
+        if (is_root) {
             return 0;
         }
         d->top--;
