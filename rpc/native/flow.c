@@ -62,12 +62,11 @@ static void put_window(struct bow__native *session, uint64_t stream, uint32_t cr
     (void)bow__native_put_frame(session, &frame, body);
 }
 
-void bow__native_return_connection_credit(struct bow__native *session)
+void bow__native_give_connection_credit(struct bow__native *session)
 {
     size_t n_grown = session->window.size - session->own.connection_window_bytes;
 
-    if (session->broken || session->n_unreturned < session->window.size / 2 ||
-        session->n_held + n_grown >= BOW_LIMIT_BYTES_IN_FLIGHT) {
+    if (session->broken || session->n_held + n_grown >= BOW_LIMIT_BYTES_IN_FLIGHT) {
         return;
     }
     uint32_t more = session->n_unreturned + bow__native_window_grow_connection(session);

@@ -13,9 +13,11 @@
  * Only reading and writing of these bytes; what a frame means is its reader's business.
  */
 
+#include <endian.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #define BOW__FRAME_HEADER_BYTES ((size_t)12)
 #define BOW__FRAME_STREAM_MAX ((UINT64_C(1) << 48) - 1)
@@ -63,26 +65,30 @@ struct bow__frame {
 
 static inline void bow__put_u32(uint8_t *to, uint32_t value)
 {
-    to[0] = (uint8_t)(value >> 24);
-    to[1] = (uint8_t)(value >> 16);
-    to[2] = (uint8_t)(value >> 8);
-    to[3] = (uint8_t)value;
+    value = htobe32(value);
+    memcpy(to, &value, sizeof(value));
 }
 
 static inline uint32_t bow__get_u32(const uint8_t *from)
 {
-    return (uint32_t)from[0] << 24 | (uint32_t)from[1] << 16 | (uint32_t)from[2] << 8 | from[3];
+    uint32_t value;
+
+    memcpy(&value, from, sizeof(value));
+    return be32toh(value);
 }
 
 static inline void bow__put_u64(uint8_t *to, uint64_t value)
 {
-    bow__put_u32(to, (uint32_t)(value >> 32));
-    bow__put_u32(to + 4, (uint32_t)value);
+    value = htobe64(value);
+    memcpy(to, &value, sizeof(value));
 }
 
 static inline uint64_t bow__get_u64(const uint8_t *from)
 {
-    return (uint64_t)bow__get_u32(from) << 32 | bow__get_u32(from + 4);
+    uint64_t value;
+
+    memcpy(&value, from, sizeof(value));
+    return be64toh(value);
 }
 
 static inline void bow__put_u48(uint8_t *to, uint64_t value)

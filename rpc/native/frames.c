@@ -120,9 +120,6 @@ ssize_t bow__native_take_whole_message(struct bow__native *session,
     bool compressed = (frame->flags & BOW__FRAME_COMPRESSED) != 0;
     bool end = (frame->flags & BOW__FRAME_END) != 0;
 
-    session->frame = *frame;
-    session->target = stream;
-    session->n_body_left = len;
     if (len <= n && len <= session->max_message_bytes) {
         session->target = NULL;
         session->n_body_left = 0;
@@ -130,6 +127,9 @@ ssize_t bow__native_take_whole_message(struct bow__native *session,
                                      end);
         return (ssize_t)len;
     }
+    session->frame = *frame;
+    session->target = stream;
+    session->n_body_left = len;
     /* A refusal takes the stream away and leaves the bytes to be skipped. */
     return bow__native_message_begin(session, stream, len, compressed);
 }

@@ -151,7 +151,7 @@ struct bow__native {
     /* Streams. */
     struct bow__map by_id;
     struct bow__link streams;
-    struct bow__link dead; /* ended while feed() runs */
+    struct bow__link dead; /* ended while a frame is taken */
     struct bow__link idle;
     size_t n_idle;
     size_t n_dead;
@@ -258,11 +258,19 @@ int bow__native_end_feeding(struct bow__native *session);
 /** Open stream `id`. NULL: no memory. */
 struct bow__native_stream *bow__native_stream_new(struct bow__native *session, uint64_t id,
                                                   void *user);
-/** The open stream, or NULL. */
-struct bow__native_stream *bow__native_stream_find(struct bow__native *session, uint64_t id);
+/** The open stream, or NULL, where it is not the last one. */
+struct bow__native_stream *bow__native_stream_search(struct bow__native *session, uint64_t id);
+/** The open stream, or NULL. A call's events and operations come one after the other. */
+static inline struct bow__native_stream *bow__native_stream_find(struct bow__native *session,
+                                                                 uint64_t id)
+{
+    struct bow__native_stream *last = session->last;
+
+    return last != NULL && last->id == id ? last : bow__native_stream_search(session, id);
+}
 const struct bow__native_stream *bow__native_stream_peek(const struct bow__native *session,
                                                          uint64_t id);
-/** End it. Its memory stays until feed() returns. */
+/** End it. Its memory stays until the frame being taken is done with. */
 void bow__native_stream_end(struct bow__native *session, struct bow__native_stream *stream);
 void bow__native_streams_bury(struct bow__native *session);
 /** Let go of structs kept for reuse. */

@@ -256,6 +256,10 @@ static ssize_t take_all(struct bow__native *session, const uint8_t *bytes, size_
             break;
         }
         at += (size_t)used;
+        /* Nobody holds them any more, and the next call gets memory that is in the cache. */
+        if (session->n_dead > 0) {
+            bow__native_streams_bury(session);
+        }
     }
     return (ssize_t)at;
 }

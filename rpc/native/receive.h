@@ -9,7 +9,7 @@
  *             └───► control.c
  *
  * After an event the host may have ended any stream; its struct lives on until
- * feed() returns, with `open` false.
+ * the frame has been taken, with `open` false.
  */
 
 #include "rpc/native/native.h"

@@ -139,8 +139,15 @@ int bow__native_put_ping(struct bow__native *session);
  */
 int bow__native_receive_credit_spend(struct bow__native *session, const struct bow__frame *frame,
                                      struct bow__native_stream *stream, size_t n);
+/** Half of the connection's credit is spent: give it back, unless too much is held. */
+void bow__native_give_connection_credit(struct bow__native *session);
 /** Give the connection's credit back when it is time. */
-void bow__native_return_connection_credit(struct bow__native *session);
+static inline void bow__native_return_connection_credit(struct bow__native *session)
+{
+    if (session->n_unreturned >= session->window.size / 2) {
+        bow__native_give_connection_credit(session);
+    }
+}
 /** Give the stream's credit back when it is time. */
 void bow__native_return_stream_credit(struct bow__native *session,
                                       struct bow__native_stream *stream);

@@ -2,7 +2,7 @@
 /*
  * The streams of a connection and what waits on them. Structs of ended streams
  * are reused, so that calls of a busy connection allocate nothing; a stream that
- * ends inside feed() is reused only after it, for feed() may still hold it.
+ * ends while a frame is taken is reused only after it, for who takes it may hold it.
  * Knows nothing of frames.
  */
 
@@ -74,15 +74,11 @@ struct bow__native_stream *bow__native_stream_new(struct bow__native *session, u
     return stream;
 }
 
-struct bow__native_stream *bow__native_stream_find(struct bow__native *session, uint64_t id)
+struct bow__native_stream *bow__native_stream_search(struct bow__native *session, uint64_t id)
 {
-    struct bow__native_stream *last = session->last;
-
-    /* A call's events and operations come one after the other. */
-    if (last != NULL && last->id == id) {
-        return last;
-    }
+    const struct bow__native_stream *last = session->last;
     struct bow__native_stream *stream = bow__map_get(&session->by_id, id);
+
     if (stream != NULL && (last == NULL || last->mapped)) {
         session->last = stream;
     }
