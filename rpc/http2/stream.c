@@ -184,6 +184,9 @@ static void end_by_reset(struct bow__http2_session *session, struct bow__http2_s
 {
     uint32_t error = stream->close_error;
 
+    if (!stream->open) { /* as nearly all are not that close */
+        return;
+    }
     if (!session->base.server && error == NGHTTP2_REFUSED_STREAM && session->has_peer_goaway) {
         bow__http2_stream_end_with(session, stream, BOW_UNAVAILABLE,
                                    "the peer is going away and did not take the call");
