@@ -52,6 +52,18 @@ static void give_up(struct bow__client_call *call, enum bow_code code, const cha
     bow__client_call_fail(call, code, message);
 }
 
+static void refuse_undecodable(struct bow__client_conn *conn, struct bow__client_call *call, int rc,
+                               const struct bow__text *reason)
+{
+    struct bow__text text;
+
+    conn->link->counters.now.undecodable_messages++;
+    bow__text_clear(&text);
+    bow__text_printf(&text, "the reply of %s cannot be decoded: %s", call->method->path,
+                     reason->bytes);
+    give_up(call, bow__code_from_errno(rc), text.bytes);
+}
+
 static void take_reply(struct bow__client_conn *conn, uint64_t key, struct bow__client_call *call,
                        struct bow__message *message)
 {
@@ -60,14 +72,12 @@ static void take_reply(struct bow__client_conn *conn, uint64_t key, struct bow__
     struct bow__text reason;
 
     bow__text_clear(&reason);
-    bow__text_printf(&reason, "the reply of %s cannot be decoded: ", call->method->path);
     int rc = decode_reply(call, message, &reason);
     session->ops->consumed(session, key, bow__consumed_bytes(n_bytes));
     if (bow__intercepted_refused(call->intercepted)) {
         give_up(call, call->intercepted->refusal.code, reason.bytes);
     } else if (rc < 0) {
-        conn->link->counters.now.undecodable_messages++;
-        give_up(call, bow__code_from_errno(rc), reason.bytes);
+        refuse_undecodable(conn, call, rc, &reason);
     }
 }
 

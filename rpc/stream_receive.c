@@ -22,14 +22,11 @@ static struct bow__packing *packing_of(struct bow_stream *stream)
 }
 
 /* Into the stream's arena, which takes the message's block if it has one. */
-static int decode(struct bow_stream *stream, struct bow__message *message,
-                  ProtobufCMessage **ret_message, struct bow__text *reason)
+static int decode_bytes(struct bow_stream *stream, struct bow__message *message,
+                        ProtobufCMessage **ret_message, struct bow__text *reason)
 {
     struct bow__decode_options options = {0};
-    const struct bow_method *method = stream->method;
 
-    bow__text_clear(reason);
-    bow__text_printf(reason, "a message of %s cannot be decoded: ", method->path);
     int rc = bow__packing_inflate(packing_of(stream), message, reason);
     if (rc == 0 && !bow__stream_is_blocking(stream)) {
         rc = bow__intercept_received(stream->call->intercepted, message->bytes, reason);
@@ -42,8 +39,25 @@ static int decode(struct bow_stream *stream, struct bow__message *message,
         options.block = message->block;
         message->block = NULL;
     }
-    return bow__decode(method->output, message->bytes, &options, &stream->arena, ret_message,
-                       reason);
+    return bow__decode(stream->method->output, message->bytes, &options, &stream->arena,
+                       ret_message, reason);
+}
+
+static int decode(struct bow_stream *stream, struct bow__message *message,
+                  ProtobufCMessage **ret_message, struct bow__text *reason)
+{
+    struct bow__text why;
+
+    bow__text_clear(&why);
+    int rc = decode_bytes(stream, message, ret_message, &why);
+    if (rc < 0) {
+        bow__text_clear(reason);
+        if (rc != -EACCES) { /* by an interceptor, which says what it wants to */
+            bow__text_printf(reason, "a message of %s cannot be decoded: ", stream->method->path);
+        }
+        bow__text_printf(reason, "%s", why.bytes);
+    }
+    return rc;
 }
 
 int bow__stream_decode_held(struct bow_stream *stream, struct bow__held *held,
