@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -138,6 +139,24 @@ static void test_idle_connection_of_a_client_that_attends_to_nothing_is_closed(v
     WAIT_METRIC(t, connections_opened, 2);
 }
 
+/* One that never said what it speaks is the first frame's business, however short the other time.
+ */
+static void test_silent_connection_is_closed_in_time_before_it_is_idle(void **state)
+{
+    struct bow_server_options options;
+    struct calls *t = *state;
+    char byte = 0;
+
+    calls_server_options(t, &options);
+    options.idle_timeout_ns = 1;
+    options.first_frame_timeout_ns = 50 * MS;
+    t->server = calls_start_server(t, &options);
+    int fd = calls_raw_connect(t);
+    WAIT_METRIC(t, first_frame_timeouts, 1);
+    assert_true(read(fd, &byte, 1) <= 0);
+    close(fd);
+}
+
 static void test_old_connection_is_left_by_its_client_and_its_calls_end_well(void **state)
 {
     struct calls *t = *state;
@@ -247,6 +266,7 @@ int main(int argc, char **argv)
         TEST(test_idle_connection_is_closed_by_the_client_and_the_next_call_works),
         TEST(test_idle_connection_with_a_call_stays),
         TEST(test_idle_connection_of_a_client_that_attends_to_nothing_is_closed),
+        TEST(test_silent_connection_is_closed_in_time_before_it_is_idle),
         TEST(test_old_connection_is_left_by_its_client_and_its_calls_end_well),
         TEST(test_old_connection_cuts_its_calls_off_after_the_grace),
         TEST(test_old_connections_fail_no_call_of_many),
