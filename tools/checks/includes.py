@@ -46,8 +46,8 @@ PUBLIC_LEVELS = {
         "channel", "detect", "embedded", "executor", "frame_codec", "future", "group", "handler",
         "idle", "loop", "loop_stats", "proxy_protocol", "security", "submit", "task", "timer", "trace",
     },
-    "rpc": {"call", "call_set", "call_stream", "client", "compression", "interceptor", "metadata", "metrics",
-            "payload", "result", "server", "service", "status", "stream"},
+    "rpc": {"access_log", "bearer", "call", "call_set", "call_stream", "client", "compression",
+            "interceptor", "metadata", "metrics", "payload", "result", "server", "service", "status", "stream"},
     "tls": {"tls"},
     "testing": {"testing"},
 }
