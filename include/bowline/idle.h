@@ -13,7 +13,8 @@
  * any byte, behind a frame codec only whole frames. Sent is what the kernel
  * took of the channel's output, from wherever it came; a peer that does not read
  * lets it grow idle. While reading is paused the peer has nothing to answer for:
- * that time does not count.
+ * that time does not count for READER and ALL. WRITER goes on, and finds the peer that
+ * does not read.
  *
  * Data costs no timer: one timer stands at the nearest deadline, and moves itself
  * on when it fires and finds that something came meanwhile.

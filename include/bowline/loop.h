@@ -258,7 +258,8 @@ BOW_EXPORT uint64_t bow_loop_next_timeout(struct bow_loop *loop);
 /**
  * Shut down: when no task came for `quiet_ns`, or after `timeout_ns` at the latest, all
  * channels are closed, timers cancelled, hooks run, and the loop terminates.
- * Idempotent: later calls may only shorten. Work that is already queued is run.
+ * Idempotent: later calls may only shorten. Tasks that are already queued are run; bytes that
+ * channels have queued are lost. Only posted tasks prolong it, not timers or traffic.
  *
  * A loop of its own thread that never started has terminated when this returns.
  *

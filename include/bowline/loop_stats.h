@@ -45,7 +45,7 @@ struct bow_loop_stats {
     uint64_t wakeups_skipped;
     uint64_t pending_tasks;  /* gauge; what other threads posted is in it from the next turn on */
     uint64_t pending_timers; /* gauge */
-    uint64_t channels;       /* gauge */
+    uint64_t channels;       /* gauge; connections that are open, no listening sockets */
     uint64_t pending_tails;  /* gauge */
     uint64_t io_ns;          /* spent on ready channels */
     uint64_t task_ns;        /* spent on tasks and timers */
