@@ -267,12 +267,12 @@ static void test_block_receive_times_out_and_the_deadline_ends(void **state)
     struct script script;
 
     play(s, say_nothing, &script);
-    options.timeout_ns = 150 * MS;
+    options.timeout_ns = 600 * MS;
     streams_open_blocking(s, &streams_pour, &options);
     assert_int_equal(bow_stream_receive(s->stream, 0, &message), -ETIMEDOUT);
     assert_int_equal(bow_stream_receive(s->stream, 10 * MS, &message), -ETIMEDOUT);
     expect_end(s);
-    expect_finish(s, BOW_DEADLINE_EXCEEDED, "deadline of 150 ms passed");
+    expect_finish(s, BOW_DEADLINE_EXCEEDED, "deadline of 600 ms passed");
     end_play(&script);
 }
 
