@@ -134,6 +134,16 @@ static bool is_sent_once(const struct sim_call *call)
     return is_stream ? call->n_sent > 0 : call->request_bytes > MAX_HELD_BYTES;
 }
 
+/* Whether the server may have ended two connections for idleness or age while the call was on its
+ * way to it, which a path does that is slower than that. */
+static bool may_turn_away_twice(const struct sim_server *server, const struct sim_call *call)
+{
+    uint64_t idle = server->idle_ns > 0 ? server->idle_ns : BOW_NEVER;
+    uint64_t age = server->max_age_ns > 0 ? server->max_age_ns / 10 * 9 : BOW_NEVER;
+
+    return call->world->net.now_ns - call->started_ns >= (idle < age ? idle : age);
+}
+
 /* Whether no server may have taken it. A call that was not run is sent once more: one that ends a
  * connection for its age takes it then, and of a list another one. */
 static bool may_find_none(const struct sim_call *call)
@@ -146,7 +156,7 @@ static bool may_find_none(const struct sim_call *call)
         const struct sim_server *server = client->servers[i];
         bool ends_some = server->max_age_ns > 0 || server->idle_ns > 0;
         n += server->state != SIM_SERVER_UP || server->closed_until_ns >= call->started_ns ||
-             (is_once && ends_some);
+             (is_once && ends_some) || (client->n_servers > 1 && may_turn_away_twice(server, call));
     }
     return n >= (is_once || client->n_servers < 2 ? 1 : 2);
 }
