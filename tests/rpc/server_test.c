@@ -589,5 +589,9 @@ int main(int argc, char **argv)
     };
 
     calls_choose(argc, argv);
+    /* Whoever starts this may ignore them (nohup, a background job), and a server leaves them so.
+     */
+    signal(SIGHUP, SIG_DFL);
+    signal(SIGINT, SIG_DFL);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

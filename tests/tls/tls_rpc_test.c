@@ -454,5 +454,9 @@ int main(void)
         TEST(test_beyond_this_host_security_or_plaintext_is_asked_for),
     };
 
+    /* Whoever starts this may ignore them (nohup, a background job), and a server leaves them so.
+     */
+    signal(SIGHUP, SIG_DFL);
+    signal(SIGINT, SIG_DFL);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
