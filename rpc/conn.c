@@ -457,12 +457,14 @@ static void on_active(struct bow_handler *handler)
     }
 }
 
-/* The peer can send nothing more, so it is gone or as good as: what it asked for is given up. */
+/* The peer can send nothing more, so it is gone or as good as: what it asked for is given up. Only
+ * a client is sent what is ready for it; of a server nothing is to be had any more, and calls that
+ * are begun meanwhile would be lost with the connection. */
 static void on_eof(struct bow_handler *handler)
 {
     struct bow__conn *conn = conn_of(handler);
 
-    if (conn->session != NULL && conn->session->n_streams == 0) {
+    if (conn->server && conn->session != NULL && conn->session->n_streams == 0) {
         bow__conn_close(conn, NULL, LAST_WORDS_NS);
         return;
     }

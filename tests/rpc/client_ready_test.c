@@ -11,6 +11,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -24,6 +25,7 @@ struct told {
     int n_told_elsewhere;
     int n_ready;
     int n_failures;
+    int n_looks;
 };
 
 static void on_state(struct bow_client *client, struct bow_loop *loop, enum bow_client_state state,
@@ -237,6 +239,64 @@ static void test_state_of_a_client_whose_loop_shuts_down(void **state)
     bow_loop_unref(loop);
 }
 
+#define N_LARGE 16
+#define LARGE_BYTES 60000
+#define MAX_LOOKS 1000 /* turns of the loop: far less than the second that last words may take */
+
+static int start_large(void *user)
+{
+    static uint8_t bytes[LARGE_BYTES];
+    struct calls *t = user;
+    struct bow_call_options options = BOW_CALL_OPTIONS_INIT;
+    Calls__Request request = CALLS__REQUEST__INIT;
+
+    request.payload.data = bytes;
+    request.payload.len = sizeof(bytes);
+    options.timeout_ns = 300 * MS;
+    for (int i = 0; i < N_LARGE; i++) {
+        assert_int_equal(
+            calls__echo__say__start(t->client, &request, &options, calls_on_done, t, NULL), 0);
+    }
+    return 0;
+}
+
+static int look(void *user)
+{
+    struct told *told = user;
+
+    pthread_mutex_lock(&told->t->lock);
+    told->n_looks++;
+    pthread_cond_broadcast(&told->t->changed);
+    pthread_mutex_unlock(&told->t->lock);
+    return 0;
+}
+
+/* What could not be sent yet does not keep a connection that its server has ended: a call that is
+ * begun then would be lost with it. (Over TCP and gRPC all of it may have been sent.) */
+static void test_state_after_the_server_ended_a_connection_that_it_does_not_read(void **state)
+{
+    struct calls *t = *state;
+    struct told told;
+    int listening = calls_raw_listen(t);
+
+    make_client(t, &told);
+    assert_int_equal(bow_loop_execute(t->loop, "start", start_large, t), 0);
+    int peer = accept(listening, NULL, NULL);
+    assert_true(peer >= 0);
+    calls_wait(t, &t->n_done, N_LARGE);
+    assert_int_equal(shutdown(peer, SHUT_WR), 0);
+    enum bow_client_state after = BOW_CLIENT_READY;
+    for (int i = 1; after == BOW_CLIENT_READY && i <= MAX_LOOKS; i++) {
+        assert_int_equal(bow_loop_execute(t->loop, "look", look, &told), 0);
+        calls_wait(t, &told.n_looks, i);
+        after = bow_client_get_state(t->client);
+    }
+    free_client(t);
+    close(peer);
+    close(listening);
+    assert_int_equal(after, BOW_CLIENT_IDLE);
+}
+
 #define READY_TEST(name) cmocka_unit_test_setup_teardown(name, calls_setup_bare, calls_teardown)
 
 int main(int argc, char **argv)
@@ -249,6 +309,7 @@ int main(int argc, char **argv)
         READY_TEST(test_state_of_a_client_that_calls),
         READY_TEST(test_state_of_a_client_that_cannot_connect),
         READY_TEST(test_state_of_a_client_whose_loop_shuts_down),
+        READY_TEST(test_state_after_the_server_ended_a_connection_that_it_does_not_read),
     };
 
     calls_choose(argc, argv);
