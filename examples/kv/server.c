@@ -4,6 +4,7 @@
 
 #include "kv.bow.h"
 #include "store.h"
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -38,9 +39,14 @@ static void tell(struct watcher *watcher)
 
     for (; entry != NULL; entry = entry->newer) {
         Demo__Entry message = as_message(entry);
-        if (strncmp(entry->key, watcher->prefix, strlen(watcher->prefix)) == 0 &&
-            demo__kv__watch__send(watcher->call, &message) != 0) {
+        bool is_watched = strncmp(entry->key, watcher->prefix, strlen(watcher->prefix)) == 0;
+        int rc = is_watched ? demo__kv__watch__send(watcher->call, &message) : 0;
+        if (rc == -EAGAIN) {
             return; /* it reads slowly: on_writable goes on here */
+        }
+        if (rc < 0) {
+            bow_call_fail(watcher->call.call, BOW_RESOURCE_EXHAUSTED, "no memory for a change");
+            return; /* on_closed follows, later */
         }
         watcher->seen = entry->revision;
     }

@@ -151,17 +151,17 @@ class BowlineServer(unittest.TestCase):
 
     def test_deadline_ends_the_stream_on_both_sides(self):
         start = time.monotonic()
-        call = self.pour(Request(count=3, hang=True), timeout=0.5)
+        call = self.pour(Request(count=3, hang=True), timeout=1.5)
         with self.assertRaises(grpc.RpcError):
             list(call)
         self.assertEqual(call.code(), grpc.StatusCode.DEADLINE_EXCEEDED)
-        talk = Talk(self.both, timeout=0.5)
+        talk = Talk(self.both, timeout=1.5)
         with self.assertRaises(grpc.RpcError):
             next(talk.call)
         talk.end()
         self.assertEqual(talk.call.code(), grpc.StatusCode.DEADLINE_EXCEEDED)
         with self.assertRaises(grpc.RpcError) as caught:
-            self.gather(iter([Request(hang=True)]), timeout=0.5)
+            self.gather(iter([Request(hang=True)]), timeout=1.5)
         self.assertEqual(caught.exception.code(), grpc.StatusCode.DEADLINE_EXCEEDED)
         self.assertLess(time.monotonic() - start, 20)
         self.expect_cancelled(3)

@@ -330,7 +330,7 @@ static void test_deadline_ends_the_stream_on_both_sides(void **state)
     uint32_t n_before = ask_state(t).n_cancelled;
     const Reply *reply = NULL;
 
-    t->call.timeout_ns = 300 * MS;
+    t->call.timeout_ns = 1000 * MS;
     t->request.count = 1;
     t->request.hang = true;
     begin_pour(t);

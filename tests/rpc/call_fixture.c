@@ -133,7 +133,7 @@ static void say(struct bow_call *call, const Calls__Request *request, void *user
     }
     if (strcmp(request->text, "wait") == 0) {
         calls_wait(t, &t->n_let_go, 1);
-        calls_hold_loop(20 * MS);
+        calls_hold_loop(450 * MS);
     }
     if (request->code != 0) {
         (void)bow_call_fail(call, (enum bow_code)request->code, "asked to fail: %s", request->text);
