@@ -18,7 +18,7 @@
 
 struct test_alloc {
     struct bow_allocator allocator; /* for bow_context_options.allocator */
-    atomic_size_t n_calls;          /* alloc() and growing resize(), failed ones included */
+    atomic_size_t n_calls;          /* alloc() and resize(), failed ones included */
     atomic_size_t n_blocks;         /* out now */
     atomic_size_t n_bytes;          /* out now, as asked for */
     atomic_size_t n_failed;         /* refused so far */

@@ -60,10 +60,9 @@ static uint64_t next_timer(struct bow_test *test)
 
 /* Waiting without a time-out for what can't come is a mistake in the test; a hang would not say so.
  */
-static void give_up(void)
+static void give_up(const char *why)
 {
-    fprintf(stderr, "bowline test: somebody waits without a time-out, and nothing will happen any "
-                    "more\n");
+    fprintf(stderr, "bowline test: somebody waits, and %s\n", why);
     abort();
 }
 
@@ -82,9 +81,12 @@ static int on_idle(struct fake_system *fake, uint64_t until_ns, void *user)
     }
     if (rc == 0) {
         next = bow__time_min(next, next_timer(test));
+    } else if (rc != -EBUSY) {
+        give_up(rc == -ELOOP ? "the test's loop does not come to rest"
+                             : "the test's loop cannot be run");
     } /* else we are inside a callback of the test's loop, which has to wait as well */
     if (next == BOW_NEVER) {
-        give_up();
+        give_up("without a time-out, and nothing will happen any more");
     }
     move_to(test, next);
     return 0;
@@ -115,7 +117,7 @@ int bow__test_step(struct bow_test *test, uint64_t until_ns)
         return rc;
     }
     uint64_t next = next_timer(test);
-    if (next > until_ns) {
+    if (next > until_ns || next == BOW_NEVER) {
         return 1;
     }
     move_to(test, next);
@@ -133,6 +135,8 @@ int bow_test_advance(struct bow_test *test, uint64_t by_ns)
     if (rc < 0) {
         return rc;
     }
-    move_to(test, target);
+    if (target != BOW_NEVER) {
+        move_to(test, target);
+    }
     return bow_test_run(test);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* A server and its clients, made in one call, and their end. */
 
+#include "base/clock.h"
 #include "base/options.h"
 #include "testing/test.h"
 
@@ -30,6 +31,8 @@ static int start_server(struct bow_test *test, const struct bow_test_pair_option
     }
     options.context = test->context;
     options.loop = test->loop;
+    options.group = NULL;
+    options.workers = 0;
     options.listen = pair->address;
     rc = bow_server_new(&options, &pair->visible.server);
     if (rc == 0) {
@@ -104,7 +107,7 @@ int bow_test_pair_new(struct bow_test *test, const struct bow_test_pair_options 
 
 static void stop(struct bow_test *test, struct bow_server *server)
 {
-    const uint64_t until = bow_test_now(test) + MAX_STOP_NS;
+    const uint64_t until = bow__time_add(bow_test_now(test), MAX_STOP_NS);
     struct bow_metrics metrics = BOW_METRICS_INIT;
     int rc = 0;
 

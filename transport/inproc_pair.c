@@ -414,7 +414,9 @@ static void for_each(struct bow__inproc_faults *faults, void (*act)(struct pair 
     pthread_mutex_unlock(&faults->mutex);
     while (broken != NULL) {
         struct pair *pair = broken;
+        pthread_mutex_lock(&faults->mutex); /* another thread may be giving it the same value */
         broken = pair->next_broken;
+        pthread_mutex_unlock(&faults->mutex);
         ring_both(pair);
         release_pair(pair);
     }

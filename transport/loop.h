@@ -35,7 +35,8 @@ struct bow__source {
                 uint32_t events);
 };
 
-/** A registered descriptor; embedded in channels, acceptors and connect attempts. */
+/** A registered descriptor, or a source in its place; embedded in channels, acceptors and connect
+ * attempts. */
 struct bow__watch {
     const struct bow__watch_ops *ops;
     struct bow__link link; /* in the loop's list, for shutdown */

@@ -100,7 +100,8 @@ struct bow_test_pair_options {
     bow_test_serve_fn serve;
     void *user;                              /* serve's */
     bool grpc;                               /* speak gRPC instead of Bowline's own protocol */
-    const struct bow_server_options *server; /* NULL: defaults; context, loop and listen are set */
+    const struct bow_server_options *server; /* NULL: defaults; context, loop and listen are set,
+                                                group and workers not */
     const struct bow_client_options *client; /* NULL: defaults; context, loop and target are set */
 };
 
@@ -177,7 +178,8 @@ typedef int (*bow_test_scenario_fn)(struct bow_test *test, void *user);
  * so on, each once alone and once with all that follow, until a run meets no failure.
  *
  * Returns: how many allocations a run without failure has; or, at the first run that is wrong or
- *          leaves something, -EUCLEAN, with which one it was on stderr
+ *          leaves something, -EUCLEAN, with which one it was on stderr; as bow_test_new() where no
+ *          test could be made
  */
 BOW_EXPORT BOW_MUST_USE int bow_test_fail_each(bow_test_scenario_fn scenario, void *user);
 

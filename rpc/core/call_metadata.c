@@ -41,11 +41,12 @@ int bow__call_respond_now(struct bow_call *call)
 {
     struct bow__call_metadata *sent = call->metadata;
     struct bow_metadata initial = BOW_METADATA_INIT;
+    bool has_initial = sent != NULL && sent->initial.n > 0;
 
-    if (!call->compresses && sent->initial.n == 0) {
+    if (!call->compresses && !has_initial) {
         return 0;
     }
-    if (sent != NULL) {
+    if (has_initial) {
         initial = bow__metadata_of(&sent->initial);
     }
     enum bow__encoding encoding =

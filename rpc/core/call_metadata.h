@@ -19,6 +19,7 @@ struct bow__call_metadata {
 /** Keep what came with the call. Returns 0 or -ENOMEM. */
 int bow__call_receive_metadata(struct bow_call *call, const struct bow_metadata *metadata);
 
+/** The next one's long way, where something may be due. */
 int bow__call_respond_now(struct bow_call *call);
 /** Give initial metadata and the encoding of compressed messages, if there is either, to the
  * session, once. Loop, before each message. Returns as the session's respond(). */

@@ -16,11 +16,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#define ALIGNMENT ((size_t)16)
-
 static size_t aligned(size_t n)
 {
-    return (n + ALIGNMENT - 1) & ~(ALIGNMENT - 1);
+    const size_t alignment = BOW__ARENA_ALIGNMENT;
+
+    return (n + alignment - 1) & ~(alignment - 1);
 }
 
 /* The chain */

@@ -268,6 +268,7 @@ static inline struct bow__native_stream *bow__native_stream_find(struct bow__nat
 
     return last != NULL && last->id == id ? last : bow__native_stream_search(session, id);
 }
+/** The same for one look, which does not make it the last one. */
 const struct bow__native_stream *bow__native_stream_peek(const struct bow__native *session,
                                                          uint64_t id);
 /** End it. Its memory stays until the frame being taken is done with. */

@@ -360,6 +360,32 @@ static void test_testing_what_is_left_is_found(void **state)
     assert_int_equal(bow_test_end(test), 0);
 }
 
+/* The options of the real server, with its threads, are good for a test as they are. */
+static void test_testing_servers_threads_are_left_out(void **state)
+{
+    struct greeter *g = *state;
+    struct bow_server_options server = BOW_SERVER_OPTIONS_INIT;
+    struct bow_test_pair_options options = BOW_TEST_PAIR_OPTIONS_INIT;
+
+    server.workers = 4;
+    options.server = &server;
+    options.serve = serve;
+    options.user = g;
+    options.grpc = is_grpc;
+    assert_int_equal(bow_test_pair_new(g->test, &options, &g->pair), 0);
+    assert_int_equal(call(g, "thread", BOW_NEVER), BOW_OK);
+}
+
+static void test_testing_clock_without_a_timer_comes_to_its_end(void **state)
+{
+    struct bow_test *test = NULL;
+
+    (void)state;
+    assert_int_equal(bow_test_new(NULL, &test), 0);
+    assert_int_equal(bow_test_advance(test, BOW_NEVER), 0);
+    assert_int_equal(bow_test_end(test), 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(int argc, char **argv)
@@ -369,6 +395,8 @@ int main(int argc, char **argv)
         TEST(test_testing_callback_comes_while_the_test_runs),
         TEST(test_testing_deadline_comes_at_its_time_on_the_clock),
         TEST(test_testing_clock_moves_only_when_it_is_moved),
+        TEST(test_testing_servers_threads_are_left_out),
+        cmocka_unit_test(test_testing_clock_without_a_timer_comes_to_its_end),
         TEST(test_testing_reset_fails_the_call_and_the_next_one_is_served),
         TEST(test_testing_reset_at_each_byte_ends_the_call),
         TEST(test_testing_reset_after_a_send_comes_before_the_answer),
