@@ -47,7 +47,9 @@ static void escape(struct writer *to, const char *bytes, size_t len, size_t max)
     for (size_t i = 0; i < len && i < max; i++) {
         uint8_t byte = (uint8_t)bytes[i];
         if (byte >= 0x20 && byte < 0x7F && byte != '"' && byte != '\\') {
-            append(to, "%c", byte);
+            if (to->end - to->next > 1) {
+                *to->next++ = (char)byte;
+            }
         } else {
             append(to, "\\u%04x", byte);
         }

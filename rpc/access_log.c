@@ -38,6 +38,7 @@ struct bow_access_log {
     size_t n_bytes;
     bool flush_posted;
     bool is_full;          /* the descriptor, when it was last tried */
+    bool is_cut;           /* the last byte written was not a line's end */
     struct bow_loop *loop; /* of the flush that is posted */
     struct bow_task flush_task;
 };
@@ -46,7 +47,8 @@ struct bow_access_log {
 
 static void drop_all(struct bow_access_log *log)
 {
-    const char *at = log->buffer;
+    /* A line feed at the beginning is to end what was cut before; no line is empty. */
+    const char *at = log->buffer + (log->n_bytes > 0 && log->buffer[0] == '\n');
     const char *end = log->buffer + log->n_bytes;
     uint64_t n = 0;
 
@@ -69,6 +71,7 @@ static void write_buffer(struct bow_access_log *log)
         n_written += n > 0 ? (size_t)n : 0;
     }
     log->n_bytes -= n_written;
+    log->is_cut = n_written > 0 ? log->buffer[n_written - 1] != '\n' : log->is_cut;
     log->is_full = n == -EAGAIN;
     memmove(log->buffer, log->buffer + n_written, log->n_bytes);
     if (n < 0 && n != -EAGAIN) {
@@ -88,9 +91,13 @@ static bool put(struct bow_access_log *log, const char *line, size_t len, struct
     if (log->is_full || !has_room(log, len)) {
         write_buffer(log);
     }
-    if (!has_room(log, len)) {
+    bool ends_another = log->n_bytes == 0 && log->is_cut;
+    if (!has_room(log, len + ends_another)) {
         atomic_fetch_add_explicit(&log->n_dropped, 1, memory_order_relaxed);
         return false;
+    }
+    if (ends_another) {
+        log->buffer[log->n_bytes++] = '\n';
     }
     memcpy(log->buffer + log->n_bytes, line, len);
     log->n_bytes += len;

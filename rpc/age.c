@@ -10,12 +10,8 @@
 
 static void find_next(struct bow__age *age, uint64_t idle_at)
 {
-    uint64_t at = bow__time_min(age->cut_ns, age->word_ns);
-
-    if (!age->is_leaving) {
-        at = bow__time_min(idle_at, age->old_ns);
-    }
-    age->next_ns = at;
+    age->next_ns = age->is_leaving ? bow__time_min(age->cut_ns, age->word_ns)
+                                   : bow__time_min(idle_at, age->old_ns);
 }
 
 void bow__age_init(struct bow__age *age)

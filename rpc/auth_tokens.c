@@ -155,14 +155,17 @@ void bow__tokens_fini(struct bow__tokens *tokens, struct bow_context *context)
 
 /* Comparing */
 
-/* No branch on what the bytes are; `n` is the length of `token`, not of the secret. */
+/* No branch on what the bytes are. Other lengths are told at once: a peer's token may be much
+ * longer than the secrets, and would cost its length for each of them. */
 static unsigned differ(const uint8_t *token, size_t n, const char *secret, size_t n_secret)
 {
-    volatile unsigned difference = n != n_secret;
+    volatile unsigned difference = 0;
 
+    if (n != n_secret) {
+        return 1;
+    }
     for (size_t i = 0; i < n; i++) {
-        uint8_t other = (uint8_t)secret[i < n_secret ? i : 0];
-        difference |= (unsigned)(token[i] ^ other);
+        difference |= (unsigned)(token[i] ^ (uint8_t)secret[i]);
     }
     return difference;
 }

@@ -4,7 +4,6 @@
  */
 
 #include "rpc/client_state.h"
-#include "transport/transport_error.h"
 #include <bowline/limits.h>
 
 #include <errno.h>
@@ -34,20 +33,14 @@ void bow__client_options_complete(struct bow_client_options *options)
     }
 }
 
-static int refuse(const struct bow_client_options *options, int rc, const char *reason)
-{
-    const char *target = options->target != NULL ? options->target : "NULL";
-
-    return bow__transport_error(options->error, "making a client for", target, rc, reason);
-}
-
 int bow__client_options_check(const struct bow_client_options *options)
 {
     if (options->loop != NULL && options->group != NULL) {
-        return refuse(options, -EINVAL, "set options.loop or options.group, not both");
+        return bow__target_refuse(options, -EINVAL, "set options.loop or options.group, not both");
     }
     if (!bow__compression_is_known(options->compression)) {
-        return refuse(options, -EINVAL, "options.compression is none of enum bow_compression");
+        return bow__target_refuse(options, -EINVAL,
+                                  "options.compression is none of enum bow_compression");
     }
     return bow__target_check(options);
 }

@@ -26,13 +26,6 @@ static struct interception *interception_of(const struct bow__intercepted *it)
     return (struct interception *)(uintptr_t)it;
 }
 
-static uint64_t clock_of(const struct bow__client_call *call)
-{
-    const struct bow_system *system = bow__context_system(call->link->client->context);
-
-    return system->now_ns(system->user);
-}
-
 /* What interceptors ask */
 
 /* Of a list it is the first one until the call has gone to another. */
@@ -202,7 +195,7 @@ void bow__client_intercept_end(struct bow__client_call *call, const struct bow_s
     struct bow__intercepted *it = call->intercepted;
 
     bow__list_remove(&interception_of(it)->deferred.link);
-    bow__intercepted_end(it, status, clock_of(call));
+    bow__intercepted_end(it, status, bow__loop_read_clock(call->link->loop));
     call->intercepted = NULL;
 }
 

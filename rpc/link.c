@@ -7,7 +7,6 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "base/log.h"
 #include "rpc/client_state.h"
 #include "rpc/core/errors.h"
 #include "rpc/stream_state.h"

@@ -68,7 +68,7 @@ static uint32_t count(struct walk walk)
 
 /* Checks */
 
-static int refuse(const struct bow_client_options *options, int rc, const char *reason)
+int bow__target_refuse(const struct bow_client_options *options, int rc, const char *reason)
 {
     const char *target = options->target != NULL ? options->target : "NULL";
 
@@ -106,12 +106,12 @@ static int check_slice(const struct bow_client_options *options, const struct wa
     }
     if (address.len >= sizeof(text) || (walk->list && address.len == 0)) {
         bow__text_printf(&why, "it is %s", address.len == 0 ? "empty" : "too long");
-        return refuse(options, -EINVAL, why.bytes);
+        return bow__target_refuse(options, -EINVAL, why.bytes);
     }
     memcpy(text, address.data, address.len);
     text[address.len] = '\0';
     int rc = check_address(options, text, &why);
-    return rc == 0 ? 0 : refuse(options, rc, why.bytes);
+    return rc == 0 ? 0 : bow__target_refuse(options, rc, why.bytes);
 }
 
 static int refuse_long_list(const struct bow_client_options *options, uint32_t n)
@@ -123,7 +123,7 @@ static int refuse_long_list(const struct bow_client_options *options, uint32_t n
                      "a list has at most %u addresses (BOW_LIMIT_LIST_ADDRESSES), and this "
                      "one has %u",
                      BOW_LIMIT_LIST_ADDRESSES, (unsigned)n);
-    return refuse(options, -EINVAL, why.bytes);
+    return bow__target_refuse(options, -EINVAL, why.bytes);
 }
 
 int bow__target_check(const struct bow_client_options *options)
@@ -133,12 +133,12 @@ int bow__target_check(const struct bow_client_options *options)
     int rc = 0;
 
     if (options->target == NULL) {
-        return refuse(options, -EINVAL,
-                      "set options.target to HOST:PORT, unix:PATH or list:ADDRESS,ADDRESS");
+        return bow__target_refuse(
+            options, -EINVAL, "set options.target to HOST:PORT, unix:PATH or list:ADDRESS,ADDRESS");
     }
     struct walk walk = walk_of(options->target, &http2);
     if (http2 && !bow__http2_is_built()) {
-        return refuse(options, -EINVAL, "this build of the library is without HTTP/2");
+        return bow__target_refuse(options, -EINVAL, "this build of the library is without HTTP/2");
     }
     uint32_t n = count(walk);
     if (n > BOW_LIMIT_LIST_ADDRESSES) {

@@ -25,6 +25,9 @@ struct bow__target {
     struct bow__target_address *addresses;
 };
 
+/** Fill options->error with why there is no client for the target. Returns `rc`. */
+int bow__target_refuse(const struct bow_client_options *options, int rc, const char *reason);
+
 /** Whether options->target can be had with these options. Returns as bow_client_new(), with
  * options->error filled. */
 int bow__target_check(const struct bow_client_options *options);

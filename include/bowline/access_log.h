@@ -22,7 +22,7 @@
  * that had any. A descriptor that takes no more never holds a loop up: lines wait, in
  * options.buffer_bytes, and are tried again in later turns; those beyond that are dropped and
  * counted. Regular files are written to as they are, for they take everything; what the disk
- * cannot, is an error, and dropped.
+ * cannot, is an error, and dropped; a line that it cut is ended before the next one.
  *
  *     bow_access_log_new ──► bow_access_log_intercept(&interceptor) ──► register ──► unref
  */

@@ -15,6 +15,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -296,6 +298,40 @@ static void test_access_log_that_nobody_reads_drops_and_counts(void **state)
     close(ends[1]);
 }
 
+/* A disk that fills up in the middle of a line, and has room again. */
+static void test_access_log_line_that_was_cut_is_ended_before_the_next(void **state)
+{
+    enum { CUT = 40 };
+    struct bow_access_log_options options = BOW_ACCESS_LOG_OPTIONS_INIT;
+    struct rlimit before;
+    char text[2048] = "";
+
+    (void)state;
+    options.context = calls->context;
+    options.fd = memfd_create("log", MFD_CLOEXEC);
+    options.unix_ns = noon;
+    assert_true(options.fd >= 0);
+    serve(&options);
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    struct rlimit full = {CUT, before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &full), 0);
+    for (int i = 0; i < 3; i++) {
+        say("lost", "abc", BOW_OK);
+        (void)bow_access_log_flush(log_);
+    }
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    say("kept", "abc", BOW_OK);
+    assert_int_equal(bow_access_log_flush(log_), 0);
+    assert_true(pread(options.fd, text, sizeof(text) - 1, 0) > CUT);
+    assert_int_equal(text[CUT], '\n');
+    assert_int_equal(strncmp(text + CUT + 1, "2026-", 5), 0);
+    assert_non_null(strstr(text + CUT + 1, "id=\"kept\""));
+    assert_int_equal(count_lines(text), 2);
+    assert_int_equal(bow_access_log_dropped(log_), 3);
+    close(options.fd);
+}
+
 static void test_access_log_whose_reader_has_gone_kills_nobody(void **state)
 {
     int ends[2];
@@ -367,6 +403,7 @@ int main(int argc, char **argv)
         TEST(test_access_log_cuts_what_is_long),
         TEST(test_access_log_goes_to_a_descriptor_behind_the_turn),
         TEST(test_access_log_that_nobody_reads_drops_and_counts),
+        TEST(test_access_log_line_that_was_cut_is_ended_before_the_next),
         TEST(test_access_log_whose_reader_has_gone_kills_nobody),
         TEST(test_access_log_waits_for_nothing_at_its_end),
         TEST(test_access_log_options_are_checked),
