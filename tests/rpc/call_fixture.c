@@ -226,17 +226,16 @@ void calls_on_done(struct bow_result *result, const Calls__Reply *reply, void *u
 
 /* Server and client */
 
-static void choose_address(struct calls *t)
+void calls_name_address(char *ret_address, size_t n_address)
 {
     static int n;
 
     if (is_unix) {
-        snprintf(t->address, sizeof(t->address), "unix-abstract:bowline-calls-%d-%d", (int)getpid(),
-                 n++);
+        snprintf(ret_address, n_address, "unix-abstract:bowline-calls-%d-%d", (int)getpid(), n++);
     } else if (is_inproc) {
-        snprintf(t->address, sizeof(t->address), "inproc:calls-%d", n++);
+        snprintf(ret_address, n_address, "inproc:calls-%d", n++);
     } else {
-        snprintf(t->address, sizeof(t->address), "127.0.0.1:0");
+        snprintf(ret_address, n_address, "127.0.0.1:0");
     }
 }
 
@@ -384,7 +383,7 @@ int calls_setup_bare(void **state)
     t->result = empty;
     pthread_mutex_init(&t->lock, NULL);
     pthread_cond_init(&t->changed, NULL);
-    choose_address(t);
+    calls_name_address(t->address, sizeof(t->address));
     assert_int_equal(bow_loop_new(t->context, &loop_options, &t->loop), 0);
     *state = t;
     return 0;

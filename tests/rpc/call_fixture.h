@@ -58,6 +58,8 @@ bool calls_is_grpc(void);
 bool calls_is_unix(void);
 /** Where the server listens is told by its port. */
 bool calls_has_port(void);
+/** For a server to listen on, of that kind; no two servers' are the same. */
+void calls_name_address(char *ret_address, size_t n_address);
 
 /** cmocka's setup and teardown: everything up; nothing left. */
 int calls_setup(void **state);

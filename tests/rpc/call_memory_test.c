@@ -4,7 +4,7 @@
  * is allocated once warm, and each allocation may fail.
  */
 
-#include "call_fixture.h"
+#include "both_ends.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -12,14 +12,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
 struct pair {
-    struct bow_loop *loop;
-    struct bow_server *server;
-    struct bow_client *client;
+    struct both_ends ends;
     int n_done;
     enum bow_code code;
     int rc;            /* what the handler's reply said */
@@ -43,57 +40,10 @@ static void say(struct bow_call *call, const Calls__Request *request, void *user
 
 static const struct calls__echo__handlers handlers = {.say = say};
 
-static int open_server(struct pair *pair, struct bow_context *context, const char *address)
-{
-    struct bow_server_options options = BOW_SERVER_OPTIONS_INIT;
-
-    options.context = context;
-    options.loop = pair->loop;
-    options.listen = address;
-    options.grace_ns = 1;
-    int rc = bow_server_new(&options, &pair->server);
-    if (rc == 0) {
-        rc = calls__echo__serve(pair->server, &handlers, pair);
-    }
-    return rc == 0 ? bow_server_start(pair->server) : rc;
-}
-
 static int open_pair(struct pair *pair, struct bow_context *context)
 {
-    struct bow_loop_options loop_options = BOW_LOOP_OPTIONS_INIT;
-    struct bow_client_options options = BOW_CLIENT_OPTIONS_INIT;
-    char address[64];
-    char target[80];
-
     memset(pair, 0, sizeof(*pair));
-    snprintf(address, sizeof(address), "unix-abstract:bowline-memory-%d", (int)getpid());
-    snprintf(target, sizeof(target), "%s%s", calls_is_grpc() ? "grpc:" : "", address);
-    loop_options.thread = BOW_LOOP_OWNER;
-    int rc = bow_loop_new(context, &loop_options, &pair->loop);
-    if (rc == 0) {
-        rc = bow_loop_run_once(pair->loop, 0);
-    }
-    if (rc == 0) {
-        rc = open_server(pair, context, address);
-    }
-    options.context = context;
-    options.target = target;
-    options.loop = pair->loop;
-    return rc == 0 ? bow_client_new(&options, &pair->client) : rc;
-}
-
-/* All of it ends in turns of the loop, whatever there is. */
-static void close_pair(struct pair *pair)
-{
-    if (pair->loop == NULL) {
-        bow_server_free(pair->server);
-        return;
-    }
-    bow_client_free(pair->client);
-    bow_server_free(pair->server);
-    assert_int_equal(bow_loop_shutdown(pair->loop, 0, 0), 0);
-    assert_int_equal(bow_loop_run(pair->loop), 0);
-    bow_loop_unref(pair->loop);
+    return both_ends_open(&pair->ends, context, &handlers, pair);
 }
 
 static void on_done(struct bow_result *result, const Calls__Reply *reply, void *user)
@@ -114,7 +64,7 @@ static int start_say(struct pair *pair, size_t n_payload)
     request.text = text;
     request.payload.len = n_payload;
     request.payload.data = calloc(1, n_payload + 1);
-    int rc = calls__echo__say__start(pair->client, &request, NULL, on_done, pair, NULL);
+    int rc = calls__echo__say__start(pair->ends.client, &request, NULL, on_done, pair, NULL);
     free(request.payload.data);
     return rc;
 }
@@ -122,7 +72,7 @@ static int start_say(struct pair *pair, size_t n_payload)
 static void drive_until(struct pair *pair, int n_done)
 {
     while (pair->n_done < n_done) {
-        assert_int_equal(bow_loop_run_once(pair->loop, BOW_NEVER), 0);
+        assert_int_equal(bow_loop_run_once(pair->ends.loop, BOW_NEVER), 0);
     }
 }
 
@@ -153,7 +103,7 @@ static void test_memory_warm_unary_call_allocates_nothing(void **state)
         one_call(&pair);
     }
     size_t after = atomic_load(&alloc.n_calls);
-    close_pair(&pair);
+    both_ends_close(&pair.ends);
     test_context_end(context, &alloc);
     /* Idle loops may drop an output chunk and take one again. */
     assert_true(after - before <= 4);
@@ -175,7 +125,7 @@ static int run_calls(struct bow_context *context, void *user)
             assert_true(!pair.is_told_none || pair.rc == -ENOMEM);
         }
     }
-    close_pair(&pair);
+    both_ends_close(&pair.ends);
     return rc;
 }
 

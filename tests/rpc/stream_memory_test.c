@@ -4,23 +4,19 @@
  * allocation: it ends once, with a status, and nothing is left.
  */
 
-#include "call_fixture.h"
+#include "both_ends.h"
 
 #include <bowline/payload.h>
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
 struct pair {
-    struct bow_loop *loop;
-    struct bow_server *server;
-    struct bow_client *client;
+    struct both_ends ends;
     struct calls__echo__stream__stream stream;
     int n_messages;
     int n_closed;
@@ -62,56 +58,10 @@ static void stream(struct calls__echo__stream__call call, void *user)
 
 static const struct calls__echo__handlers handlers = {.stream = stream};
 
-static int open_server(struct pair *pair, struct bow_context *context, const char *address)
-{
-    struct bow_server_options options = BOW_SERVER_OPTIONS_INIT;
-
-    options.context = context;
-    options.loop = pair->loop;
-    options.listen = address;
-    options.grace_ns = 1;
-    int rc = bow_server_new(&options, &pair->server);
-    if (rc == 0) {
-        rc = calls__echo__serve(pair->server, &handlers, NULL);
-    }
-    return rc == 0 ? bow_server_start(pair->server) : rc;
-}
-
 static int open_pair(struct pair *pair, struct bow_context *context)
 {
-    struct bow_loop_options loop_options = BOW_LOOP_OPTIONS_INIT;
-    struct bow_client_options options = BOW_CLIENT_OPTIONS_INIT;
-    char address[64];
-    char target[80];
-
     memset(pair, 0, sizeof(*pair));
-    snprintf(address, sizeof(address), "unix-abstract:bowline-streams-%d", (int)getpid());
-    snprintf(target, sizeof(target), "%s%s", calls_is_grpc() ? "grpc:" : "", address);
-    loop_options.thread = BOW_LOOP_OWNER;
-    int rc = bow_loop_new(context, &loop_options, &pair->loop);
-    if (rc == 0) {
-        rc = bow_loop_run_once(pair->loop, 0);
-    }
-    if (rc == 0) {
-        rc = open_server(pair, context, address);
-    }
-    options.context = context;
-    options.target = target;
-    options.loop = pair->loop;
-    return rc == 0 ? bow_client_new(&options, &pair->client) : rc;
-}
-
-static void close_pair(struct pair *pair)
-{
-    if (pair->loop == NULL) {
-        bow_server_free(pair->server);
-        return;
-    }
-    bow_client_free(pair->client);
-    bow_server_free(pair->server);
-    assert_int_equal(bow_loop_shutdown(pair->loop, 0, 0), 0);
-    assert_int_equal(bow_loop_run(pair->loop), 0);
-    bow_loop_unref(pair->loop);
+    return both_ends_open(&pair->ends, context, &handlers, NULL);
 }
 
 /* The client stops at its first message until the next turn, so that the others wait. */
@@ -174,7 +124,7 @@ static int open_stream(struct pair *pair, struct bow_context *context)
     struct bow_call_options options = BOW_CALL_OPTIONS_INIT;
 
     options.metadata = &metadata;
-    int rc = calls__echo__stream__open(pair->client, &options, &events, pair, &pair->stream);
+    int rc = calls__echo__stream__open(pair->ends.client, &options, &events, pair, &pair->stream);
     if (rc < 0) {
         return rc;
     }
@@ -186,7 +136,7 @@ static int open_stream(struct pair *pair, struct bow_context *context)
 
 static void drive(struct pair *pair)
 {
-    assert_int_equal(bow_loop_run_once(pair->loop, BOW_NEVER), 0);
+    assert_int_equal(bow_loop_run_once(pair->ends.loop, BOW_NEVER), 0);
     bow_stream_resume(pair->stream.stream);
 }
 
@@ -212,7 +162,7 @@ static int run_stream(struct bow_context *context, void *user)
         bow_stream_unref(pair.stream.stream);
         rc = pair.code == BOW_OK && rc == 0 && pair.n_messages == 5 ? 0 : -ENOMEM;
     }
-    close_pair(&pair);
+    both_ends_close(&pair.ends);
     assert_int_equal(pair.n_after_closed, 0);
     assert_true(pair.n_closed <= 1);
     return rc;
@@ -228,11 +178,11 @@ static void open_and_end(struct pair *pair)
 {
     int n = pair->n_closed;
 
-    assert_int_equal(calls__echo__stream__open(pair->client, NULL, &events, pair, &pair->stream),
-                     0);
+    assert_int_equal(
+        calls__echo__stream__open(pair->ends.client, NULL, &events, pair, &pair->stream), 0);
     assert_int_equal(bow_stream_half_close(pair->stream.stream), 0);
     while (pair->n_closed == n) {
-        assert_int_equal(bow_loop_run_once(pair->loop, BOW_NEVER), 0);
+        assert_int_equal(bow_loop_run_once(pair->ends.loop, BOW_NEVER), 0);
     }
 }
 
@@ -252,17 +202,18 @@ static void test_memory_small_messages_take_none(void **state)
     assert_int_equal(open_pair(&pair, context), 0);
     open_and_end(&pair);
     pair.n_messages = 1;
-    assert_int_equal(calls__echo__stream__open(pair.client, NULL, &events, &pair, &pair.stream), 0);
+    assert_int_equal(
+        calls__echo__stream__open(pair.ends.client, NULL, &events, &pair, &pair.stream), 0);
     size_t before = 0;
     for (int i = 0; i < 2 * N; i++) {
         before = i == N ? atomic_load(&alloc.n_calls) : before;
         assert_int_equal(send_sized(&pair, 16), 0);
         while (pair.n_messages < i + 2) {
-            assert_int_equal(bow_loop_run_once(pair.loop, BOW_NEVER), 0);
+            assert_int_equal(bow_loop_run_once(pair.ends.loop, BOW_NEVER), 0);
         }
     }
     assert_true(atomic_load(&alloc.n_calls) - before <= 4);
-    close_pair(&pair);
+    both_ends_close(&pair.ends);
     test_context_end(context, &alloc);
 }
 
