@@ -5,7 +5,7 @@
  */
 
 #include "rpc/age.h"
-#include "base/alloc.h"
+#include "rpc/jitter.h"
 #include <bowline/limits.h>
 
 static void find_next(struct bow__age *age, uint64_t idle_at)
@@ -26,24 +26,12 @@ void bow__age_init(struct bow__age *age)
     };
 }
 
-static uint64_t jittered(struct bow_context *context, uint64_t ns)
-{
-    const struct bow_system *system = bow__context_system(context);
-    uint32_t random = 0;
-
-    if (ns == BOW_NEVER || system->random(system->user, &random, sizeof(random)) < 0) {
-        return ns;
-    }
-    uint64_t tenth = ns / 10;
-    return bow__time_add(ns - tenth, tenth / 512 * (random % 1024));
-}
-
 void bow__age_start(struct bow__age *age, struct bow_context *context, uint64_t now_ns,
                     uint64_t idle_ns, uint64_t max_age_ns, uint64_t grace_ns)
 {
     age->quiet_ns = now_ns;
     age->idle_ns = idle_ns;
-    age->old_ns = bow__time_add(now_ns, jittered(context, max_age_ns));
+    age->old_ns = bow__time_add(now_ns, bow__jittered(context, max_age_ns, max_age_ns / 10));
     age->grace_ns = grace_ns;
     find_next(age, bow__time_add(now_ns, idle_ns));
 }

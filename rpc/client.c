@@ -101,20 +101,22 @@ static int make_links(struct bow_client *client)
     return 0;
 }
 
-static int copy_interceptors(struct bow_client *client, const struct bow_client_options *options)
+static int copy_interceptors(struct bow_client *client, const struct bow_client_options *options,
+                             struct bow__text *detail)
 {
     int rc = 0;
 
     for (size_t i = 0; i < options->n_interceptors && rc == 0; i++) {
-        rc = bow__interceptors_add(&client->interceptors, options->interceptors[i]);
+        bow__text_clear(detail);
+        rc = bow__interceptors_add(&client->interceptors, options->interceptors[i], detail);
     }
     client->options.interceptors = NULL;
     return rc;
 }
 
-/* The options are checked and whole. */
+/* The options are checked and whole. On failure `detail` may say more. */
 static int make(const struct bow_client_options *options, struct bow_context *context,
-                struct bow_client **ret_client)
+                struct bow__text *detail, struct bow_client **ret_client)
 {
     struct bow_client *client = bow__alloc_zero(context, sizeof(*client));
     if (client == NULL) {
@@ -138,7 +140,7 @@ static int make(const struct bow_client_options *options, struct bow_context *co
         rc = make_links(client);
     }
     if (rc == 0) {
-        rc = copy_interceptors(client, options);
+        rc = copy_interceptors(client, options, detail);
     }
     if (rc < 0) {
         bow__interceptors_fini(&client->interceptors, false); /* they are not ours */
@@ -149,19 +151,20 @@ static int make(const struct bow_client_options *options, struct bow_context *co
     return 0;
 }
 
-static int make_in_context(const struct bow_client_options *options, struct bow_client **ret_client)
+static int make_in_context(const struct bow_client_options *options, struct bow__text *detail,
+                           struct bow_client **ret_client)
 {
     struct bow_context_options defaults = BOW_CONTEXT_OPTIONS_INIT;
     struct bow_context *context = NULL;
 
     if (options->context != NULL) {
-        return make(options, options->context, ret_client);
+        return make(options, options->context, detail, ret_client);
     }
     int rc = bow_context_new(&defaults, &context);
     if (rc < 0) {
         return rc;
     }
-    rc = make(options, context, ret_client);
+    rc = make(options, context, detail, ret_client);
     bow_context_unref(context);
     return rc;
 }
@@ -169,6 +172,7 @@ static int make_in_context(const struct bow_client_options *options, struct bow_
 int bow_client_new(const struct bow_client_options *options, struct bow_client **ret_client)
 {
     struct bow_client_options known = BOW_CLIENT_OPTIONS_INIT;
+    struct bow__text detail;
 
     int rc = bow__options_read(&known, sizeof(known), options);
     if (rc < 0) {
@@ -178,9 +182,11 @@ int bow_client_new(const struct bow_client_options *options, struct bow_client *
     if (rc < 0) {
         return rc;
     }
-    rc = make_in_context(&known, ret_client);
+    bow__text_clear(&detail);
+    rc = make_in_context(&known, &detail, ret_client);
     if (rc < 0) {
-        (void)bow__transport_error(known.error, "making a client for", known.target, rc, NULL);
+        (void)bow__transport_error(known.error, "making a client for", known.target, rc,
+                                   detail.len > 0 ? detail.bytes : NULL);
     }
     return rc;
 }

@@ -5,9 +5,9 @@
 
 #include "base/clock.h"
 #include "rpc/client_state.h"
-#include "rpc/core/decode.h"
 #include "rpc/core/errors.h"
 #include "rpc/core/metadata.h"
+#include "rpc/core/receive.h"
 #include "rpc/stream_state.h"
 #include "transport/address.h"
 #include <bowline/limits.h>
@@ -21,29 +21,6 @@
 static struct bow__client_conn *client_conn_of(struct bow__conn *conn)
 {
     return BOW__CONTAINER(conn, struct bow__client_conn, conn);
-}
-
-static int decode_reply(struct bow__client_call *call, struct bow__message *message,
-                        struct bow__text *reason)
-{
-    struct bow__decode_options options = {0};
-    struct bow__arena *arena = &call->memory->arena;
-
-    int rc = bow__packing_inflate(&call->link->packing.packing, message, reason);
-    if (rc == 0) {
-        rc = bow__intercept_received(call->intercepted, message->bytes, reason);
-    }
-    if (rc < 0) {
-        return rc;
-    }
-    arena->max_bytes = bow__decode_cap(message->bytes.len);
-    if (message->block != NULL && bow__arena_adopt(arena, message->block) == 0) {
-        options.block = message->block;
-        message->block = NULL;
-    }
-    rc = bow__decode(call->method->output, message->bytes, &options, arena, &call->reply, reason);
-    arena->max_bytes = BOW_LIMIT_CALL_ARENA_BYTES;
-    return rc;
 }
 
 static void give_up(struct bow__client_call *call, enum bow_code code, const char *message)
@@ -68,11 +45,13 @@ static void take_reply(struct bow__client_conn *conn, uint64_t key, struct bow__
                        struct bow__message *message)
 {
     struct bow__session *session = conn->conn.session;
+    struct bow__receiver receiver = {&call->link->packing.packing, call->intercepted,
+                                     &call->memory->arena, call->method->output};
     size_t n_bytes = message->bytes.len;
     struct bow__text reason;
 
     bow__text_clear(&reason);
-    int rc = decode_reply(call, message, &reason);
+    int rc = bow__receive(&receiver, message, &call->reply, &reason);
     session->ops->consumed(session, key, bow__consumed_bytes(n_bytes));
     if (bow__intercepted_refused(call->intercepted)) {
         give_up(call, call->intercepted->refusal.code, reason.bytes);

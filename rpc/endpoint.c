@@ -17,10 +17,10 @@
  * back is found. Knows nothing of the calls but whether there are any.
  */
 
-#include "base/alloc.h"
 #include "base/clock.h"
 #include "rpc/client_state.h"
 #include "rpc/core/errors.h"
+#include "rpc/jitter.h"
 
 static uint64_t now_of(const struct bow__endpoint *endpoint)
 {
@@ -53,18 +53,6 @@ static bool is_wanted(const struct bow__endpoint *endpoint)
 
 /* Back-off */
 
-static uint64_t jittered(const struct bow__endpoint *endpoint, uint64_t pause_ns)
-{
-    const struct bow_system *system = bow__context_system(endpoint->link->client->context);
-    uint32_t random = 0;
-
-    if (system->random(system->user, &random, sizeof(random)) < 0) {
-        return pause_ns;
-    }
-    uint64_t fifth = pause_ns / 5;
-    return pause_ns - fifth + fifth * 2 * (random % 1024) / 1023;
-}
-
 static void back_off(struct bow__endpoint *endpoint)
 {
     const struct bow_client_options *options = options_of(endpoint);
@@ -75,8 +63,9 @@ static void back_off(struct bow__endpoint *endpoint)
                                                                   : endpoint->backoff_ns / 10 * 16;
     endpoint->backoff_ns = bow__time_min(endpoint->backoff_ns, max);
     endpoint->failed_at_ns = now_of(endpoint);
-    endpoint->next_try_ns =
-        bow__time_add(endpoint->failed_at_ns, jittered(endpoint, endpoint->backoff_ns));
+    endpoint->next_try_ns = bow__time_add(
+        endpoint->failed_at_ns, bow__jittered(endpoint->link->client->context, endpoint->backoff_ns,
+                                              endpoint->backoff_ns / 5));
     set_state(endpoint, BOW__LINK_BACKING_OFF);
     bow_timer_start_at(&endpoint->timer, endpoint->next_try_ns);
 }

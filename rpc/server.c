@@ -139,17 +139,14 @@ int bow_server_add_service(struct bow_server *server, const struct bow_service *
 
 int bow_server_intercept(struct bow_server *server, const struct bow_interceptor *interceptor)
 {
-    int rc = -EBUSY;
-
     bow__text_clear(&server->error);
-    if (!server->registry.sealed) {
-        rc = bow__interceptors_add(&server->interceptors, interceptor);
+    if (server->registry.sealed) {
+        bow__text_printf(&server->error, "an interceptor is added before the server starts");
+        return -EBUSY;
     }
-    if (rc < 0) {
-        bow__text_printf(&server->error, "adding the interceptor %s: ",
-                         interceptor != NULL && interceptor->name != NULL ? interceptor->name
-                                                                          : "without a name");
-        bow__text_errno(&server->error, rc);
+    int rc = bow__interceptors_add(&server->interceptors, interceptor, &server->error);
+    if (rc == 0) {
+        bow__text_clear(&server->error);
     }
     return rc;
 }

@@ -5,51 +5,35 @@
  * withheld, so that the server is held back.
  */
 
-#include "rpc/core/decode.h"
 #include "rpc/core/errors.h"
+#include "rpc/core/receive.h"
 #include "rpc/stream_state.h"
 
 #include <errno.h>
 
 /* Decoding */
 
-/* Whoever receives in the blocking style does so on a thread of its own, and the link may be gone.
- */
+/* Whoever receives in the blocking style does so on a thread of its own, and the link may be gone;
+ * its interceptors have seen the message when it came. */
 static struct bow__packing *packing_of(struct bow_stream *stream)
 {
     return bow__stream_is_blocking(stream) ? &stream->packing
                                            : &stream->call->link->packing.packing;
 }
 
-/* Into the stream's arena, which takes the message's block if it has one. */
-static int decode_bytes(struct bow_stream *stream, struct bow__message *message,
-                        ProtobufCMessage **ret_message, struct bow__text *reason)
-{
-    struct bow__decode_options options = {0};
-
-    int rc = bow__packing_inflate(packing_of(stream), message, reason);
-    if (rc == 0 && !bow__stream_is_blocking(stream)) {
-        rc = bow__intercept_received(stream->call->intercepted, message->bytes, reason);
-    }
-    if (rc < 0) {
-        return rc;
-    }
-    stream->arena.max_bytes = bow__decode_cap(message->bytes.len);
-    if (message->block != NULL && bow__arena_adopt(&stream->arena, message->block) == 0) {
-        options.block = message->block;
-        message->block = NULL;
-    }
-    return bow__decode(stream->method->output, message->bytes, &options, &stream->arena,
-                       ret_message, reason);
-}
-
 static int decode(struct bow_stream *stream, struct bow__message *message,
                   ProtobufCMessage **ret_message, struct bow__text *reason)
 {
+    struct bow__receiver receiver = {
+        packing_of(stream),
+        bow__stream_is_blocking(stream) ? NULL : stream->call->intercepted,
+        &stream->arena,
+        stream->method->output,
+    };
     struct bow__text why;
 
     bow__text_clear(&why);
-    int rc = decode_bytes(stream, message, ret_message, &why);
+    int rc = bow__receive(&receiver, message, ret_message, &why);
     if (rc < 0) {
         bow__text_clear(reason);
         if (rc != -EACCES) { /* by an interceptor, which says what it wants to */

@@ -6,8 +6,7 @@
 
 #include "rpc/core/call.h"
 #include "rpc/core/call_stream.h"
-#include "rpc/core/decode.h"
-#include "rpc/core/packing.h"
+#include "rpc/core/receive.h"
 #include "rpc/core/registry.h"
 #include <bowline/limits.h>
 
@@ -28,24 +27,10 @@ void bow__call_init(struct bow_call *call, const struct bow__call_ops *ops,
 
 int bow__call_decode(struct bow_call *call, struct bow__message *message, struct bow__text *reason)
 {
-    struct bow__decode_options options = {0};
+    struct bow__receiver receiver = {call->packing, call->intercepted, &call->arena,
+                                     call->method->input};
 
-    int rc = message->compressed ? bow__packing_inflate(call->packing, message, reason) : 0;
-    if (rc == 0) {
-        rc = bow__intercept_received(call->intercepted, message->bytes, reason);
-    }
-    if (rc < 0) {
-        return rc;
-    }
-    call->arena.max_bytes = bow__decode_cap(message->bytes.len);
-    if (message->block != NULL && bow__arena_adopt(&call->arena, message->block) == 0) {
-        options.block = message->block;
-        message->block = NULL;
-    }
-    rc = bow__decode(call->method->input, message->bytes, &options, &call->arena, &call->request,
-                     reason);
-    call->arena.max_bytes = BOW_LIMIT_CALL_ARENA_BYTES;
-    return rc;
+    return bow__receive(&receiver, message, &call->request, reason);
 }
 
 void bow__call_enter(struct bow_call *call)

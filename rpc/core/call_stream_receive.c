@@ -6,9 +6,8 @@
  */
 
 #include "rpc/core/call_stream.h"
-#include "rpc/core/decode.h"
 #include "rpc/core/errors.h"
-#include "rpc/core/packing.h"
+#include "rpc/core/receive.h"
 
 #include <errno.h>
 
@@ -38,36 +37,16 @@ static void refuse_undecodable(struct bow_call *call, int rc, const struct bow__
     bow__call_stream_refuse(call, bow__code_from_errno(rc), text.bytes);
 }
 
-/* Into the stream's arena, which takes the message's block if it has one. */
-static int decode(struct bow_call *call, struct bow__message *message,
-                  ProtobufCMessage **ret_decoded, struct bow__text *reason)
-{
-    struct bow__arena *arena = &call->stream->arena;
-    struct bow__decode_options options = {0};
-
-    int rc = bow__packing_inflate(call->packing, message, reason);
-    if (rc == 0) {
-        rc = bow__intercept_received(call->intercepted, message->bytes, reason);
-    }
-    if (rc < 0) {
-        return rc;
-    }
-    arena->max_bytes = bow__decode_cap(message->bytes.len);
-    if (message->block != NULL && bow__arena_adopt(arena, message->block) == 0) {
-        options.block = message->block;
-        message->block = NULL;
-    }
-    return bow__decode(call->method->input, message->bytes, &options, arena, ret_decoded, reason);
-}
-
 static void deliver(struct bow_call *call, struct bow__message *message)
 {
     struct bow__call_stream *stream = call->stream;
     size_t n_bytes = message->bytes.len;
+    struct bow__receiver receiver = {call->packing, call->intercepted, &stream->arena,
+                                     call->method->input};
     struct bow__text reason;
 
     bow__text_clear(&reason);
-    int rc = decode(call, message, &stream->message, &reason);
+    int rc = bow__receive(&receiver, message, &stream->message, &reason);
     if (rc < 0) {
         bow__arena_reset(&stream->arena);
         refuse_undecodable(call, rc, &reason);

@@ -60,29 +60,51 @@ void bow__interceptors_fini(struct bow__interceptors *chain, bool releases)
     set_entries(chain, NULL, 0);
 }
 
-static int check(const struct bow_interceptor *interceptor)
+static int check(const struct bow_interceptor *interceptor, struct bow__text *reason)
 {
-    return interceptor->name == NULL || *interceptor->name == '\0' ||
-                   interceptor->state_bytes > BOW_INTERCEPTOR_STATE_BYTES
-               ? -EINVAL
-               : 0;
+    if (interceptor->name == NULL || *interceptor->name == '\0') {
+        bow__text_printf(reason, " has no name");
+        return -EINVAL;
+    }
+    bow__text_printf(reason, " (\"%s\")", interceptor->name);
+    if (interceptor->state_bytes > BOW_INTERCEPTOR_STATE_BYTES) {
+        bow__text_printf(reason,
+                         " asks for %zu state_bytes, and BOW_INTERCEPTOR_STATE_BYTES are %zu",
+                         interceptor->state_bytes, BOW_INTERCEPTOR_STATE_BYTES);
+        return -EINVAL;
+    }
+    return 0;
+}
+
+static int read_interceptor(const struct bow__interceptors *chain,
+                            const struct bow_interceptor *given, struct bow_interceptor *ret_known,
+                            struct bow__text *reason)
+{
+    bow__text_printf(reason, "interceptor %u", chain->n + 1);
+    int rc = bow__options_read(ret_known, sizeof(*ret_known), given);
+    if (rc < 0) {
+        bow__text_printf(reason, given == NULL
+                                     ? " is NULL"
+                                     : " has a size that is not known: use BOW_INTERCEPTOR_INIT");
+        return rc;
+    }
+    return check(ret_known, reason);
 }
 
 int bow__interceptors_add(struct bow__interceptors *chain,
-                          const struct bow_interceptor *interceptor)
+                          const struct bow_interceptor *interceptor, struct bow__text *reason)
 {
     struct bow_interceptor known = BOW_INTERCEPTOR_INIT;
 
-    int rc = bow__options_read(&known, sizeof(known), interceptor);
-    if (rc == 0) {
-        rc = check(&known);
-    }
+    int rc = read_interceptor(chain, interceptor, &known, reason);
     if (rc < 0) {
         return rc;
     }
     struct bow__interceptor *entries =
         bow__alloc_array(chain->context, chain->n + 1, sizeof(*entries));
     if (entries == NULL) {
+        bow__text_printf(reason, ": ");
+        bow__text_errno(reason, -ENOMEM);
         return -ENOMEM;
     }
     if (chain->n > 0) {

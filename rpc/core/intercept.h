@@ -105,9 +105,9 @@ struct bow__intercepted {
 void bow__interceptors_init(struct bow__interceptors *chain, struct bow_context *context);
 /** `releases`: their owner had taken them. */
 void bow__interceptors_fini(struct bow__interceptors *chain, bool releases);
-/** Append one. Returns 0, -EINVAL, -ENOMEM. */
+/** Append one. Returns 0; -EINVAL or -ENOMEM, with which one and why in `reason`. */
 int bow__interceptors_add(struct bow__interceptors *chain,
-                          const struct bow_interceptor *interceptor);
+                          const struct bow_interceptor *interceptor, struct bow__text *reason);
 
 /** Memory of a call that passes `chain`, from `arena`, zeroed: `side_bytes` for a struct of the
  * side's that begins with a struct bow__intercepted. NULL out of memory. */

@@ -49,15 +49,12 @@ int bow__packing_send(struct bow__packing *packing, struct bow__session *session
     return 0;
 }
 
-int bow__packing_inflate(struct bow__packing *packing, struct bow__message *message,
-                         struct bow__text *reason)
+int bow__packing_unpack(struct bow__packing *packing, struct bow__message *message,
+                        struct bow__text *reason)
 {
     struct bow__block *block = NULL;
     size_t len = 0;
 
-    if (!message->compressed) {
-        return 0;
-    }
     touch(packing);
     int rc = bow__inflate(&packing->coders, message->encoding, message->bytes,
                           packing->max_message_bytes, &block, &len, reason);

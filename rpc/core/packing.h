@@ -37,7 +37,14 @@ int bow__packing_send(struct bow__packing *packing, struct bow__session *session
 
 /** Inflate a message that came compressed: its bytes, and the block that holds them, are others
  * then. Returns 0, or as bow__inflate() with the message as it was. */
-int bow__packing_inflate(struct bow__packing *packing, struct bow__message *message,
-                         struct bow__text *reason);
+int bow__packing_unpack(struct bow__packing *packing, struct bow__message *message,
+                        struct bow__text *reason);
+
+/** bow__packing_unpack(), where the message may not be compressed. */
+static inline int bow__packing_inflate(struct bow__packing *packing, struct bow__message *message,
+                                       struct bow__text *reason)
+{
+    return message->compressed ? bow__packing_unpack(packing, message, reason) : 0;
+}
 
 #endif

@@ -432,6 +432,7 @@ static void test_intercept_call_that_cannot_be_started_ends_once(void **state)
 static void test_intercept_options_of_a_client_that_is_not_made_release_nothing(void **state)
 {
     struct streams *s = *state;
+    struct bow_transport_error error = {.text = ""};
     struct bow_client_options options;
     struct bow_client *client = NULL;
 
@@ -439,7 +440,13 @@ static void test_intercept_options_of_a_client_that_is_not_made_release_nothing(
     spies->interceptors[2].name = NULL;
     options.interceptors = spies->pointers;
     options.n_interceptors = 3;
+    options.error = &error;
     assert_int_equal(bow_client_new(&options, &client), -EINVAL);
+    assert_non_null(strstr(error.text, "interceptor 3 has no name"));
+    spies->interceptors[2].name = "greedy";
+    spies->interceptors[2].state_bytes = BOW_INTERCEPTOR_STATE_BYTES + 1;
+    assert_int_equal(bow_client_new(&options, &client), -EINVAL);
+    assert_non_null(strstr(error.text, "interceptor 3 (\"greedy\") asks for 4097 state_bytes"));
     assert_int_equal(spies->spies[0].n_released, 0);
 }
 

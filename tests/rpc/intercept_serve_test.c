@@ -445,7 +445,7 @@ static void test_intercept_registration_is_checked(void **state)
     assert_int_equal(bow_server_new(&options, &server), 0);
     wrong.name = NULL;
     assert_int_equal(bow_server_intercept(server, &wrong), -EINVAL);
-    assert_non_null(strstr(bow_server_error(server), "without a name"));
+    assert_non_null(strstr(bow_server_error(server), "interceptor 1 has no name"));
     assert_int_equal(bow_server_intercept(server, NULL), -EINVAL);
     wrong.name = "greedy";
     wrong.state_bytes = BOW_INTERCEPTOR_STATE_BYTES + 1;
