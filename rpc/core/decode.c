@@ -102,7 +102,7 @@ static inline void *repeated_slot(struct bow__decoder *d, struct bow__decode_fra
 {
     size_t *n = at_offset(frame->message, field->quantifier_offset);
     char **array = at_offset(frame->message, field->offset);
-    size_t size = bow__decode_value_size(field->type);
+    size_t size = bow__value_size(field->type);
     if (*n == 0 || *n == bow__decode_capacity(*array)) {
         char *grown = bow__decode_reserve(d->arena, *array, *n, 1, size);
         if (grown == NULL) {
@@ -313,14 +313,14 @@ static size_t count_packed(ProtobufCType type, const uint8_t *at, size_t len)
     if (wire_types[type] == BOW__WIRE_VARINT) {
         return count_varints(at, len);
     }
-    return len / bow__decode_value_size(type);
+    return len / bow__value_size(type);
 }
 
 /* `n` numbers from [at, end) to `to`. Returns what follows the last that could be read. */
 static const uint8_t *read_numbers(ProtobufCType type, const uint8_t *at, const uint8_t *end,
                                    size_t n, char *to)
 {
-    size_t size = bow__decode_value_size(type);
+    size_t size = bow__value_size(type);
     if (BOW__WIRE_IS_LITTLE_ENDIAN && wire_types[type] != BOW__WIRE_VARINT) {
         memcpy(to, at, n * size); /* of fixed size, as they lie */
         return at + n * size;
@@ -345,7 +345,7 @@ static const uint8_t *read_packed(struct bow__decoder *d, const ProtobufCFieldDe
     }
     size_t *n = at_offset(d->top->message, field->quantifier_offset);
     char **array = at_offset(d->top->message, field->offset);
-    size_t size = bow__decode_value_size(field->type);
+    size_t size = bow__value_size(field->type);
     size_t n_more = count_packed(field->type, at, len);
     const uint8_t *end = at + len;
     if (n_more > 0) {

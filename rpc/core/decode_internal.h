@@ -18,6 +18,7 @@
  */
 
 #include "rpc/core/decode.h"
+#include "rpc/core/value.h"
 #include "rpc/core/wire.h"
 
 /* Lies in front of a message whose type has required fields. */
@@ -80,27 +81,6 @@ void bow__decode_note_required(struct bow__decoder *d, ProtobufCMessage *message
 int bow__decode_check_required(struct bow__decoder *d);
 
 /* decode_array.c */
-
-/** Bytes of one value of `type` in a struct or an array. */
-static inline size_t bow__decode_value_size(ProtobufCType type)
-{
-    switch (type) {
-    case PROTOBUF_C_TYPE_INT64:
-    case PROTOBUF_C_TYPE_SINT64:
-    case PROTOBUF_C_TYPE_SFIXED64:
-    case PROTOBUF_C_TYPE_UINT64:
-    case PROTOBUF_C_TYPE_FIXED64:
-    case PROTOBUF_C_TYPE_DOUBLE:
-        return 8;
-    case PROTOBUF_C_TYPE_STRING:
-    case PROTOBUF_C_TYPE_MESSAGE:
-        return sizeof(void *);
-    case PROTOBUF_C_TYPE_BYTES:
-        return sizeof(ProtobufCBinaryData);
-    default:
-        return 4;
-    }
-}
 
 /**
  * Make room for `n_more` elements behind the `n` of `array` (made by this function,

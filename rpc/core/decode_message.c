@@ -17,7 +17,7 @@ static void copy_default(ProtobufCMessage *message, const ProtobufCFieldDescript
         memcpy(member, &field->default_value, sizeof field->default_value);
         return;
     }
-    memcpy(member, field->default_value, bow__decode_value_size(field->type));
+    memcpy(member, field->default_value, bow__value_size(field->type));
 }
 
 /* For descriptors generated without an init function. */

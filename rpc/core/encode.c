@@ -154,7 +154,7 @@ static inline uint8_t *put_packed_number(struct encoder *e, ProtobufCType type, 
 static uint8_t *put_packed(struct encoder *e, const ProtobufCFieldDescriptor *field,
                            const char *array, size_t n, uint8_t *at)
 {
-    size_t size = bow__encode_element_size(field->type);
+    size_t size = bow__value_size(field->type);
     uint8_t *end = at;
     if (BOW__WIRE_IS_LITTLE_ENDIAN && bow__encode_wire_type(field->type) != BOW__WIRE_VARINT &&
         n <= INT32_MAX) {
@@ -191,8 +191,7 @@ static inline uint8_t *put_field(struct encoder *e, const ProtobufCFieldDescript
     }
     while (n > 0 && at != NULL) {
         n--;
-        at =
-            put_value(e, field, array + n * bow__encode_element_size(field->type), is_implicit, at);
+        at = put_value(e, field, array + n * bow__value_size(field->type), is_implicit, at);
     }
     return at;
 }

@@ -8,6 +8,7 @@
  */
 
 #include "rpc/core/encode.h"
+#include "rpc/core/value.h"
 #include "rpc/core/wire.h"
 
 /**
@@ -139,26 +140,6 @@ static inline uint64_t bow__encode_varint_of(ProtobufCType type, const void *mem
         return bow__encode_u32(member) != 0;
     default: /* int32 and enum: negative ones take ten bytes, as if they were int64 */
         return (uint64_t)(int64_t)(int32_t)bow__encode_u32(member);
-    }
-}
-
-static inline size_t bow__encode_element_size(ProtobufCType type)
-{
-    switch (type) {
-    case PROTOBUF_C_TYPE_INT64:
-    case PROTOBUF_C_TYPE_SINT64:
-    case PROTOBUF_C_TYPE_SFIXED64:
-    case PROTOBUF_C_TYPE_UINT64:
-    case PROTOBUF_C_TYPE_FIXED64:
-    case PROTOBUF_C_TYPE_DOUBLE:
-        return 8;
-    case PROTOBUF_C_TYPE_STRING:
-    case PROTOBUF_C_TYPE_MESSAGE:
-        return sizeof(void *);
-    case PROTOBUF_C_TYPE_BYTES:
-        return sizeof(ProtobufCBinaryData);
-    default:
-        return 4;
     }
 }
 

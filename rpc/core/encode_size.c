@@ -119,7 +119,7 @@ static size_t measure_repeated(struct measure *m, const ProtobufCFieldDescriptor
     size_t tag = bow__wire_varint_size((uint64_t)field->id << 3);
     size_t total = 0;
     for (size_t i = 0; i < n; i++) {
-        const void *member = array + i * bow__encode_element_size(field->type);
+        const void *member = array + i * bow__value_size(field->type);
         size_t size = measure_value(m, field, member, i);
         if (size == SIZE_MAX) {
             return SIZE_MAX;
