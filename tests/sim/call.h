@@ -84,7 +84,7 @@ struct sim_call {
 /** The number of a call's message, and back; the call is NULL when there is no such one. */
 uint64_t sim_number(const struct sim_call *call, int message);
 struct sim_call *sim_call_of(struct sim_world *world, uint64_t number);
-/** The bytes of a message, which live until the next one is asked for. */
+/** The bytes of a message, which nobody changes. */
 void sim_fill(uint64_t number, uint32_t n, ProtobufCBinaryData *payload);
 bool sim_is_filled(uint64_t number, uint32_t n, const ProtobufCBinaryData *payload);
 

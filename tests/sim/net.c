@@ -100,6 +100,11 @@ int sim_n_fds(const struct sim_net *net)
     return n;
 }
 
+static uint64_t min_time(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
 /* Readiness */
 
 static bool has_pending(const struct sim_net *net, int fd)
@@ -133,6 +138,7 @@ static void settle(struct sim_net *net, struct sim_socket *socket)
         if (socket->conn != NULL) {
             sim_pipe_clear(&socket->conn->pipes[0]);
             sim_pipe_clear(&socket->conn->pipes[1]);
+            sim_conn_touch(net, socket->conn);
         }
     }
 }
@@ -158,10 +164,8 @@ static uint32_t open_readiness(const struct sim_net *net, const struct sim_socke
     return bits;
 }
 
-uint32_t sim_readiness(struct sim_net *net, int fd)
+static uint32_t look(struct sim_net *net, struct sim_socket *socket, int fd)
 {
-    struct sim_socket *socket = sim_socket_of(net, fd);
-
     settle(net, socket);
     switch (socket->kind) {
     case SIM_LISTENING:
@@ -183,11 +187,6 @@ uint32_t sim_readiness(struct sim_net *net, int fd)
     return 0;
 }
 
-static uint64_t min_time(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
 static uint64_t next_pending(const struct sim_net *net, int fd)
 {
     uint64_t next = BOW_NEVER;
@@ -200,10 +199,8 @@ static uint64_t next_pending(const struct sim_net *net, int fd)
     return next;
 }
 
-uint64_t sim_readiness_changes(const struct sim_net *net, int fd)
+static uint64_t next_change(const struct sim_net *net, const struct sim_socket *socket, int fd)
 {
-    const struct sim_socket *socket = &net->sockets[fd - SIM_FIRST_FD];
-
     switch (socket->kind) {
     case SIM_LISTENING:
         return next_pending(net, fd);
@@ -219,21 +216,46 @@ uint64_t sim_readiness_changes(const struct sim_net *net, int fd)
     }
 }
 
-/* What goes wrong */
-
-static void touch_both(const struct sim_conn *conn)
+uint32_t sim_readiness(struct sim_net *net, int fd)
 {
+    struct sim_socket *socket = sim_socket_of(net, fd);
+
+    if (socket->bits_until_ns <= net->now_ns) {
+        socket->bits = look(net, socket, fd);
+        socket->bits_until_ns = next_change(net, socket, fd);
+    }
+    return socket->bits;
+}
+
+uint64_t sim_readiness_changes(const struct sim_net *net, int fd)
+{
+    return net->sockets[fd - SIM_FIRST_FD].bits_until_ns;
+}
+
+static void touch_fd(struct sim_net *net, int fd)
+{
+    if (fd >= 0) {
+        net->sockets[fd - SIM_FIRST_FD].bits_until_ns = 0;
+    }
+}
+
+void sim_conn_touch(struct sim_net *net, const struct sim_conn *conn)
+{
+    touch_fd(net, conn->listener);
     for (int side = 0; side < 2; side++) {
+        touch_fd(net, conn->fds[side]);
         if (conn->nodes[side] != NULL) {
             sim_node_touch(conn->nodes[side]);
         }
     }
 }
 
+/* What goes wrong */
+
 /* Its client may lose it from now on until it has closed it. */
-static void harm(struct sim_conn *conn)
+static void harm(struct sim_net *net, struct sim_conn *conn)
 {
-    touch_both(conn);
+    sim_conn_touch(net, conn);
     if (!conn->is_faulty && conn->fds[0] >= 0) {
         conn->nodes[0]->n_faulty++;
     }
@@ -270,7 +292,7 @@ bool sim_reset_one(struct sim_net *net, uint16_t port)
     if (conn == NULL) {
         return false;
     }
-    harm(conn);
+    harm(net, conn);
     sim_pipe_clear(&conn->pipes[0]);
     sim_pipe_clear(&conn->pipes[1]);
     if (which != 0) {
@@ -311,7 +333,7 @@ void sim_stall(struct sim_net *net, uint16_t port, uint64_t until_ns)
             pipe->stalled_until_ns =
                 pipe->stalled_until_ns > until_ns ? pipe->stalled_until_ns : until_ns;
         }
-        touch_both(conn);
+        sim_conn_touch(net, conn);
     }
 }
 
@@ -322,7 +344,7 @@ bool sim_cut_one(struct sim_net *net, uint16_t port)
     if (conn == NULL) {
         return false;
     }
-    harm(conn);
+    harm(net, conn);
     conn->pipes[0].stalled_until_ns = BOW_NEVER;
     conn->pipes[1].stalled_until_ns = BOW_NEVER;
     return true;
@@ -339,14 +361,14 @@ void sim_kill(struct sim_net *net, struct sim_node *node)
             socket->port = 0;
         }
         if (socket->conn != NULL) {
-            harm(socket->conn);
+            harm(net, socket->conn);
             reset_side(net, socket->conn, 0);
             reset_side(net, socket->conn, 1);
         }
     }
     for (struct sim_conn *conn = net->conns; conn != NULL; conn = conn->next) {
         if (conn->listener >= 0 && sim_socket_of(net, conn->listener)->node == node) {
-            harm(conn);
+            harm(net, conn);
             conn->listener = -1;
             conn->closed[1] = true;
             reset_side(net, conn, 0);

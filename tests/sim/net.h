@@ -71,6 +71,10 @@ struct sim_socket {
     uint64_t reset_ns; /* open: when the peer's RST arrives; BOW_NEVER */
     struct sim_conn *conn;
     int side;
+
+    /* What sim_readiness() found, which holds until then, unless somebody touches it. */
+    uint32_t bits;
+    uint64_t bits_until_ns;
 };
 
 struct sim_segment {
@@ -135,8 +139,10 @@ void sim_tell(struct sim_net *net, const char *format, ...) __attribute__((forma
 struct sim_socket *sim_socket_of(struct sim_net *net, int fd);
 /** BOW_POLL_ bits of a descriptor now. */
 uint32_t sim_readiness(struct sim_net *net, int fd);
-/** When that next changes by time alone; BOW_NEVER. */
+/** When that next changes by time alone; BOW_NEVER. After sim_readiness(). */
 uint64_t sim_readiness_changes(const struct sim_net *net, int fd);
+/** Something may have changed for the sockets of a connection, and who waits for it. */
+void sim_conn_touch(struct sim_net *net, const struct sim_conn *conn);
 /** Until when nothing passes to and from `port`; 0. */
 uint64_t sim_stalled_until(const struct sim_net *net, uint16_t port);
 /** Descriptors that are open. */

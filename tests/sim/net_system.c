@@ -59,13 +59,6 @@ static bool is_short_of_fds(struct sim_node *node)
     return true;
 }
 
-static void touch_other(const struct sim_conn *conn, int side)
-{
-    if (conn->nodes[1 - side] != NULL) {
-        sim_node_touch(conn->nodes[1 - side]);
-    }
-}
-
 /* The lowest number that is free, as on Unix. */
 static int new_fd(struct sim_node *node, enum sim_socket_kind kind)
 {
@@ -134,9 +127,11 @@ static int sim_bind(void *user, int fd, const struct bow_sockaddr *address)
 static int sim_listen(void *user, int fd, int backlog)
 {
     struct sim_node *node = user;
+    struct sim_socket *socket = sim_socket_of(node->net, fd);
 
     (void)backlog;
-    sim_socket_of(node->net, fd)->kind = SIM_LISTENING;
+    socket->kind = SIM_LISTENING;
+    socket->bits_until_ns = 0;
     return 0;
 }
 
@@ -162,6 +157,7 @@ static int sim_accept(void *user, int fd, struct bow_sockaddr *ret_address)
     socket->port = conn->port;
     conn->fds[1] = accepted;
     conn->nodes[1] = node;
+    sim_conn_touch(net, conn);
     conn->listener = -1;
     fill_address(1, ret_address);
     return accepted;
@@ -202,6 +198,7 @@ static int sim_connect(void *user, int fd, const struct bow_sockaddr *address)
     int listener = find_listener(net, port_of(address));
 
     socket->kind = SIM_CONNECTING;
+    socket->bits_until_ns = 0;
     socket->port = port_of(address);
     socket->at_ns = net->now_ns + 10 * SIM_US + sim_below(net, SIM_MS);
     if (listener < 0) {
@@ -216,7 +213,7 @@ static int sim_connect(void *user, int fd, const struct bow_sockaddr *address)
     conn->listener = listener;
     conn->pipes[0].stalled_until_ns = conn->pipes[1].stalled_until_ns = stalled_ns;
     conn->accept_ns = (stalled_ns > net->now_ns ? stalled_ns : net->now_ns) + delay_of(net, conn);
-    touch_other(conn, 0);
+    sim_conn_touch(net, conn);
     socket->conn = conn;
     socket->at_ns = conn->accept_ns + delay_of(net, conn);
     return -EINPROGRESS;
@@ -228,6 +225,7 @@ static int take_error(struct sim_socket *socket)
     int error = socket->error;
 
     socket->error = 0;
+    socket->bits_until_ns = 0;
     return error;
 }
 
@@ -253,7 +251,7 @@ static ssize_t sim_recv(void *user, int fd, void *bytes, size_t len)
         net->n_partial++;
     }
     sim_pipe_take(in, bytes, n);
-    touch_other(socket->conn, socket->side);
+    sim_conn_touch(net, socket->conn);
     return (ssize_t)n;
 }
 
@@ -262,6 +260,7 @@ static void expect_reset(struct sim_net *net, struct sim_socket *socket)
 {
     if (socket->reset_ns == BOW_NEVER) {
         socket->reset_ns = net->now_ns + delay_of(net, socket->conn);
+        socket->bits_until_ns = 0;
     }
 }
 
@@ -283,7 +282,7 @@ static size_t put_pieces(struct sim_net *net, struct sim_socket *socket,
         sim_pipe_put(out, message->msg_iov[i].iov_base, n, at);
         sent += n;
     }
-    touch_other(socket->conn, socket->side);
+    sim_conn_touch(net, socket->conn);
     return sent;
 }
 
@@ -327,7 +326,7 @@ static void end_output(struct sim_net *net, struct sim_socket *socket)
         uint64_t at = sim_node_now(socket->node) + delay_of(net, socket->conn);
         out->fin_ns = at > out->last_ns ? at : out->last_ns;
     }
-    touch_other(socket->conn, socket->side);
+    sim_conn_touch(net, socket->conn);
 }
 
 static int sim_shutdown(void *user, int fd, int how)
@@ -388,10 +387,10 @@ static void drop_pending(struct sim_net *net, int fd)
         if (conn->listener == fd) {
             conn->listener = -1;
             conn->closed[1] = true;
-            touch_other(conn, 1);
             if (conn->fds[0] >= 0) {
                 sim_socket_of(net, conn->fds[0])->reset_ns = net->now_ns;
             }
+            sim_conn_touch(net, conn);
             free_if_closed(net, conn);
         }
     }
@@ -459,20 +458,26 @@ static int sim_wake_open(void *user)
     return new_fd(user, SIM_WAKE);
 }
 
+static void signal_wake(struct sim_node *node, int fd, bool signalled)
+{
+    struct sim_socket *socket = sim_socket_of(node->net, fd);
+
+    socket->signalled = signalled;
+    socket->bits_until_ns = 0;
+}
+
 static int sim_wake_signal(void *user, int fd)
 {
     struct sim_node *node = user;
 
-    sim_socket_of(node->net, fd)->signalled = true;
+    signal_wake(node, fd, true);
     sim_node_touch(node);
     return 0;
 }
 
 static int sim_wake_drain(void *user, int fd)
 {
-    struct sim_node *node = user;
-
-    sim_socket_of(node->net, fd)->signalled = false;
+    signal_wake(user, fd, false);
     return 0;
 }
 

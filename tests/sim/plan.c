@@ -141,6 +141,7 @@ void sim_plan(struct sim_world *world)
         char name[24];
         snprintf(name, sizeof(name), "server %d", i);
         server->port = (uint16_t)(5000 + i);
+        server->held_due_ns = BOW_NEVER;
         server->takes_few = sim_chance(net, 4);
         server->compresses = sim_chance(net, 4);
         server->max_age_ns = sim_chance(net, 3) ? 50 * SIM_MS + sim_below(net, 400 * SIM_MS) : 0;

@@ -50,6 +50,7 @@ static void hold(struct sim_server *server, struct bow_call *call, struct sim_ca
                  uint64_t answer_ns)
 {
     server->held[server->n_held++] = (struct sim_held){call, of, answer_ns};
+    server->held_due_ns = answer_ns < server->held_due_ns ? answer_ns : server->held_due_ns;
 }
 
 static struct sim_held unhold(struct sim_server *server, int i)
@@ -111,8 +112,14 @@ static void answer_held(struct sim_server *server, uint64_t until_ns)
 {
     int i = 0;
 
+    if (server->held_due_ns > until_ns) {
+        return;
+    }
+    server->held_due_ns = BOW_NEVER;
     while (i < server->n_held) {
-        if (server->held[i].answer_ns > until_ns) {
+        uint64_t answer_ns = server->held[i].answer_ns;
+        if (answer_ns > until_ns) {
+            server->held_due_ns = answer_ns < server->held_due_ns ? answer_ns : server->held_due_ns;
             i++;
             continue;
         }
@@ -257,10 +264,7 @@ uint64_t sim_server_due(const struct sim_server *server)
     if (server->state == SIM_SERVER_DOWN && !server->machine.world->is_ending) {
         due = server->restart_ns;
     }
-    for (int i = 0; i < server->n_held; i++) {
-        due = server->held[i].answer_ns < due ? server->held[i].answer_ns : due;
-    }
-    return due;
+    return server->held_due_ns < due ? server->held_due_ns : due;
 }
 
 void sim_server_end(struct sim_server *server)

@@ -33,17 +33,25 @@ static struct sim_machine *machine_at(struct sim_world *world, int i)
                                 : &world->clients[i - world->n_servers].machine;
 }
 
-/* One of those that have something to do, by chance; NULL when none has. */
-static struct sim_machine *choose(struct sim_world *world)
+static uint64_t min_time(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* One of those that have something to do, by chance; NULL when none has, and when one will. */
+static struct sim_machine *choose(struct sim_world *world, uint64_t *ret_next_ns)
 {
     struct sim_machine *chosen = NULL;
     uint64_t n = 0;
 
+    *ret_next_ns = BOW_NEVER;
     for (int i = 0; i < world->n_servers + world->n_clients; i++) {
         struct sim_machine *machine = machine_at(world, i);
-        if (sim_machine_due(machine) <= world->net.now_ns && sim_chance(&world->net, ++n)) {
+        uint64_t due = sim_machine_due(machine);
+        if (due <= world->net.now_ns && sim_chance(&world->net, ++n)) {
             chosen = machine;
         }
+        *ret_next_ns = min_time(*ret_next_ns, due);
     }
     return chosen;
 }
@@ -81,18 +89,11 @@ static void wake_sleepers(struct sim_world *world)
 
 /* Time */
 
-static uint64_t min_time(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
-static uint64_t next_time(struct sim_world *world)
+/* Beside what machines have to do. */
+static uint64_t next_time(const struct sim_world *world)
 {
     uint64_t next = BOW_NEVER;
 
-    for (int i = 0; i < world->n_servers + world->n_clients; i++) {
-        next = min_time(next, sim_machine_due(machine_at(world, i)));
-    }
     for (int i = 0; i < world->n_servers; i++) {
         next = min_time(next, sim_server_due(&world->servers[i]));
     }
@@ -128,14 +129,15 @@ static bool step(struct sim_world *world)
     struct sim_net *net = &world->net;
 
     act_what_is_due(world);
-    struct sim_machine *machine = choose(world);
+    uint64_t next = 0;
+    struct sim_machine *machine = choose(world, &next);
     if (machine != NULL) {
         world->n_turns++;
         sim_machine_turn(machine);
         net->now_ns += sim_below(net, 20 * SIM_US);
         return true;
     }
-    uint64_t next = next_time(world);
+    next = min_time(next, next_time(world));
     if (next == BOW_NEVER) {
         return false;
     }

@@ -83,6 +83,7 @@ struct sim_server {
     uint64_t idle_ns;
     struct sim_held held[SIM_MAX_HELD];
     int n_held;
+    uint64_t held_due_ns; /* no later than the first of them is answered; BOW_NEVER: none is */
 
     /* Until when calls may suffer from what has happened; one that began later may not. */
     uint64_t lost_until_ns;   /* lose their connection */
