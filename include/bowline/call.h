@@ -39,6 +39,10 @@ BOW_EXPORT const struct bow_metadata *bow_call_metadata(const struct bow_call *c
  * Returns: 0; -EINVAL for a key or value that the rules of <bowline/metadata.h> forbid; -EMSGSIZE
  *          when all of it would exceed BOW_LIMIT_HEADER_BYTES; -EALREADY for initial metadata
  *          after the first message; -ENOMEM
+ *
+ * Over HTTP/2 a client may take less than that. The call then cannot be answered but with an
+ * error: replies, messages and finish give -EMSGSIZE, and the client RESOURCE_EXHAUSTED, which says
+ * so. With an error of the handler's own the initial metadata is left out.
  */
 BOW_EXPORT BOW_MUST_USE int bow_call_add_initial(struct bow_call *call, const char *key,
                                                  struct bow_slice value);
@@ -66,7 +70,8 @@ BOW_EXPORT BOW_MUST_USE int bow_call_compress(struct bow_call *call, bool on);
  *          connection was lost, and the reply was dropped; -EINVAL when `reply`
  *          is not of the method's type or cannot be encoded (the peer gets
  *          INTERNAL that says why); -ENOMEM when memory ran out (the peer gets
- *          RESOURCE_EXHAUSTED)
+ *          RESOURCE_EXHAUSTED); -EMSGSIZE for initial metadata that the peer does
+ *          not take (likewise)
  */
 BOW_EXPORT int bow_call_reply(struct bow_call *call, const ProtobufCMessage *reply);
 

@@ -54,7 +54,8 @@ BOW_EXPORT int bow_call_listen(struct bow_call *call, const void *events, void *
  *          was done, and on_writable comes when it makes sense to try again;
  *          -ECANCELED once the call has ended or was answered; -EINVAL for a message of another
  *          type or one that cannot be encoded, and for a method whose server sends
- *          one message (use the reply); -ENOMEM. After an error the call goes on.
+ *          one message (use the reply); -ENOMEM; -EMSGSIZE for initial metadata that the client
+ *          does not take. After an error the call goes on.
  */
 BOW_EXPORT BOW_MUST_USE int bow_call_send(struct bow_call *call, const ProtobufCMessage *message);
 /** Send a message that is encoded already, as bow_call_send(); its type is not checked. Takes no
@@ -70,7 +71,9 @@ BOW_EXPORT bool bow_call_is_writable(const struct bow_call *call);
  * it; bow_call_fail() ends it with an error, which may overtake messages that wait.)
  *
  * Thread:  any that holds a reference
- * Returns: 0; -ECANCELED as bow_call_send(); -EINVAL for a method whose server sends one message
+ * Returns: 0; -ECANCELED as bow_call_send(); -EINVAL for a method whose server sends one message;
+ *          -ENOMEM or -EMSGSIZE when what was sent before, or initial metadata, could not be sent,
+ *          and the client got RESOURCE_EXHAUSTED that says so
  */
 BOW_EXPORT int bow_call_finish(struct bow_call *call);
 

@@ -62,6 +62,17 @@ static void fail_locally(struct bow_call *call, enum bow_code code, const char *
     send_status(call, &status);
 }
 
+/* What was to go to the peer cannot: it is told why. Returns what the handler is told. */
+static int refuse_unsent(struct bow_call *call, int rc)
+{
+    struct bow_status status;
+    struct bow__text text;
+
+    bow__call_describe_unsent(call, rc, &text, &status);
+    send_status(call, &status);
+    return rc == -ENOENT ? -ECANCELED : rc;
+}
+
 /* After the deadline the peer gets that for an answer. `text` is for the reason. */
 static bool is_late(struct bow_call *call, struct bow__text *text)
 {
@@ -147,8 +158,7 @@ static int send_answer(struct bow_call *call, size_t *ret_len)
     return send_block(call, block, answer->bytes.len);
 }
 
-/* The answer lies in the call's memory. Returns 0, or -ENOMEM when the peer got an error instead.
- */
+/* The answer lies in the call's memory. Returns 0, or why the peer got an error instead. */
 static int deliver(struct bow_call *call)
 {
     struct bow__answer *answer = &call->answer;
@@ -161,14 +171,12 @@ static int deliver(struct bow_call *call)
     }
     rc = bow__call_respond(call);
     if (rc < 0) {
-        fail_locally(call, BOW_RESOURCE_EXHAUSTED, "the call's metadata cannot be sent");
-        return -ENOMEM;
+        return refuse_unsent(call, rc);
     }
     bow__intercept_sent(call->intercepted, answer->bytes.data, answer->bytes.len);
     rc = send_answer(call, &len);
     if (rc == -ENOMEM) {
-        fail_locally(call, BOW_RESOURCE_EXHAUSTED, "the server has no memory to send the reply");
-        return rc;
+        return refuse_unsent(call, rc);
     }
     conclude_reply(call, len);
     return 0;
@@ -342,8 +350,9 @@ static int reply_in_place(struct bow_call *call, const ProtobufCMessage *reply,
     const struct bow__session_ops *ops = call->session->ops;
     size_t cap = 0;
 
-    if (bow__call_respond(call) < 0) {
-        return refuse_memory(call);
+    int rc = bow__call_respond(call);
+    if (rc < 0) {
+        return refuse_unsent(call, rc);
     }
     uint32_t flags = reply_flags(call);
     uint8_t *room = ops->reserve(call->session, call->key, flags, &cap);
@@ -359,7 +368,7 @@ static int reply_in_place(struct bow_call *call, const ProtobufCMessage *reply,
     }
     size_t len = (size_t)n;
     bow__intercept_sent(call->intercepted, room, len);
-    int rc = send_packed(call, (struct bow_slice){room, len}, &len);
+    rc = send_packed(call, (struct bow_slice){room, len}, &len);
     if (rc > 0) {
         rc = ops->commit(call->session, call->key, flags, len);
     }

@@ -5,8 +5,10 @@
 
 #include "rpc/core/call_metadata.h"
 #include "rpc/core/call_stream.h"
+#include "rpc/core/errors.h"
 #include "rpc/core/packing.h"
 
+#include <bowline/limits.h>
 #include <errno.h>
 #include <string.h>
 
@@ -55,6 +57,25 @@ int bow__call_respond_now(struct bow_call *call)
     call->responded = rc == 0;
     call->encoding = (uint8_t)(rc == 0 ? encoding : BOW__ENCODING_IDENTITY);
     return rc;
+}
+
+void bow__call_describe_unsent(const struct bow_call *call, int rc, struct bow__text *text,
+                               struct bow_status *ret_status)
+{
+    bow__text_clear(text);
+    if (rc == -EMSGSIZE) {
+        bow__text_printf(
+            text,
+            "the initial metadata of %s, %zu bytes of keys, values and 32 for each, is "
+            "more than its client takes; BOW_LIMIT_HEADER_BYTES (%zu), or what it said",
+            call->method->path, call->metadata->initial.n_bytes, BOW_LIMIT_HEADER_BYTES);
+    } else {
+        bow__text_printf(text, "the server has no memory to send the reply of %s",
+                         call->method->path);
+    }
+    *ret_status = (struct bow_status)BOW_STATUS_OK_INIT;
+    ret_status->code = bow__code_from_errno(rc);
+    ret_status->message = text->bytes;
 }
 
 int bow_call_compress(struct bow_call *call, bool on)

@@ -30,6 +30,11 @@ static inline int bow__call_respond(struct bow_call *call)
     return is_due ? bow__call_respond_now(call) : 0;
 }
 
+/** What the client is told when something that it was to get cannot be sent: `rc` is -EMSGSIZE
+ * (the initial metadata is more than it takes), -ENOMEM, or -ENOENT. `text` holds the message. */
+void bow__call_describe_unsent(const struct bow_call *call, int rc, struct bow__text *text,
+                               struct bow_status *ret_status);
+
 /** Add all of `metadata` to the trailing one. Returns as bow_call_add_trailing(). */
 int bow__call_add_status(struct bow_call *call, const struct bow_metadata *metadata);
 

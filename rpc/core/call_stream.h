@@ -165,7 +165,11 @@ int bow__call_stream_wake(struct bow_call *call);
 
 /** End the call with an error of ours. */
 void bow__call_stream_refuse(struct bow_call *call, enum bow_code code, const char *message);
-/** Give the session the answer that was posted. Returns 0, or -ECANCELED after the deadline. */
+/** The same because something that it was to send could not be: -ENOMEM or -EMSGSIZE, as
+ * bow__call_describe_unsent(). */
+void bow__call_stream_refuse_unsent(struct bow_call *call, int rc);
+/** Give the session the answer that was posted. Returns 0; -ECANCELED after the deadline; -ENOMEM
+ * or -EMSGSIZE when the client got that for an answer. */
 int bow__call_stream_answer(struct bow_call *call);
 
 /* What bow_call_reply() and the like are for a streaming call. Thread: any that holds a reference.

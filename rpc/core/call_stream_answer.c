@@ -24,6 +24,7 @@ static void conclude(struct bow_call *call, const struct bow_status *status, siz
     bow__call_stream_end(call);
 }
 
+/* Initial metadata that cannot be sent is left out. */
 static void send_status(struct bow_call *call, const struct bow_status *status, size_t n_bytes)
 {
     struct bow_status sent = *status;
@@ -56,6 +57,15 @@ void bow__call_stream_refuse(struct bow_call *call, enum bow_code code, const ch
     refuse(call, code, message);
 }
 
+void bow__call_stream_refuse_unsent(struct bow_call *call, int rc)
+{
+    struct bow_status status;
+    struct bow__text text;
+
+    bow__call_describe_unsent(call, rc, &text, &status);
+    bow__call_stream_refuse(call, status.code, status.message);
+}
+
 /* Trailing metadata travels with a status, which then ends the call behind the message. */
 static uint32_t last_flags(const struct bow_call *call)
 {
@@ -66,16 +76,28 @@ static void after_reply(struct bow_call *call, int rc, size_t n_bytes)
 {
     struct bow_status ok = BOW_STATUS_OK_INIT;
 
-    if (rc == -ENOMEM) {
-        refuse(call, BOW_RESOURCE_EXHAUSTED, "the server has no memory to send the reply");
-    } else if (rc == -EMSGSIZE) {
-        refuse(call, BOW_INTERNAL, "the call's initial metadata is too large to be sent");
+    if (rc == -ENOMEM || rc == -EMSGSIZE) {
+        bow__call_stream_refuse_unsent(call, rc);
     } else if (rc < 0 || last_flags(call) == 0) {
         /* Also for a session that is broken: it may not keep a call that is about to go. */
         send_status(call, &ok, n_bytes);
     } else {
         conclude(call, &ok, n_bytes, 0);
     }
+}
+
+/* A call whose client was to get initial metadata, and could not, has not gone well. */
+static int send_answer_status(struct bow_call *call)
+{
+    const struct bow_status *status = &call->stream->answer.status;
+    int rc = bow__call_respond(call);
+
+    if (status->code == BOW_OK && (rc == -ENOMEM || rc == -EMSGSIZE)) {
+        bow__call_stream_refuse_unsent(call, rc);
+        return rc;
+    }
+    send_status(call, status, 0);
+    return 0;
 }
 
 int bow__call_stream_answer(struct bow_call *call)
@@ -89,8 +111,7 @@ int bow__call_stream_answer(struct bow_call *call)
         return -ECANCELED;
     }
     if (reply == NULL) {
-        send_status(call, &answer->status, 0);
-        return 0;
+        return send_answer_status(call);
     }
     size_t len = 0;
     int rc = bow__call_stream_hand_over(call, reply, last_flags(call), &len);
@@ -98,7 +119,7 @@ int bow__call_stream_answer(struct bow_call *call)
         answer->reply = NULL;
     }
     after_reply(call, rc, len);
-    return rc == -ENOENT ? -ECANCELED : rc == -ENOMEM ? rc : 0;
+    return rc;
 }
 
 /* Whoever answers */

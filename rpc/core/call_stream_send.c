@@ -172,13 +172,6 @@ int bow__call_stream_put_in_place(struct bow_call *call, const ProtobufCMessage 
     return as_seen_outside(rc);
 }
 
-/* What was accepted cannot be left out. */
-static void refuse_memory(struct bow_call *call)
-{
-    bow__call_stream_refuse(call, BOW_RESOURCE_EXHAUSTED,
-                            "the server has no memory for a message that had been accepted");
-}
-
 /* In order; what cannot be sent any more is dropped. */
 static int send_all(struct bow_call *call, struct bow__held_queue *taken)
 {
@@ -228,8 +221,9 @@ int bow__call_stream_take_posted(struct bow_call *call)
     if (taken.first != NULL) {
         rc = send_all(call, &taken);
     }
-    if (rc == -ENOMEM) {
-        refuse_memory(call);
+    /* What was accepted cannot be left out. */
+    if (rc == -ENOMEM || rc == -EMSGSIZE) {
+        bow__call_stream_refuse_unsent(call, rc);
         return rc;
     }
     return is_answered ? bow__call_stream_answer(call) : 0;

@@ -16,6 +16,7 @@ import interop_pb2
 
 SERVER = sys.argv.pop(1)
 MIB = 1 << 20
+HANGS = 3  # calls of Hang that the server takes at a time
 NO_LIMIT = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
 
 
@@ -105,6 +106,22 @@ class BowlineServer(unittest.TestCase):
         call.cancel()
         self.assertEqual(call.code(), grpc.StatusCode.CANCELLED)
         self.wait_cancelled(1)
+
+    def test_call_over_a_limit_is_told_when_to_come_again(self):
+        hang = method(self.channel, "Hang")
+        calls = [hang.future(interop_pb2.Request(), timeout=60) for _ in range(HANGS + 1)]
+        while not any(call.done() for call in calls):
+            self.call("Echo")
+        error = next(call for call in calls if call.done())
+        self.assertEqual(error.code(), grpc.StatusCode.RESOURCE_EXHAUSTED)
+        self.assertIn(f"bow_server_limit_calls() ({HANGS})", error.details())
+        self.assertEqual(dict(error.trailing_metadata()).get("grpc-retry-pushback-ms"), "2500")
+        # Only a refusal says so.
+        echo, call = method(self.channel, "Echo").with_call(interop_pb2.Request(), timeout=20)
+        self.assertNotIn("grpc-retry-pushback-ms", dict(call.trailing_metadata()))
+        self.assertEqual(echo.body, b"")
+        for call in calls:
+            call.cancel()
 
     def test_unknown_method_is_named(self):
         for name in ("/interop.Interop/NoSuch", "/no.Such/Thing"):

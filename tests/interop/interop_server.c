@@ -12,6 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Calls of Hang at a time. */
+#define MAX_HANGS 3
 #define SLOW_NS UINT64_C(300000000)
 
 static atomic_uint n_cancelled;
@@ -97,8 +99,10 @@ int main(int argc, char **argv)
     struct bow_server *server;
 
     options.listen = argc == 2 ? argv[1] : NULL;
+    options.retry_after_ns = UINT64_C(2500000000);
     if (bow_server_new(&options, &server) != 0 ||
-        interop__interop__serve(server, &handlers, &server) != 0) {
+        interop__interop__serve(server, &handlers, &server) != 0 ||
+        bow_server_limit_calls(server, "interop.Interop/Hang", MAX_HANGS) != 0) {
         return 2;
     }
     int rc = bow_server_start(server);
