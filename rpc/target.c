@@ -75,13 +75,35 @@ int bow__target_refuse(const struct bow_client_options *options, int rc, const c
     return bow__transport_error(options->error, "making a client for", target, rc, reason);
 }
 
+/* What belongs to a target as a whole, where one address is expected; NULL: nothing. */
+static const char *misplaced(const char *address)
+{
+    if (strncmp(address, "//", 2) == 0) {
+        return "no \"//\" follows \"grpc:\" or \"list:\"";
+    }
+    if (skip_prefix(&address, GRPC_PREFIX)) {
+        return "\"grpc:\" stands once, before all else: grpc:list:ADDRESS,ADDRESS";
+    }
+    if (skip_prefix(&address, LIST_PREFIX)) {
+        return "\"list:\" stands once, after \"grpc:\": grpc:list:ADDRESS,ADDRESS";
+    }
+    return strpbrk(address, ", ") != NULL
+               ? "several addresses stand behind \"list:\", with commas and no blanks between "
+                 "them: list:ADDRESS,ADDRESS"
+               : NULL;
+}
+
 static int check_address(const struct bow_client_options *options, const char *address,
                          struct bow__text *why)
 {
     struct bow__address parsed;
+    struct bow__text syntax;
 
-    int rc = bow__address_parse(address, &parsed, why);
+    bow__text_clear(&syntax);
+    int rc = bow__address_parse(address, &parsed, &syntax);
     if (rc < 0) {
+        const char *hint = misplaced(address);
+        bow__text_printf(why, "%s", hint != NULL ? hint : syntax.bytes);
         return rc;
     }
     if (bow_address_is_local(address) == 0 && !options->plaintext && options->security == NULL) {

@@ -87,6 +87,19 @@ static void test_client_bad_options_are_refused_with_a_reason(void **state)
     expect_new_fails(t, "192.0.2.1:80", false, -EPERM, "options.plaintext");
 }
 
+static void test_client_target_with_its_parts_in_the_wrong_place_says_where_they_go(void **state)
+{
+    struct calls *t = *state;
+
+    expect_new_fails(t, "127.0.0.1:1,127.0.0.1:2", false, -EINVAL, "list:ADDRESS,ADDRESS");
+    expect_new_fails(t, "list:127.0.0.1:1, 127.0.0.1:2", false, -EINVAL, "no blanks");
+    expect_new_fails(t, "list:127.0.0.1:1 127.0.0.1:2", false, -EINVAL, "no blanks");
+    expect_new_fails(t, "list:grpc:127.0.0.1:1", false, -EINVAL, "grpc:list:ADDRESS,ADDRESS");
+    expect_new_fails(t, "list:list:127.0.0.1:1", false, -EINVAL, "stands once");
+    expect_new_fails(t, "grpc://127.0.0.1:1", false, -EINVAL, "no \"//\"");
+    expect_new_fails(t, "::1:80", false, -EINVAL, "in brackets");
+}
+
 static void test_client_without_memory_says_so(void **state)
 {
     struct calls *t = *state;
@@ -540,6 +553,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_client_bad_options_are_refused_with_a_reason),
+        TEST(test_client_target_with_its_parts_in_the_wrong_place_says_where_they_go),
         TEST(test_client_without_memory_says_so),
         TEST(test_client_targets_for_servers_only_are_explained),
         TEST(test_client_confined_calls),
