@@ -94,8 +94,9 @@ static bool begin_message(struct bow__http2_session *session, struct bow__http2_
     }
     if (incoming->len > session->max_message_bytes) {
         bow__http2_stream_refuse(session, stream, BOW_RESOURCE_EXHAUSTED,
-                                 "message of %u bytes exceeds max_message_bytes (%zu)",
-                                 incoming->len, session->max_message_bytes);
+                                 "message of %u bytes exceeds the %s's max_message_bytes (%zu)",
+                                 incoming->len, session->base.server ? "server" : "client",
+                                 session->max_message_bytes);
         return false;
     }
     return flag == 0 || check_encoding(session, stream);

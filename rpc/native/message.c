@@ -26,9 +26,9 @@ static int refuse_too_large(struct bow__native *session, struct bow__native_stre
     struct bow__text text;
 
     bow__text_clear(&text);
-    bow__text_printf(&text, "%s %s %zu bytes, above max_message_bytes (%zu)",
+    bow__text_printf(&text, "%s %s %zu bytes, above the %s's max_message_bytes (%zu)",
                      session->base.server ? "request" : "reply", verb, n,
-                     session->max_message_bytes);
+                     session->base.server ? "server" : "client", session->max_message_bytes);
     struct bow_status why = refusal(&text);
     return bow__native_refuse(session, stream, &why);
 }

@@ -230,7 +230,7 @@ static void test_reply_beyond_the_limit_is_refused_without_memory(void **state)
     bytes_frame(&t->in, 0, 0, 1, "\0\xFF\xFF\xFF\xFFxx", 7);
     assert_int_equal(feed_in(t), 0);
     side_expect(&t->pair.client, "ready\nstatus 1 RESOURCE_EXHAUSTED message of 4294967295 bytes "
-                                 "exceeds max_message_bytes (4194304)\n");
+                                 "exceeds the client's max_message_bytes (4194304)\n");
     assert_non_null(strstr(t->text, "RST_STREAM 1 8\n"));
     assert_true(bow_context_bytes(t->context) < n_before + 16384);
 }

@@ -284,10 +284,11 @@ static void test_claim_beyond_the_limit_is_refused_without_memory(void **state)
     size_t n_before = bow_context_bytes(t->context);
     bytes_frame(&t->in, 0, 0, 1, "\0\xFF\xFF\xFF\xFFxxxx", 9);
     assert_int_equal(feed_in(t), 0);
-    expect_status(t, "8", "message of 4294967295 bytes exceeds max_message_bytes (4194304)");
+    expect_status(t, "8",
+                  "message of 4294967295 bytes exceeds the server's max_message_bytes (4194304)");
     assert_true(says(t, "RST_STREAM 1 0\n"));
     side_expect(&t->pair.server, "open 1 /a.B/C\nreset 1 RESOURCE_EXHAUSTED message of 4294967295 "
-                                 "bytes exceeds max_message_bytes (4194304)\n");
+                                 "bytes exceeds the server's max_message_bytes (4194304)\n");
     assert_true(bow_context_bytes(t->context) < n_before + 16384);
 }
 

@@ -270,7 +270,7 @@ static void test_native_message_that_claims_4_gib_allocates_nothing(void **state
     assert_int_equal(pair.server.rc, 0);
     assert_int_equal(pair.server.n_resets, 1);
     assert_int_equal(pair.server.code, BOW_RESOURCE_EXHAUSTED);
-    assert_string_equal(pair.server.text, "request announces 4294967295 bytes, above "
+    assert_string_equal(pair.server.text, "request announces 4294967295 bytes, above the server's "
                                           "max_message_bytes (4194304)");
     /* The client learns the same. */
     uint8_t out[256];
@@ -315,7 +315,7 @@ static void test_native_message_that_outgrows_its_claim_is_refused(void **state)
     side_feed_hex(&pair.server, "00000001 03 00 000000000001 00");
     assert_int_equal(pair.server.n_resets, 1);
     assert_string_equal(pair.server.text,
-                        "request goes on to 11 bytes, above max_message_bytes (10)");
+                        "request goes on to 11 bytes, above the server's max_message_bytes (10)");
     assert_int_equal(side_native(&pair.server)->n_held, 0);
     assert_int_equal(side_native(&pair.server)->n_promised, 0);
     /* One that is whole is measured as well. */
@@ -323,7 +323,7 @@ static void test_native_message_that_outgrows_its_claim_is_refused(void **state)
                                 "0102030405060708090a0b");
     assert_int_equal(pair.server.n_resets, 2);
     assert_string_equal(pair.server.text,
-                        "request announces 11 bytes, above max_message_bytes (10)");
+                        "request announces 11 bytes, above the server's max_message_bytes (10)");
     assert_int_equal(pair.server.rc, 0);
     pair_fini(&pair);
 }
@@ -351,9 +351,10 @@ static void test_native_message_too_large_for_the_client_ends_the_call(void **st
         assert_int_equal(pair.client.n_messages, 0);
         assert_int_equal(pair.client.n_statuses, 1);
         assert_int_equal(pair.client.code, BOW_RESOURCE_EXHAUSTED);
-        assert_string_equal(pair.client.text,
-                            large ? "reply announces 100000 bytes, above max_message_bytes (1000)"
-                                  : "reply announces 1001 bytes, above max_message_bytes (1000)");
+        assert_string_equal(
+            pair.client.text,
+            large ? "reply announces 100000 bytes, above the client's max_message_bytes (1000)"
+                  : "reply announces 1001 bytes, above the client's max_message_bytes (1000)");
         /* The server's reply was on its way: it has said its last and hears nothing. */
         assert_int_equal(pair.server.n_resets, 0);
         assert_int_equal(server->n_streams, 0);
