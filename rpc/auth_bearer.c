@@ -237,8 +237,11 @@ static void refuse_for_error(struct bow_interception *at, int rc)
 
     bow__text_clear(&text);
     bow__text_errno(&text, rc);
-    (void)bow_interception_refuse(at, BOW_UNAUTHENTICATED, "no token to send with the call: %s",
-                                  text.bytes);
+    (void)bow_interception_refuse(at, BOW_UNAUTHENTICATED, "no token to send with the call: %s%s",
+                                  text.bytes,
+                                  rc == -EINVAL ? ": it is empty, or has a character that no token "
+                                                  "has, as a blank or a line feed"
+                                                : "");
 }
 
 static void send_along(struct bow_interception *at, void *user)

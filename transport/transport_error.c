@@ -16,12 +16,14 @@
 static const char *advice(const char *stage, int error)
 {
     bool connecting = strcmp(stage, "connecting") == 0;
+    bool reading = strncmp(stage, "reading", strlen("reading")) == 0;
 
     switch (-error) {
     case ECONNREFUSED:
         return "is the server running there?";
     case ENOENT:
         return connecting ? "is the server running, and is the path right?"
+               : reading  ? "is the path right?"
                           : "does the directory exist?";
     case EADDRINUSE:
         return "is another server running there?";
@@ -30,6 +32,7 @@ static const char *advice(const char *stage, int error)
     case EACCES:
     case EPERM:
         return connecting ? "does a firewall or the socket's mode forbid it?"
+               : reading  ? "may the user of this process read it?"
                           : "ports below 1024 and foreign directories need privilege";
     case ETIMEDOUT:
         return "is the host up, and does a firewall drop packets?";

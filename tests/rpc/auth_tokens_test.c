@@ -120,6 +120,7 @@ static void test_tokens_of_a_wrong_file_are_refused(void **state)
     free(large);
     unlink(f->path);
     assert_int_equal(bow__tokens_read(&f->tokens, f->context, f->path, &f->error), -ENOENT);
+    assert_non_null(strstr(f->error.text, "is the path right?"));
     assert_non_null(strstr(f->error.text, "ENOENT"));
 }
 

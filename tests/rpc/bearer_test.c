@@ -240,6 +240,27 @@ static void test_bearer_call_without_a_token_to_send_is_not_sent(void **state)
     expect_call(t, NULL, BOW_UNAUTHENTICATED, "no token to send with the call: ENOKEY");
 }
 
+static int get_bad_token(struct bow_interception *at, char *token, size_t size, void *user)
+{
+    (void)at;
+    (void)user;
+    (void)snprintf(token, size, "with a line feed\n");
+    return 0;
+}
+
+static void test_bearer_call_with_what_is_no_token_says_why_it_is_not_sent(void **state)
+{
+    struct calls *t = *state;
+    struct bow_bearer_options options = BOW_BEARER_OPTIONS_INIT;
+
+    serve_file(t);
+    options.context = t->context;
+    options.get = get_bad_token;
+    options.plaintext = true;
+    connect_client(t, &options);
+    expect_call(t, NULL, BOW_UNAUTHENTICATED, "a blank or a line feed");
+}
+
 static void test_bearer_token_is_not_sent_in_the_clear(void **state)
 {
     struct calls *t = *state;
@@ -287,6 +308,7 @@ int main(int argc, char **argv)
         TEST(test_bearer_callback_decides),
         TEST(test_bearer_callback_gives_the_token),
         TEST(test_bearer_call_without_a_token_to_send_is_not_sent),
+        TEST(test_bearer_call_with_what_is_no_token_says_why_it_is_not_sent),
         TEST(test_bearer_token_is_not_sent_in_the_clear),
         TEST(test_bearer_options_are_checked),
     };
