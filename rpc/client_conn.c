@@ -173,6 +173,7 @@ static void on_goaway(void *owner, const struct bow_status *reason)
 {
     struct bow__client_conn *conn = owner;
 
+    conn->conn.is_announced = true;
     bow__endpoint_conn_retired(conn->endpoint, conn, reason->message);
     bow__conn_touch(&conn->conn);
 }

@@ -36,6 +36,23 @@ static const char *security_failure(const struct bow__conn *conn)
     return conn->security != NULL ? conn->security->ops->failure(conn->channel) : "";
 }
 
+/* A server says GOAWAY before it closes; its clients owe it nothing. */
+static const char *describe_close(const struct bow__conn *conn)
+{
+    if (conn->server) {
+        return "the peer closed it";
+    }
+    if (!conn->heard) {
+        return conn->security != NULL
+                   ? "the peer closed it before it said anything: is it the right port?"
+                   : "the peer closed it before it said anything: does it want TLS "
+                     "(options.security), or another protocol, on this port?";
+    }
+    return conn->is_announced
+               ? "the peer closed it, as it had announced (GOAWAY), with calls in flight"
+               : "the peer closed it without a GOAWAY: has it crashed?";
+}
+
 static void describe_end(const struct bow__conn *conn, struct bow__text *text,
                          struct bow_status *ret_why)
 {
@@ -49,7 +66,7 @@ static void describe_end(const struct bow__conn *conn, struct bow__text *text,
     } else if (conn->close_reason != NULL) {
         bow__text_printf(text, "%s", conn->close_reason);
     } else if (conn->error == 0) {
-        bow__text_printf(text, "the peer closed it");
+        bow__text_printf(text, "%s", describe_close(conn));
     } else {
         bow__text_errno(text, conn->error);
     }
@@ -83,6 +100,10 @@ static void end(struct bow__conn *conn)
     bow__list_remove(&conn->settle.link);
     conn->timer_at = BOW_NEVER;
     describe_end(conn, &text, &why);
+    if (conn->server && conn->session == NULL && *security_failure(conn) != '\0') {
+        bow__log(conn->context, BOW_LOG_DEBUG, "client %s: %s", bow_channel_peer(conn->channel),
+                 security_failure(conn));
+    }
     conn->ops->on_down(conn, &why);
     if (conn->session != NULL) {
         enter_session(conn);

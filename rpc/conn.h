@@ -66,7 +66,8 @@ struct bow__conn {
     int error;         /* why, then */
     bool closing;      /* nothing more is fed */
     bool paused;
-    bool heard; /* a byte has come from the peer */
+    bool heard;        /* a byte has come from the peer */
+    bool is_announced; /* client: the server has said that it will close */
     bool up;
 };
 

@@ -181,7 +181,7 @@ static void on_eof(struct bow_handler *handler)
                       ? "the peer closed the connection during the TLS handshake; does it speak "
                         "TLS on this port?"
                       : "the connection was cut: the peer closed it without TLS's close_notify, "
-                        "so its last bytes may be missing");
+                        "so its last bytes may be missing: has it crashed?");
 }
 
 static void on_close(struct bow_handler *handler, int error)

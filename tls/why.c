@@ -95,16 +95,30 @@ static void print_reason(struct bow__text *text, unsigned long error)
     }
 }
 
+/* OpenSSL 3.0 calls the alerts of TLS 1.3 "unknown". */
+static void print_alert(struct bow__text *text, int alert)
+{
+    const char *name = SSL_alert_desc_string_long(alert);
+    const char *hint = FIND(alert_hints, alert);
+
+    bow__text_printf(text, "the peer refused the connection: ");
+    if (strcmp(name, "unknown") != 0) {
+        bow__text_printf(text, "%s", name);
+        print_hint(text, hint);
+    } else if (hint != NULL) {
+        bow__text_printf(text, "%s", hint);
+    } else {
+        bow__text_printf(text, "TLS alert %d", alert);
+    }
+}
+
 static void print_error(struct bow__text *text, unsigned long error)
 {
     int reason = ERR_GET_REASON(error);
 
     if (ERR_GET_LIB(error) == ERR_LIB_SSL && reason > SSL_AD_REASON_OFFSET &&
         reason < SSL_AD_REASON_OFFSET + 256) {
-        int alert = reason - SSL_AD_REASON_OFFSET;
-        bow__text_printf(text, "the peer refused the connection: %s",
-                         SSL_alert_desc_string_long(alert));
-        print_hint(text, FIND(alert_hints, alert));
+        print_alert(text, reason - SSL_AD_REASON_OFFSET);
         return;
     }
     bow__text_printf(text, "TLS: ");

@@ -74,6 +74,7 @@ static void killed_server_is_noticed(const char *prefix)
     assert_true(lab_wait_count(&hung.n_done, 1, 5000 * LAB_MS));
     assert_int_equal(hung.code, BOW_UNAVAILABLE);
     assert_non_null(strstr(hung.message, "127.0.0.1"));
+    assert_non_null(strstr(hung.message, "without a GOAWAY: has it crashed?"));
     if (!lab_is_instrumented() && hung.done_at > killed_at) {
         assert_true(hung.done_at - killed_at < NOTICED_NS);
     }

@@ -375,6 +375,7 @@ static void test_end_server_gone_mid_call_is_unavailable(void **state)
     calls_wait(t, &t->n_held, 1);
     calls_kill_server(t);
     expect_done(t, BOW_UNAVAILABLE, "connection to ");
+    assert_non_null(strstr(t->result.status.message, "as it had announced (GOAWAY)"));
     struct bow_call *call = calls_take_held(t);
     assert_true(bow_call_is_cancelled(call));
     assert_int_equal(t->why, BOW_UNAVAILABLE);

@@ -117,8 +117,9 @@ static void test_tls_missing_client_certificate_is_named_on_both_ends(void **sta
 
     pair_begin(&pair, state);
     require_clients(&pair, state);
-    run_refused(&pair, -EPROTO, "it requires a client certificate: set certificate_file", -EPROTO,
-                "the client sent none");
+    run_refused(&pair, -EPROTO,
+                "refused the connection: it requires a client certificate: set certificate_file",
+                -EPROTO, "the client sent none");
 }
 
 /* It has written before it was refused: the refusal still arrives, not a reset. */

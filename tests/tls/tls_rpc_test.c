@@ -228,6 +228,49 @@ static void test_a_plaintext_server_is_named_as_one(void **state)
     expect_unavailable(t, "TLS");
 }
 
+/* A refusal in TLS is none that it could read. */
+static void test_a_client_without_tls_is_asked_about_it(void **state)
+{
+    struct fixture *t = *state;
+    struct bow_client_options options = BOW_CLIENT_OPTIONS_INIT;
+
+    start_server(t, BOW_TLS_PEER_ANY, 0);
+    snprintf(t->target, sizeof(t->target), "127.0.0.1:%u", bow_server_port(t->server));
+    options.context = t->context;
+    options.target = t->target;
+    assert_int_equal(bow_client_new(&options, &t->client), 0);
+    expect_unavailable(t, "does it want TLS (options.security)");
+}
+
+/* Thread: the server's. */
+static void find_reason(enum bow_log_level level, const char *line, void *user)
+{
+    if (level == BOW_LOG_DEBUG && strstr(line, "client 127.0.0.1:") != NULL &&
+        strstr(line, "the client sent none") != NULL) {
+        atomic_fetch_add((atomic_int *)user, 1);
+    }
+}
+
+static void test_a_failed_handshake_is_in_the_log_of_the_server(void **state)
+{
+    struct fixture *t = *state;
+    struct bow_context_options options = BOW_CONTEXT_OPTIONS_INIT;
+    atomic_int n_found = 0;
+
+    test_context_end(t->context, &t->alloc);
+    options.allocator = &t->alloc.allocator;
+    options.log = find_reason;
+    options.log_user = &n_found;
+    options.log_level = BOW_LOG_DEBUG;
+    assert_int_equal(bow_context_new(&options, &t->context), 0);
+    start_server(t, BOW_TLS_PEER_REQUIRE, 0);
+    make_client(t, false, NULL, NULL);
+    expect_unavailable(t, "certificate");
+    bow_server_free(t->server);
+    t->server = NULL;
+    assert_int_equal(atomic_load(&n_found), 1);
+}
+
 static void test_a_listener_speaks_what_it_was_told(void **state)
 {
     struct fixture *t = *state;
@@ -238,7 +281,7 @@ static void test_a_listener_speaks_what_it_was_told(void **state)
     bow_client_free(t->client);
     bow_tls_context_unref(t->client_tls);
     make_client(t, false, NULL, NULL);
-    expect_unavailable(t, "");
+    expect_unavailable(t, "it speaks no protocol of our ALPN list");
 }
 
 static int prepare(struct bow_channel *channel, void *user)
@@ -447,6 +490,8 @@ int main(void)
         TEST(test_a_client_without_a_certificate_is_told),
         TEST(test_a_server_of_another_name_is_refused),
         TEST(test_a_plaintext_server_is_named_as_one),
+        TEST(test_a_client_without_tls_is_asked_about_it),
+        TEST(test_a_failed_handshake_is_in_the_log_of_the_server),
         TEST(test_a_listener_speaks_what_it_was_told),
         TEST(test_listeners_differ_in_security),
         TEST(test_hangup_reloads_certificates_for_new_connections),
