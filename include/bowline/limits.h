@@ -34,8 +34,8 @@
 /** Bytes of one status message that we send or keep. */
 #define BOW_LIMIT_STATUS_MESSAGE_BYTES ((size_t)4 << 10)
 
-/** CANCEL frames (or RST_STREAM) per second and connection. Answers rapid reset (CVE-2023-44487).
- */
+/** CANCEL frames (or RST_STREAM, unless the call has ended) per second and connection. Answers
+ * rapid reset (CVE-2023-44487). */
 #define BOW_LIMIT_CANCELS_PER_SECOND 1000u
 
 /** PING frames per second and connection. Answers a ping flood. */

@@ -118,6 +118,7 @@ static void on_headers_sent(struct bow__http2_session *session, const nghttp2_fr
     /* The call is over: a client that still sends is told to stop. */
     if ((frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0 &&
         nghttp2_session_get_stream_remote_close(session->ng, id) == 0) {
+        session->resets_due++;
         bow__http2_check(session, nghttp2_submit_rst_stream(session->ng, NGHTTP2_FLAG_NONE, id,
                                                             NGHTTP2_NO_ERROR));
     }

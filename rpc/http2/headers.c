@@ -410,6 +410,7 @@ static void end_response(struct bow__http2_session *session, struct bow__http2_s
 {
     stream->remote_ended = true;
     if (nghttp2_session_get_stream_local_close(session->ng, stream->id) == 0) {
+        session->resets_due++;
         bow__http2_stream_reset(session, stream, NGHTTP2_NO_ERROR);
     }
     bow__http2_stream_end(session, stream, status);

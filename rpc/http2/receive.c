@@ -75,6 +75,28 @@ static void on_data(struct bow__http2_session *session, const nghttp2_frame_hd *
     }
 }
 
+/* A call that its server answers before its client has said all is reset by both (RFC 9113, 8.1),
+ * which is no cancellation. A server has no other calls to reset than ours, each once. */
+static bool is_due(struct bow__http2_session *session, const struct bow__http2_stream *stream)
+{
+    if (stream != NULL && stream->open) {
+        return !session->base.server;
+    }
+    if (session->resets_due == 0) {
+        return false;
+    }
+    session->resets_due--;
+    return true;
+}
+
+static void on_reset(struct bow__http2_session *session, int32_t id)
+{
+    if (!is_due(session, bow__http2_stream_of_id(session, id))) {
+        bow__http2_count(session, &session->resets, BOW_LIMIT_CANCELS_PER_SECOND, "stream resets",
+                         "BOW_LIMIT_CANCELS_PER_SECOND");
+    }
+}
+
 static int on_frame(nghttp2_session *ng, const nghttp2_frame *frame, void *user)
 {
     struct bow__http2_session *session = user;
@@ -89,8 +111,7 @@ static int on_frame(nghttp2_session *ng, const nghttp2_frame *frame, void *user)
         on_data(session, &frame->hd);
         break;
     case NGHTTP2_RST_STREAM:
-        bow__http2_count(session, &session->resets, BOW_LIMIT_CANCELS_PER_SECOND, "stream resets",
-                         "BOW_LIMIT_CANCELS_PER_SECOND");
+        on_reset(session, frame->hd.stream_id);
         break;
     case NGHTTP2_SETTINGS:
         bow__http2_on_settings(session, &frame->settings);

@@ -231,6 +231,7 @@ struct bow__http2_session {
     char *leaving_why; /* or NULL */
 
     struct bow__http2_rate resets;
+    size_t resets_due; /* calls that we ended before the peer had, which it may reset too */
     struct bow__http2_rate pings;
     struct bow__http2_rate settings;
     struct bow__http2_rate empties;

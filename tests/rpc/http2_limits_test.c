@@ -427,6 +427,49 @@ static void test_backlog_beyond_the_limit_drops_replies(void **state)
     assert_int_equal(pair->client.n_ended, 100);
 }
 
+/* Calls that their server answers before their client has said all. */
+
+static void end_early(struct pair *pair, uint64_t n)
+{
+    struct bow__session *server = pair->server.session;
+    struct bow_status ok = BOW_STATUS_OK_INIT;
+
+    for (uint64_t i = 0; i < n; i++) {
+        begin(pair);
+        travel(&pair->client, &pair->server, 0);
+        assert_int_equal(server->ops->finish(server, 2 * i + 1, &ok), 0);
+        travel(&pair->server, &pair->client, 0);
+    }
+}
+
+static void test_resets_of_early_ends_are_no_cancellations(void **state)
+{
+    struct pair *pair = &((struct fixture *)*state)->pair;
+
+    end_early(pair, 3 * BOW_LIMIT_CANCELS_PER_SECOND);
+    pair_run(pair, SIZE_MAX);
+    assert_int_equal(pair->client.n_ended, 3 * BOW_LIMIT_CANCELS_PER_SECOND);
+    assert_int_equal(pair->server.rc + pair->client.rc, 0);
+}
+
+static int reset_first(struct pair *pair, struct bytes *bytes, uint32_t n)
+{
+    bytes->len = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        bytes_frame(bytes, 3, 0, 1, "\0\0\0\0", 4);
+    }
+    return side_feed(&pair->server, bytes->data, bytes->len, SIZE_MAX);
+}
+
+static void test_resets_of_early_ends_are_due_once(void **state)
+{
+    struct fixture *t = *state;
+
+    end_early(&t->pair, 10); /* the last one's is on its way */
+    assert_int_equal(reset_first(&t->pair, &t->bytes, 1 + BOW_LIMIT_CANCELS_PER_SECOND), 0);
+    assert_int_equal(reset_first(&t->pair, &t->bytes, 1), -EPROTO);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -446,6 +489,8 @@ int main(void)
         TEST(test_backlog_without_credit_refuses_calls),
         TEST(test_backlog_refusal_says_why_and_ends),
         TEST(test_backlog_beyond_the_limit_drops_replies),
+        TEST(test_resets_of_early_ends_are_no_cancellations),
+        TEST(test_resets_of_early_ends_are_due_once),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
