@@ -102,13 +102,13 @@ static const char stream_writable_member[] =
     "    void (*on_writable)(struct $method$__stream stream, void *user);\n";
 
 static const char stream_closed_member[] =
-    "    /** The last one: `stream` is gone when it returns, but for who has bow_stream_ref(). */\n"
+    "    /** The last one: `stream` is gone when it returns, but for who has a reference. */\n"
     "    void (*on_closed)(struct $method$__stream stream, struct bow_result *result,\n"
     "        void *user);\n"
     "};\n";
 
 static const char stream_reply_member[] =
-    "    /** The last one: `stream` is gone when it returns, but for who has bow_stream_ref().\n"
+    "    /** The last one: `stream` is gone when it returns, but for who has a reference.\n"
     "     * `reply` is NULL unless `result->status.code` is BOW_OK. */\n"
     "    void (*on_closed)(struct $method$__stream stream, struct bow_result *result,\n"
     "        const $output$ *reply, void *user);\n"
@@ -116,7 +116,9 @@ static const char stream_reply_member[] =
 
 static const char stream_open_text[] =
     "\n"
-    "/** Begin a call: bow_client_open(). Without `events` it is for the blocking style. */\n"
+    "/** Begin a call: bow_client_open(). Without `events` it is for the blocking style; with "
+    "them\n"
+    " * `ret_stream` may be NULL. */\n"
     "BOW_MUST_USE static inline int\n"
     "$method$__open(struct bow_client *client,\n"
     "    const struct bow_call_options *options,\n"
@@ -124,7 +126,7 @@ static const char stream_open_text[] =
     "    struct $method$__stream *ret_stream)\n"
     "{\n"
     "    return bow_client_open(client, $method$__method(), NULL, options,\n"
-    "        events, user, &ret_stream->stream);\n"
+    "        events, user, ret_stream != NULL ? &ret_stream->stream : NULL);\n"
     "}\n"
     "\n"
     "/** Send one message: bow_stream_send(). */\n"
@@ -144,7 +146,9 @@ static const char stream_open_text[] =
 
 static const char stream_open_with_request_text[] =
     "\n"
-    "/** Begin a call: bow_client_open(). Without `events` it is for the blocking style. */\n"
+    "/** Begin a call: bow_client_open(). Without `events` it is for the blocking style; with "
+    "them\n"
+    " * `ret_stream` may be NULL. */\n"
     "BOW_MUST_USE static inline int\n"
     "$method$__open(struct bow_client *client,\n"
     "    const $input$ *request, const struct bow_call_options *options,\n"
@@ -152,7 +156,8 @@ static const char stream_open_with_request_text[] =
     "    struct $method$__stream *ret_stream)\n"
     "{\n"
     "    return bow_client_open(client, $method$__method(),\n"
-    "        (const ProtobufCMessage *)request, options, events, user, &ret_stream->stream);\n"
+    "        (const ProtobufCMessage *)request, options, events, user,\n"
+    "        ret_stream != NULL ? &ret_stream->stream : NULL);\n"
     "}\n";
 
 static const char stream_receive_text[] =

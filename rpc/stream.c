@@ -168,7 +168,6 @@ static void on_done(struct bow_result *result, bow_any_fn fn, void *user)
     } else {
         bow__held_clear(&stream->in);
         stream->method->stream_thunks->on_closed(stream, result, stream->events, stream->user);
-        bow_stream_unref(stream); /* the opener's */
     }
     bow_stream_unref(stream); /* the call's */
 }
@@ -188,7 +187,7 @@ static int make(struct bow_client *client, struct bow__client_link *link,
         bow__free(client->context, stream, sizeof(*stream));
         return rc;
     }
-    atomic_init(&stream->refs, 2); /* the opener's and the call's */
+    atomic_init(&stream->refs, 1); /* the call's */
     stream->context = bow_context_ref(client->context);
     stream->loop = bow_loop_ref(link->loop);
     stream->client = client;
@@ -203,16 +202,33 @@ static int make(struct bow_client *client, struct bow__client_link *link,
     return 0;
 }
 
+/* The opener has its handle and its reference before the first event can come, which on another
+ * thread may be at once. */
+static int begin_for(struct bow_client *client, const struct bow__client_begin *begin,
+                     struct bow_stream **ret_stream, struct bow__text *reason)
+{
+    if (ret_stream == NULL) {
+        return bow__client_begin(client, begin, reason);
+    }
+    struct bow_stream *before = *ret_stream;
+    *ret_stream = bow_stream_ref(begin->stream);
+    int rc = bow__client_begin(client, begin, reason);
+    if (rc < 0) {
+        *ret_stream = before;
+        bow_stream_unref(begin->stream);
+    }
+    return rc;
+}
+
 int bow_client_open(struct bow_client *client, const struct bow_method *method,
                     const ProtobufCMessage *request, const struct bow_call_options *options,
                     const void *events, void *user, struct bow_stream **ret_stream)
 {
     struct bow__client_link *link = bow__client_link_of(client);
-    struct bow_stream *before = *ret_stream;
     struct bow_stream *stream = NULL;
     struct bow__text reason;
 
-    if (link == NULL || method->stream_thunks == NULL) {
+    if (link == NULL || method->stream_thunks == NULL || (events == NULL && ret_stream == NULL)) {
         return -EINVAL;
     }
     int rc = make(client, link, &stream);
@@ -235,11 +251,8 @@ int bow_client_open(struct bow_client *client, const struct bow_method *method,
     if (events == NULL) {
         (void)bow__client_take_in(client); /* one that can't be driven says so below */
     }
-    *ret_stream = stream; /* the first event may come on another thread at once */
-    rc = bow__client_begin(client, &begin, &reason);
+    rc = begin_for(client, &begin, ret_stream, &reason);
     if (rc < 0) {
-        *ret_stream = before;
-        bow_stream_unref(stream);
         bow_stream_unref(stream);
     }
     if (events == NULL && client->confined && !client->driving) {

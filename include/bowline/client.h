@@ -181,7 +181,9 @@ typedef void (*bow_client_done_fn)(struct bow_result *result, bow_any_fn fn, voi
 
 /**
  * Call; `done` runs exactly once, later, on the client's loop. `request` is
- * encoded before this returns. `*ret_id` (may be NULL) names the call for bow_client_cancel().
+ * encoded before this returns. `*ret_id` (may be NULL) names the call for bow_client_cancel(); it
+ * is set before `done` can run, which on another thread than the loop's may be before this returns,
+ * and not touched after that.
  *
  * Thread:  any; the creating thread when confined
  * Owns:    borrows `request`; `done` borrows its result

@@ -7,15 +7,24 @@
  * generated for each method; they stand on these. Two styles:
  *
  *   callbacks  open(events) ──► send*, half_close   [on_headers] on_message* on_writable*
- *                                                   on_closed, the last event, once
+ *                           └─► unref, any time     on_closed, the last event, once
  *   blocking   open(NULL) ──► write*, half_close, receive* ──► finish
  *
- * A stream is counted. With callbacks its opener's reference ends when on_closed has
- * returned; who uses it longer, or from another thread, takes one with bow_stream_ref().
- * On another thread than the loop's that may be before bow_client_open() has returned: who
- * means to use the stream opens it on the loop (bow_loop_execute()), or in the blocking style,
- * in which the reference ends with bow_stream_finish(). Once the call has ended all that sends
- * says -ECANCELED.
+ * A stream is counted. Its opener has a reference, and lets go of it when it pleases: with
+ * bow_stream_unref(), in the blocking style with bow_stream_finish(). The call does not depend on
+ * it. An event lends its stream until it returns. Once the call has ended all that sends says
+ * -ECANCELED.
+ *
+ * On another thread than the loop's, the whole call may be over, on_closed included, before
+ * bow_client_open() has returned. The opener's handle is good all the same; `user`, if on_closed
+ * frees it, is not the opener's any more. So an opener there keeps its handle in a variable of
+ * its own:
+ *
+ *     struct demo__room__join__stream stream;
+ *     if (demo__room__join__open(client, NULL, &events, state, &stream) == 0) {
+ *         (void)demo__room__join__stream_send(stream, &hello);    0, or -ECANCELED
+ *         bow_stream_unref(stream.stream);
+ *     }
  *
  * Events come on the client's loop, one at a time, never from inside a function of the
  * stream. Messages that are not taken (paused, or not received) hold the server back:
@@ -39,11 +48,12 @@ struct bow_stream;
  * Begin a streaming call. `request` is the one message of a method whose client sends one, NULL
  * for others. `events` is the generated struct METHOD__stream_events of the method, or NULL for
  * the blocking style; that of a confined client takes in first what has come meanwhile, so other
- * calls' callbacks may run inside.
+ * calls' callbacks may run inside. With events `ret_stream` may be NULL: they bring the handle.
  *
  * Thread:  any; the creating thread when the client is confined
  * Owns:    borrows `request`; keeps `events` and `user` until on_closed has returned; gives
- *          `*ret_stream`, set before the first event can come
+ *          `*ret_stream`, to be let go of with bow_stream_unref() or bow_stream_finish(); it is set
+ *          before the first event can come, and not touched after that
  * Returns: 0; or as bow_client_start(), and no event comes
  */
 BOW_EXPORT BOW_MUST_USE int

@@ -188,7 +188,7 @@ static int say(struct one *one, size_t n_bytes)
     return lab__lab__chat__stream_send(one->stream, &message);
 }
 
-/* On the loop, where a stream cannot end before it has been used. */
+/* On the loop, where a stream cannot end before it has been filled. */
 static int begin_stream(void *user)
 {
     struct one *one = user;
@@ -203,7 +203,6 @@ static int begin_stream(void *user)
         rc = say(one, 4096);
     }
     assert_true(rc == 0 || rc == -EAGAIN);
-    bow_stream_ref(one->stream.stream);
     atomic_fetch_add(&one->n_begun, 1);
     return 0;
 }

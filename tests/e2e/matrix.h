@@ -93,7 +93,7 @@ struct matrix_called {
     int n_sent;
     enum bow_code code;
     char message[512];
-    struct bow_stream *stream; /* until it is closed */
+    struct bow_stream *stream; /* a reference */
     uint64_t id;               /* of a unary call */
 };
 

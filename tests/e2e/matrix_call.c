@@ -27,7 +27,6 @@ static void note_end(struct matrix *m, const struct bow_result *result)
     }
     m->called.n_closed++;
     m->called.code = result->status.code;
-    m->called.stream = NULL;
     snprintf(m->called.message, sizeof(m->called.message), "%s", result->status.message);
 }
 

@@ -124,8 +124,9 @@ static void expect_bytes(struct matrix *m, uint64_t before[2])
 }
 
 /* A stream whose call has ended takes no more, and says so. */
-static void expect_over(struct matrix *m, struct bow_stream *stream)
+static void expect_over(struct matrix *m)
 {
+    struct bow_stream *stream = m->called.stream;
     Lab__Blob message;
 
     if (stream == NULL) {
@@ -137,7 +138,6 @@ static void expect_over(struct matrix *m, struct bow_stream *stream)
     bow_stream_cancel(stream);
     matrix_settle(m);
     assert_int_equal(m->called.n_closed, 1);
-    bow_stream_unref(stream);
 }
 
 static void run(const struct matrix_cell *cell)
@@ -150,7 +150,6 @@ static void run(const struct matrix_cell *cell)
     matrix_settle(&m);
     uint64_t before[2] = {relay_bytes(&m.relay, RELAY_UP), relay_bytes(&m.relay, RELAY_DOWN)};
     matrix_call(&m);
-    struct bow_stream *kept = m.called.stream != NULL ? bow_stream_ref(m.called.stream) : NULL;
     if (cell->story == MATRIX_CANCEL || cell->story == MATRIX_DEADLINE) {
         matrix_until(&m, &m.served.n_messages, outcome->n_served);
         matrix_until(&m, &m.called.n_messages, outcome->n_called);
@@ -159,7 +158,7 @@ static void run(const struct matrix_cell *cell)
     }
     expect_ended(&m, outcome);
     expect_bytes(&m, before);
-    expect_over(&m, kept);
+    expect_over(&m);
     matrix_expect_echo(&m); /* the connection is as good as before */
     assert_int_equal(m.relay.n_links, 1);
     matrix_end(&m);

@@ -156,6 +156,7 @@ void matrix_begin(struct matrix *m, const struct matrix_cell *cell, const struct
 void matrix_end(struct matrix *m)
 {
     matrix_answer_held(m);
+    bow_stream_unref(m->called.stream);
     bow_client_free(m->client);
     matrix_settle(m);
     bow_server_stop(m->server);

@@ -108,6 +108,7 @@ static void on_closed(struct rolling__court__play__stream stream, struct bow_res
         atomic_fetch_add(&user->load->n_games, 1);
     }
     user->number = 0;
+    bow_stream_unref(user->stream.stream);
     user->stream.stream = NULL;
     go_on(user);
 }

@@ -246,7 +246,7 @@ static int open_talk(void *user)
     if (rc < 0) {
         return rc;
     }
-    talk->stream = bow_stream_ref(stream.stream);
+    talk->stream = stream.stream;
     say_on(stream, talk);
     return 0;
 }

@@ -315,6 +315,7 @@ static void test_packed_streams_with_events_arrive(void **state)
     packed_fill(p, &blob, 0);
     assert_int_equal(packed__packed__both__stream_send(stream, &blob), 0);
     calls_wait(p->t, &p->n_closed, 1);
+    bow_stream_unref(stream.stream);
     assert_int_equal(p->n_messages, IN_ALL);
     expect_streamed(p, true, true);
 }
@@ -362,6 +363,7 @@ static void test_packed_messages_that_waited_arrive(void **state)
     CALLS_WAIT_METRIC(p->t, calls_ended, 2);
     assert_int_equal(bow_loop_execute(p->t->loop, "resume", resume, stream.stream), 0);
     calls_wait(p->t, &p->n_closed, 1);
+    bow_stream_unref(stream.stream);
     assert_int_equal(p->n_messages, 3);
 }
 

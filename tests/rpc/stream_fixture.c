@@ -78,6 +78,7 @@ static void on_closed(struct bow_stream *stream, struct bow_result *result, cons
     if (s->in_closed != NULL) {
         s->in_closed(s, stream);
     }
+    bow_stream_unref(stream); /* the opener's; who uses it longer has another */
     pthread_mutex_lock(&s->t->lock);
     bow_result_fini(&s->result);
     bow_result_move(&s->result, result);

@@ -128,7 +128,6 @@ static int open_stream(struct pair *pair, struct bow_context *context)
     if (rc < 0) {
         return rc;
     }
-    bow_stream_ref(pair->stream.stream);
     rc = send_sized(pair, 0); /* before the connection */
     rc = rc == 0 ? send_payload(pair, context) : rc;
     return rc == 0 ? send_sized(pair, 30000) : rc;
@@ -181,6 +180,7 @@ static void open_and_end(struct pair *pair)
     assert_int_equal(
         calls__echo__stream__open(pair->ends.client, NULL, &events, pair, &pair->stream), 0);
     assert_int_equal(bow_stream_half_close(pair->stream.stream), 0);
+    bow_stream_unref(pair->stream.stream);
     while (pair->n_closed == n) {
         assert_int_equal(bow_loop_run_once(pair->ends.loop, BOW_NEVER), 0);
     }
@@ -213,6 +213,7 @@ static void test_memory_small_messages_take_none(void **state)
         }
     }
     assert_true(atomic_load(&alloc.n_calls) - before <= 4);
+    bow_stream_unref(pair.stream.stream);
     both_ends_close(&pair.ends);
     test_context_end(context, &alloc);
 }
