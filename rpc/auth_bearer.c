@@ -11,7 +11,9 @@
 #include "base/options.h"
 #include "base/text.h"
 #include "rpc/auth_tokens.h"
+#include "rpc/core/intercept.h"
 #include "transport/transport_error.h"
+#include <bowline/call.h>
 #include <bowline/service.h>
 
 #include <errno.h>
@@ -23,6 +25,14 @@
 
 #define KEY "authorization"
 #define SCHEME "Bearer "
+#define NOT_ACCEPTED "was sent a token that is not accepted"
+
+/* By which handlers find whose token it was: of a call, and not of one bearer. */
+static const char subject_key[] = "bearer";
+
+struct checked {
+    const char *subject; /* NULL: nobody's that is known; in the call's memory */
+};
 
 struct bow_bearer {
     struct bow_context *context;
@@ -181,29 +191,76 @@ static const char *find_token(const struct bow_metadata *metadata, struct bow_sl
                : "was sent something in \"" KEY "\" that is no token";
 }
 
-static bool is_accepted(struct bow_bearer *bearer, struct bow_interception *at,
-                        struct bow_slice token)
+static int set_subject(struct bow_interception *at, struct bow_slice subject)
 {
-    if (bearer->options.check != NULL) {
-        return bearer->options.check(at, token, bearer->options.user);
+    struct checked *checked = bow_interception_state(at);
+    char *copy = bow_interception_alloc(at, subject.len + 1);
+
+    if (copy == NULL) {
+        return -ENOMEM;
     }
-    /* Without a file, made for a client, there are none. */
-    pthread_mutex_lock(&bearer->lock);
-    bool accepted = bow__tokens_have(&bearer->tokens, token);
-    pthread_mutex_unlock(&bearer->lock);
-    return accepted;
+    memcpy(copy, subject.data, subject.len);
+    copy[subject.len] = '\0';
+    checked->subject = copy;
+    return 0;
 }
 
-static void check(struct bow_interception *at, void *user)
+int bow_bearer_set_subject(struct bow_interception *at, const char *subject)
 {
-    struct bow_bearer *bearer = user;
+    size_t len = strlen(subject);
+
+    if (at->key != subject_key || !bow__subject_is_valid(subject, len)) {
+        return -EINVAL;
+    }
+    return set_subject(at, (struct bow_slice){(const uint8_t *)subject, len});
+}
+
+const char *bow_bearer_subject(const struct bow_call *call)
+{
+    const struct checked *checked = bow_call_state(call, subject_key);
+
+    return checked != NULL ? checked->subject : NULL;
+}
+
+/* Returns NULL, or what is wrong. */
+static const char *look_up(struct bow_bearer *bearer, struct bow_interception *at,
+                           struct bow_slice token)
+{
+    struct bow_slice subject = {NULL, 0};
+    int rc = 0;
+
+    /* Without a file, made for a client, there are none. The subject is the file's. */
+    pthread_mutex_lock(&bearer->lock);
+    bool accepted = bow__tokens_have(&bearer->tokens, token, &subject);
+    if (subject.len > 0) {
+        rc = set_subject(at, subject);
+    }
+    pthread_mutex_unlock(&bearer->lock);
+    if (!accepted) {
+        return NOT_ACCEPTED;
+    }
+    return rc < 0 ? "was sent a token, and there is no memory for whose it is" : NULL;
+}
+
+static const char *find_wrong(struct bow_bearer *bearer, struct bow_interception *at)
+{
     struct bow_metadata metadata = bow_interception_metadata(at);
     struct bow_slice token = {NULL, 0};
 
     const char *wrong = find_token(&metadata, &token);
-    if (wrong == NULL && !is_accepted(bearer, at, token)) {
-        wrong = "was sent a token that is not accepted";
+    if (wrong != NULL) {
+        return wrong;
     }
+    if (bearer->options.check == NULL) {
+        return look_up(bearer, at, token);
+    }
+    return bearer->options.check(at, token, bearer->options.user) ? NULL : NOT_ACCEPTED;
+}
+
+static void check(struct bow_interception *at, void *user)
+{
+    const char *wrong = find_wrong(user, at);
+
     if (wrong != NULL) {
         (void)bow_interception_refuse(at, BOW_UNAUTHENTICATED, "%s %s",
                                       bow_interception_method(at)->path, wrong);
@@ -223,7 +280,7 @@ static int get_token(struct bow_bearer *bearer, struct bow_interception *at, cha
         ret_token[size - 1] = '\0';
     } else if (bearer->options.file != NULL) {
         pthread_mutex_lock(&bearer->lock);
-        (void)snprintf(ret_token, size, "%s", bearer->tokens.text);
+        (void)snprintf(ret_token, size, "%s", bow__tokens_first(&bearer->tokens));
         pthread_mutex_unlock(&bearer->lock);
     } else {
         rc = -ENODATA; /* made with the callback of a server */
@@ -290,6 +347,8 @@ static void fill(struct bow_bearer *bearer, const char *name,
 void bow_bearer_check(struct bow_bearer *bearer, struct bow_interceptor *ret_check)
 {
     fill(bearer, "bearer token", check, ret_check);
+    ret_check->state_bytes = sizeof(struct checked);
+    ret_check->state_key = subject_key;
 }
 
 void bow_bearer_send(struct bow_bearer *bearer, struct bow_interceptor *ret_send)

@@ -7,6 +7,7 @@
 #include "rpc/auth_tokens.h"
 #include "base/alloc.h"
 #include "base/text.h"
+#include "rpc/core/utf8.h"
 #include "transport/transport_error.h"
 
 #include <errno.h>
@@ -35,7 +36,43 @@ bool bow__token_is_valid(const char *token, size_t len)
     return n_bytes > 0 && n == len && len < BOW_BEARER_TOKEN_BYTES;
 }
 
+bool bow__subject_is_valid(const char *subject, size_t len)
+{
+    struct bow_slice bytes = {(const uint8_t *)subject, len};
+
+    for (size_t i = 0; i < len; i++) {
+        if (bytes.data[i] < 0x20 || bytes.data[i] == 0x7F) {
+            return false;
+        }
+    }
+    return len > 0 && len < BOW_BEARER_SUBJECT_BYTES && bow__utf8_prefix(bytes, false) == len;
+}
+
 /* Lines */
+
+/* No token has a colon, and a subject may. */
+static const char *token_of(const char *line)
+{
+    const char *colon = strrchr(line, ':');
+
+    return colon != NULL ? colon + 1 : line;
+}
+
+static struct bow_slice subject_of(const char *line, const char *token)
+{
+    size_t len = token > line ? (size_t)(token - line) - 1 : 0;
+
+    return (struct bow_slice){(const uint8_t *)line, len};
+}
+
+static bool is_valid(const char *line)
+{
+    const char *token = token_of(line);
+    struct bow_slice subject = subject_of(line, token);
+
+    return bow__token_is_valid(token, strlen(token)) &&
+           (token == line || bow__subject_is_valid((const char *)subject.data, subject.len));
+}
 
 static char *trimmed(char *line, char *end)
 {
@@ -46,8 +83,8 @@ static char *trimmed(char *line, char *end)
     return line + strspn(line, " \t");
 }
 
-/* Moves the tokens of `text` together at its front. Returns 0, or the number of the line that is
- * none. */
+/* Moves the lines of `text` that have a token together at its front. Returns 0, or the number of
+ * the line that is none. */
 static size_t gather(struct bow__tokens *tokens, char *text, size_t len)
 {
     char *to = text;
@@ -57,16 +94,16 @@ static size_t gather(struct bow__tokens *tokens, char *text, size_t len)
     for (size_t number = 1; line < end_of_file; number++) {
         char *end = memchr(line, '\n', (size_t)(end_of_file - line));
         char *next = end != NULL ? end + 1 : end_of_file;
-        char *token = trimmed(line, end != NULL ? end : end_of_file);
-        size_t n = strlen(token);
+        char *entry = trimmed(line, end != NULL ? end : end_of_file);
+        size_t n = strlen(entry);
         line = next;
-        if (n == 0 || *token == '#') {
+        if (n == 0 || *entry == '#') {
             continue;
         }
-        if (!bow__token_is_valid(token, n)) {
+        if (!is_valid(entry)) {
             return number;
         }
-        memmove(to, token, n + 1);
+        memmove(to, entry, n + 1);
         to += n + 1;
         tokens->n++;
     }
@@ -80,7 +117,7 @@ static int parse(struct bow__tokens *tokens, size_t len, const char *path,
 
     size_t bad = gather(tokens, tokens->text, len);
     if (bad != 0) {
-        (void)snprintf(detail, sizeof(detail), "line %zu is not a token", bad);
+        (void)snprintf(detail, sizeof(detail), "line %zu is not a token, nor SUBJECT:TOKEN", bad);
         return bow__transport_error(error, "reading tokens from", path, -EBADMSG, detail);
     }
     if (tokens->n == 0) {
@@ -170,15 +207,25 @@ static unsigned differ(const uint8_t *token, size_t n, const char *secret, size_
     return difference;
 }
 
-bool bow__tokens_have(const struct bow__tokens *tokens, struct bow_slice token)
+bool bow__tokens_have(const struct bow__tokens *tokens, struct bow_slice token,
+                      struct bow_slice *ret_subject)
 {
-    const char *secret = tokens->text;
-    unsigned found = 0;
+    const char *line = tokens->text;
+    bool found = false;
 
     for (size_t i = 0; i < tokens->n; i++) {
+        const char *secret = token_of(line);
         size_t n_secret = strlen(secret);
-        found |= differ(token.data, token.len, secret, n_secret) == 0;
-        secret += n_secret + 1;
+        if (differ(token.data, token.len, secret, n_secret) == 0) {
+            *ret_subject = subject_of(line, secret);
+            found = true;
+        }
+        line = secret + n_secret + 1;
     }
-    return found != 0;
+    return found;
+}
+
+const char *bow__tokens_first(const struct bow__tokens *tokens)
+{
+    return token_of(tokens->text);
 }

@@ -10,7 +10,7 @@
 #include <bowline/bearer.h>
 
 struct bow__tokens {
-    char *text;  /* NULL: there are none; one token behind the other, a NUL after each */
+    char *text;  /* NULL: there are none; "TOKEN" or "SUBJECT:TOKEN", a NUL after each */
     size_t size; /* of `text` */
     size_t n;
 };
@@ -20,10 +20,17 @@ int bow__tokens_read(struct bow__tokens *tokens, struct bow_context *context, co
                      struct bow_transport_error *error);
 void bow__tokens_fini(struct bow__tokens *tokens, struct bow_context *context);
 
-/** Whether `token` is one of them. All are looked at, and all of each. */
-bool bow__tokens_have(const struct bow__tokens *tokens, struct bow_slice token);
+/** Whether `token` is one of them, and whose (borrowed; empty: the file does not say). All are
+ * looked at, and all of each. */
+bool bow__tokens_have(const struct bow__tokens *tokens, struct bow_slice token,
+                      struct bow_slice *ret_subject);
+/** The first token; there is one. */
+const char *bow__tokens_first(const struct bow__tokens *tokens);
 
 /** Whether it has the form of RFC 6750, 2.1. */
 bool bow__token_is_valid(const char *token, size_t len);
+/** Whether it is a subject: not empty, shorter than BOW_BEARER_SUBJECT_BYTES, UTF-8 without control
+ * characters. */
+bool bow__subject_is_valid(const char *subject, size_t len);
 
 #endif

@@ -45,13 +45,15 @@ static void take_reply(struct bow__client_conn *conn, uint64_t key, struct bow__
                        struct bow__message *message)
 {
     struct bow__session *session = conn->conn.session;
-    struct bow__receiver receiver = {&call->link->packing.packing, call->intercepted,
-                                     &call->memory->arena, call->method->output};
     size_t n_bytes = message->bytes.len;
     struct bow__text reason;
 
     bow__text_clear(&reason);
-    int rc = bow__receive(&receiver, message, &call->reply, &reason);
+    int rc = bow__open_message(&call->link->packing.packing, call->intercepted, message, &reason);
+    if (rc == 0) {
+        rc = bow__decode_message(call->method->output, message, &call->memory->arena, &call->reply,
+                                 &reason);
+    }
     session->ops->consumed(session, key, bow__consumed_bytes(n_bytes));
     if (bow__intercepted_refused(call->intercepted)) {
         give_up(call, call->intercepted->refusal.code, reason.bytes);

@@ -168,6 +168,7 @@ bool bow__served_intercept(struct bow__served *served, void **ret_stream)
         return false;
     }
     served->call.intercepted = it;
+    served->call.states = it;
     switch (bow__intercepted_start(it)) {
     case BOW__INTERCEPT_PASSED:
         return true;

@@ -13,27 +13,31 @@
 
 /* Decoding */
 
-/* Whoever receives in the blocking style does so on a thread of its own, and the link may be gone;
- * its interceptors have seen the message when it came. */
+/* Whoever receives in the blocking style does so on a thread of its own, and the link may be gone.
+ */
 static struct bow__packing *packing_of(struct bow_stream *stream)
 {
     return bow__stream_is_blocking(stream) ? &stream->packing
                                            : &stream->call->link->packing.packing;
 }
 
+/* Those of a blocking one have seen the message when it came. */
+static struct bow__intercepted *intercepted_of(const struct bow_stream *stream)
+{
+    return bow__stream_is_blocking(stream) ? NULL : stream->call->intercepted;
+}
+
 static int decode(struct bow_stream *stream, struct bow__message *message,
                   ProtobufCMessage **ret_message, struct bow__text *reason)
 {
-    struct bow__receiver receiver = {
-        packing_of(stream),
-        bow__stream_is_blocking(stream) ? NULL : stream->call->intercepted,
-        &stream->arena,
-        stream->method->output,
-    };
     struct bow__text why;
 
     bow__text_clear(&why);
-    int rc = bow__receive(&receiver, message, ret_message, &why);
+    int rc = bow__open_message(packing_of(stream), intercepted_of(stream), message, &why);
+    if (rc == 0) {
+        rc =
+            bow__decode_message(stream->method->output, message, &stream->arena, ret_message, &why);
+    }
     if (rc < 0) {
         bow__text_clear(reason);
         if (rc != -EACCES) { /* by an interceptor, which says what it wants to */

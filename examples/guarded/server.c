@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: 0BSD */
-/* The greeter behind a token, with a log of its calls: lines of JSON on stderr. SIGHUP would be a
- * good time to call bow_bearer_reload(). Usage: guarded-server TOKENS [ADDRESS] */
+/* The greeter behind a token, which says who calls, with a log of its calls: lines of JSON on
+ * stderr. SIGHUP would be a good time to call bow_bearer_reload(). A line of TOKENS is TOKEN or
+ * SUBJECT:TOKEN. Usage: guarded-server TOKENS [ADDRESS] */
 
 #include "greeter.bow.h"
 #include <bowline/access_log.h>
@@ -16,7 +17,9 @@ static void say_hello(struct bow_call *call, const Demo__HelloRequest *request, 
     Demo__HelloReply reply = DEMO__HELLO_REPLY__INIT;
 
     (void)user;
-    reply.message = bow_call_printf(call, "Hello, %s", request->name);
+    const char *caller = bow_bearer_subject(call);
+    reply.message = bow_call_printf(call, "Hello, %s, sent by %s", request->name,
+                                    caller != NULL ? caller : "nobody in particular");
     demo__greeter__say_hello__reply(call, &reply);
 }
 

@@ -12,9 +12,10 @@
  *           │        └─► bow_bearer_send(&interceptor)  ──► options of a client
  *           └─► reload, from any thread; unref when it is registered
  *
- * A file of tokens has one to a line; blank lines and those that begin with '#' are skipped. A
- * server compares a token with all of them, each in a time that does not tell how
- * much of it is right. A client sends the first.
+ * A file of tokens has one to a line, as TOKEN or as SUBJECT:TOKEN, which says whose it is; blank
+ * lines and those that begin with '#' are skipped. A server compares a token with all of them,
+ * each in a time that does not tell how much of it is right; a handler asks bow_bearer_subject()
+ * who calls. A client sends the first.
  *
  * A token is a secret that whoever reads it can use: a client sends it over a secured
  * connection only, unless options.plaintext says otherwise.
@@ -28,10 +29,14 @@ extern "C" {
 #endif
 
 struct bow_bearer;
+struct bow_call;
 struct bow_context;
 
 /** Bytes of a token at most, with a NUL. */
 #define BOW_BEARER_TOKEN_BYTES ((size_t)4 << 10)
+
+/** Bytes of a subject at most, with a NUL: UTF-8 without control characters. */
+#define BOW_BEARER_SUBJECT_BYTES ((size_t)256)
 
 /** Bytes of a file of tokens at most. */
 #define BOW_BEARER_FILE_BYTES ((size_t)64 << 10)
@@ -41,8 +46,9 @@ struct bow_bearer_options {
     size_t size;                 /* sizeof this struct, set by the INIT */
     struct bow_context *context; /* shared; not NULL */
     const char *file;            /* of tokens; copied; NULL: there is a callback */
-    /** Server: whether `token` (borrowed, not terminated) is accepted. What takes time to find out
-     * is for an interceptor of your own that holds the call. Thread: the call's loop. */
+    /** Server: whether `token` (borrowed, not terminated) is accepted; bow_bearer_set_subject()
+     * says whose it is. What takes time to find out is for an interceptor of your own that holds
+     * the call. Thread: the call's loop. */
     bool (*check)(struct bow_interception *at, struct bow_slice token, void *user);
     /** Client: write the call's token with a NUL to `token`. Returns 0, or a negative errno that
      * ends the call. Thread: the call's loop. */
@@ -82,11 +88,29 @@ BOW_EXPORT BOW_MUST_USE int bow_bearer_reload(struct bow_bearer *bearer,
 
 /**
  * Make the interceptor that checks the tokens of a server's calls. It is for one registration, and
- * has a reference of its own: whoever does not register it after all calls its release.
+ * has a reference of its own: whoever does not register it after all calls its release. A server
+ * has one of them.
  *
  * Thread:  any
  */
 BOW_EXPORT void bow_bearer_check(struct bow_bearer *bearer, struct bow_interceptor *ret_check);
+
+/**
+ * In the callback `check` of a bearer: the token is `subject`'s. Copied; the last one counts.
+ *
+ * Thread:  the call's loop
+ * Returns: 0; -ENOMEM; -EINVAL for what is no subject, or when `at` is not a bearer's
+ */
+BOW_EXPORT BOW_MUST_USE int bow_bearer_set_subject(struct bow_interception *at,
+                                                   const char *subject);
+
+/**
+ * Whose token `call` came with. Lives as long as the call.
+ *
+ * Thread:  any that holds the call
+ * Returns: NULL when nobody has said, or the server checks no tokens
+ */
+BOW_EXPORT const char *bow_bearer_subject(const struct bow_call *call);
 
 /** The interceptor that sends the token with a client's calls; otherwise as bow_bearer_check(). */
 BOW_EXPORT void bow_bearer_send(struct bow_bearer *bearer, struct bow_interceptor *ret_send);

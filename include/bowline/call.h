@@ -106,6 +106,16 @@ BOW_EXPORT char *bow_call_printf(struct bow_call *call, const char *format, ...)
 /** Copy a text into the call's memory. Returns NULL as bow_call_alloc(). */
 BOW_EXPORT char *bow_call_strdup(struct bow_call *call, const char *text);
 
+/**
+ * What the interceptor with `state_key` keeps of the call (<bowline/interceptor.h>): its own type,
+ * behind an inline function of its own. It lives as long as the call; on_end of the interceptor
+ * may have come before.
+ *
+ * Thread:  any that holds the call
+ * Returns: NULL when the server has no such interceptor, or that has no state
+ */
+BOW_EXPORT void *bow_call_state(const struct bow_call *call, const void *state_key);
+
 /** "/package.Service/Method". Lives as long as the call. Thread: any. */
 BOW_EXPORT const char *bow_call_path(const struct bow_call *call);
 

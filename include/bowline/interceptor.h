@@ -28,7 +28,20 @@
  * Everything happens on the loop of the call, and each function here is for that thread. A
  * client's on_start may run inside the function that starts the call; completions never do.
  * What an interceptor returns or is given is borrowed until its callback returns, but for
- * its state and the struct bow_interception, which last until its on_end has returned.
+ * the struct bow_interception, which lasts until its on_end has returned, and its state.
+ *
+ * The state lasts as long as the call, and handlers may read it: who calls, a request's id, a
+ * span. They find it by the interceptor's state_key:
+ *
+ *     extern const char caller_key[];                     in the interceptor's header
+ *     static inline const struct caller *caller_of(const struct bow_call *call)
+ *     {
+ *         return bow_call_state(call, caller_key);        NULL: no such interceptor
+ *     }
+ *
+ * A handler may hold its call, on another thread too, after on_end was told of a cancel or the
+ * deadline. So what handlers read is within the state or from bow_interception_alloc(), is
+ * written in on_start or while the call is held, and is left alone from then on.
  *
  * Calls that never come to be one are not seen: to unknown methods, after their deadline, or
  * refused for want of memory or by a limit. They are counted (<bowline/metrics.h>).
@@ -87,12 +100,15 @@ struct bow_interceptor {
     void (*on_end)(struct bow_interception *at, const struct bow_intercepted_end *end, void *user);
     /** The server or client has gone: nothing is called any more. Thread: any. */
     void (*release)(void *user);
-    void *user; /* kept until release */
+    void *user;            /* kept until release */
+    const void *state_key; /* server: an address by which handlers find the state, see
+                              bow_call_state(); no two interceptors of a server have the same;
+                              NULL: they do not */
 };
 
 #define BOW_INTERCEPTOR_INIT                                                                       \
     {                                                                                              \
-        sizeof(struct bow_interceptor), NULL, 0, NULL, NULL, NULL, NULL, NULL                      \
+        sizeof(struct bow_interceptor), NULL, 0, NULL, NULL, NULL, NULL, NULL, NULL                \
     }
 
 /**
@@ -102,7 +118,7 @@ struct bow_interceptor {
  * Thread:  any, not concurrently
  * Owns:    copies `*interceptor`; takes its `user` on success: release is called once
  * Returns: 0; -ENOMEM; -EBUSY after start; -EINVAL for an unknown size, too many
- *          state_bytes, or no name
+ *          state_bytes, no name, or the state_key of another one; bow_server_error() says which
  */
 BOW_EXPORT BOW_MUST_USE int bow_server_intercept(struct bow_server *server,
                                                  const struct bow_interceptor *interceptor);
@@ -111,6 +127,13 @@ BOW_EXPORT BOW_MUST_USE int bow_server_intercept(struct bow_server *server,
 
 /** The interceptor's memory of this call; NULL when it asked for none. */
 BOW_EXPORT void *bow_interception_state(const struct bow_interception *at);
+/**
+ * Memory that lasts as long as the state does, aligned to 16, not zeroed. In on_start, or while the
+ * interceptor holds the call.
+ *
+ * Returns: NULL when the call's cap or the context's ceiling is reached, or at another time
+ */
+BOW_EXPORT void *bow_interception_alloc(struct bow_interception *at, size_t size);
 /** The method that is called: <bowline/service.h> says what is in it. Lives for ever. */
 BOW_EXPORT const struct bow_method *bow_interception_method(const struct bow_interception *at);
 /** On a server the client's address; on a client its target, of a list: the server that the call

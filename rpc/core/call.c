@@ -6,7 +6,6 @@
 
 #include "rpc/core/call.h"
 #include "rpc/core/call_stream.h"
-#include "rpc/core/receive.h"
 #include "rpc/core/registry.h"
 #include <bowline/limits.h>
 
@@ -23,14 +22,6 @@ void bow__call_init(struct bow_call *call, const struct bow__call_ops *ops,
     call->peer = "";
     call->deadline_ns = BOW_NEVER;
     bow__arena_init(&call->arena, context, slab, n_slab, BOW_LIMIT_CALL_ARENA_BYTES);
-}
-
-int bow__call_decode(struct bow_call *call, struct bow__message *message, struct bow__text *reason)
-{
-    struct bow__receiver receiver = {call->packing, call->intercepted, &call->arena,
-                                     call->method->input};
-
-    return bow__receive(&receiver, message, &call->request, reason);
 }
 
 void bow__call_enter(struct bow_call *call)
@@ -171,6 +162,11 @@ char *bow_call_printf(struct bow_call *call, const char *format, ...)
 char *bow_call_strdup(struct bow_call *call, const char *text)
 {
     return bow__arena_dup(&call->arena, text, strlen(text));
+}
+
+void *bow_call_state(const struct bow_call *call, const void *state_key)
+{
+    return bow__intercepted_state(call->states, state_key);
 }
 
 const char *bow_call_path(const struct bow_call *call)

@@ -27,7 +27,7 @@
 
 #include "base/arena.h"
 #include "rpc/core/family.h"
-#include "rpc/core/intercept.h"
+#include "rpc/core/receive.h"
 #include "rpc/core/session.h"
 #include <bowline/call.h>
 #include <bowline/service.h>
@@ -36,7 +36,6 @@
 struct bow_peer_credentials;
 struct bow__call_metadata;
 struct bow__call_stream;
-struct bow__packing;
 struct bow__registered_method;
 
 enum bow__call_state {
@@ -104,7 +103,8 @@ struct bow_call {
     const struct bow__registered_method *entry; /* until the handler is entered */
     struct bow__call_stream *stream;            /* NULL: unary */
     struct bow__call_metadata *metadata;        /* NULL: there is none; in the arena */
-    struct bow__intercepted *intercepted;       /* loop only; NULL: nobody does */
+    struct bow__intercepted *intercepted;       /* loop only; NULL: nobody does (any more) */
+    const struct bow__intercepted *states;      /* the same, until the call goes */
     const char *peer;
     uint64_t deadline_ns;
     ProtobufCMessage *request;
@@ -129,7 +129,15 @@ void bow__call_init(struct bow_call *call, const struct bow__call_ops *ops,
 
 /** Decode the request under the cap that its size allows, taking the message's block if it has one.
  * Returns 0, or -EBADMSG, -ENOMEM, -EMSGSIZE or -ENOTSUP with `reason`. Loop, before invoke. */
-int bow__call_decode(struct bow_call *call, struct bow__message *message, struct bow__text *reason);
+static inline int bow__call_decode(struct bow_call *call, struct bow__message *message,
+                                   struct bow__text *reason)
+{
+    int rc = bow__open_message(call->packing, call->intercepted, message, reason);
+
+    return rc == 0 ? bow__decode_message(call->method->input, message, &call->arena, &call->request,
+                                         reason)
+                   : rc;
+}
 
 /** Enter the handler, which may answer before this returns. Loop. */
 void bow__call_invoke(struct bow_call *call);

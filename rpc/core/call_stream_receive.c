@@ -41,12 +41,14 @@ static void deliver(struct bow_call *call, struct bow__message *message)
 {
     struct bow__call_stream *stream = call->stream;
     size_t n_bytes = message->bytes.len;
-    struct bow__receiver receiver = {call->packing, call->intercepted, &stream->arena,
-                                     call->method->input};
     struct bow__text reason;
 
     bow__text_clear(&reason);
-    int rc = bow__receive(&receiver, message, &stream->message, &reason);
+    int rc = bow__open_message(call->packing, call->intercepted, message, &reason);
+    if (rc == 0) {
+        rc = bow__decode_message(call->method->input, message, &stream->arena, &stream->message,
+                                 &reason);
+    }
     if (rc < 0) {
         bow__arena_reset(&stream->arena);
         refuse_undecodable(call, rc, &reason);

@@ -60,8 +60,22 @@ void bow__interceptors_fini(struct bow__interceptors *chain, bool releases)
     set_entries(chain, NULL, 0);
 }
 
-static int check(const struct bow_interceptor *interceptor, struct bow__text *reason)
+static const struct bow__interceptor *find_key(const struct bow__interceptors *chain,
+                                               const void *key)
 {
+    for (uint32_t i = 0; i < chain->n && key != NULL; i++) {
+        if (chain->entries[i].public.state_key == key) {
+            return &chain->entries[i];
+        }
+    }
+    return NULL;
+}
+
+static int check(const struct bow__interceptors *chain, const struct bow_interceptor *interceptor,
+                 struct bow__text *reason)
+{
+    const struct bow__interceptor *same = find_key(chain, interceptor->state_key);
+
     if (interceptor->name == NULL || *interceptor->name == '\0') {
         bow__text_printf(reason, " has no name");
         return -EINVAL;
@@ -71,6 +85,10 @@ static int check(const struct bow_interceptor *interceptor, struct bow__text *re
         bow__text_printf(reason,
                          " asks for %zu state_bytes, and BOW_INTERCEPTOR_STATE_BYTES are %zu",
                          interceptor->state_bytes, BOW_INTERCEPTOR_STATE_BYTES);
+        return -EINVAL;
+    }
+    if (same != NULL) {
+        bow__text_printf(reason, " has the state_key of \"%s\"", same->name);
         return -EINVAL;
     }
     return 0;
@@ -88,7 +106,7 @@ static int read_interceptor(const struct bow__interceptors *chain,
                                      : " has a size that is not known: use BOW_INTERCEPTOR_INIT");
         return rc;
     }
-    return check(ret_known, reason);
+    return check(chain, ret_known, reason);
 }
 
 int bow__interceptors_add(struct bow__interceptors *chain,
@@ -148,10 +166,12 @@ struct bow__intercepted *bow__intercepted_new(const struct bow__interceptors *ch
     it->arena = arena;
     it->started_ns = started_ns;
     it->views = (void *)(memory + views_offset(side_bytes));
+    it->n_views = chain->n;
     uint8_t *states = memory + states_offset(chain, side_bytes);
     for (uint32_t i = 0; i < chain->n; i++) {
         const struct bow__interceptor *entry = &chain->entries[i];
         it->views[i].it = it;
+        it->views[i].key = entry->public.state_key;
         it->views[i].state = entry->public.state_bytes > 0 ? states + entry->state_offset : NULL;
     }
     return it;
@@ -263,6 +283,16 @@ int bow__intercepted_receives(struct bow__intercepted *it, struct bow_slice byte
     return it->message_refused ? -EACCES : 0;
 }
 
+void *bow__intercepted_state(const struct bow__intercepted *it, const void *key)
+{
+    for (uint32_t i = 0; it != NULL && i < it->n_views; i++) {
+        if (it->views[i].key == key && key != NULL) {
+            return it->views[i].state;
+        }
+    }
+    return NULL;
+}
+
 /* What programs call: asking */
 
 static struct bow__intercept_facts facts_of(const struct bow_interception *at)
@@ -332,6 +362,11 @@ static bool is_starting(const struct bow_interception *at)
 static bool is_holding(const struct bow_interception *at)
 {
     return is_current(at) && at->it->stage == BOW__INTERCEPT_HELD;
+}
+
+void *bow_interception_alloc(struct bow_interception *at, size_t size)
+{
+    return is_starting(at) || is_holding(at) ? bow__arena_alloc(at->it->arena, size) : NULL;
 }
 
 static int add(struct bow_interception *at, enum bow__intercept_add what, const char *key,

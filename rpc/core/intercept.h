@@ -83,7 +83,8 @@ enum bow__intercept_stage {
 
 struct bow_interception {
     struct bow__intercepted *it;
-    void *state; /* NULL: none */
+    void *state;     /* NULL: none */
+    const void *key; /* its interceptor's state_key: the call may outlive the chain */
 };
 
 struct bow__intercepted {
@@ -91,8 +92,9 @@ struct bow__intercepted {
     const struct bow__intercept_ops *ops;
     struct bow__arena *arena; /* the call's; while it is the loop's, until PASSED */
     struct bow_interception *views;
-    uint64_t started_ns;
+    uint32_t n_views;
     uint32_t n_started;
+    uint64_t started_ns;
     enum bow__intercept_stage stage;
     bool inside;                 /* on_start is running */
     struct bow__text *reason;    /* on_message of a received message is running: for a refusal */
@@ -105,7 +107,8 @@ struct bow__intercepted {
 void bow__interceptors_init(struct bow__interceptors *chain, struct bow_context *context);
 /** `releases`: their owner had taken them. */
 void bow__interceptors_fini(struct bow__interceptors *chain, bool releases);
-/** Append one. Returns 0; -EINVAL or -ENOMEM, with which one and why in `reason`. */
+/** Append one. `reason` is empty. Returns 0; -EINVAL or -ENOMEM, with which one and why in
+ * `reason`. */
 int bow__interceptors_add(struct bow__interceptors *chain,
                           const struct bow_interceptor *interceptor, struct bow__text *reason);
 
@@ -131,6 +134,9 @@ int bow__intercepted_receives(struct bow__intercepted *it, struct bow_slice byte
 /** Tell those that were started of the end; nothing follows. `now_ns` is the time of that. */
 void bow__intercepted_end(struct bow__intercepted *it, const struct bow_status *status,
                           uint64_t now_ns);
+
+/** The state known by `key`; NULL: there is none. `it` may have ended. Thread: any. */
+void *bow__intercepted_state(const struct bow__intercepted *it, const void *key);
 
 /** The name of the interceptor that holds the call, or NULL. */
 const char *bow__intercepted_holder(const struct bow__intercepted *it);

@@ -13,6 +13,7 @@ import grpc
 import example
 
 TOKEN = "open-sesame"
+GREETING = b"\x0a\x1cHello, Ada, sent by ada@ship"
 EVIL = 'a" code="OK'
 
 
@@ -34,7 +35,7 @@ def logged(server, name):
 
 def main(command):
     with tempfile.NamedTemporaryFile("w") as tokens:
-        tokens.write(f"# whoever may call\n{TOKEN}\n")
+        tokens.write(f"# whoever may call\nada@ship:{TOKEN}\nunnamed\n")
         tokens.flush()
         with example.program(command, tokens.name, "127.0.0.1:0") as server:
             port = server.wait_line(r"^listening on port (\d+)$")[1]
@@ -46,15 +47,17 @@ def main(command):
                 assert code == grpc.StatusCode.UNAUTHENTICATED and TOKEN not in words, words
                 code, reply = call(channel, ("authorization", f"Bearer {TOKEN}"),
                                    ("x-request-id", EVIL))
-                assert code == grpc.StatusCode.OK and reply == b"\x0a\x0aHello, Ada", reply
+                assert code == grpc.StatusCode.OK and reply == GREETING, reply
+                code, reply = call(channel, ("authorization", "Bearer unnamed"))
+                assert code == grpc.StatusCode.OK and reply.endswith(b"nobody in particular"), reply
             assert logged(server, "none")["code"] == "UNAUTHENTICATED"
             wrong = logged(server, "wrong")
             assert "not accepted" in wrong["message"] and wrong["in"] == 0
             good = logged(server, "a")
             assert good["code"] == "OK" and good["id"] == EVIL and good["protocol"] == "grpc"
             assert good["method"] == "/demo.Greeter/SayHello"
-            assert (good["in_bytes"], good["out_bytes"]) == (5, 12)
-    print("3 calls, 3 lines: passed")
+            assert (good["in_bytes"], good["out_bytes"]) == (5, len(GREETING))
+    print("4 calls, 3 lines looked at: passed")
 
 
 if __name__ == "__main__":

@@ -62,7 +62,48 @@ static int read_text(struct files *f, const char *text, size_t len)
 
 static bool has(struct files *f, const char *token)
 {
-    return bow__tokens_have(&f->tokens, (struct bow_slice){(const uint8_t *)token, strlen(token)});
+    struct bow_slice subject;
+
+    return bow__tokens_have(&f->tokens, (struct bow_slice){(const uint8_t *)token, strlen(token)},
+                            &subject);
+}
+
+static void expect_subject(struct files *f, const char *token, const char *expected)
+{
+    struct bow_slice subject = {NULL, 0};
+
+    assert_true(bow__tokens_have(
+        &f->tokens, (struct bow_slice){(const uint8_t *)token, strlen(token)}, &subject));
+    assert_int_equal(subject.len, strlen(expected));
+    assert_memory_equal(subject.data, expected, subject.len);
+}
+
+static void test_tokens_name_their_subjects(void **state)
+{
+    static const char text[] = "ada:first\nsecond\nspiffe://x/y z:third=\n# no:comment\n"
+                               "\xC3\xBC:fourth";
+    struct files *f = *state;
+
+    assert_int_equal(read_text(f, text, strlen(text)), 0);
+    assert_int_equal(f->tokens.n, 4);
+    assert_string_equal(bow__tokens_first(&f->tokens), "first");
+    expect_subject(f, "first", "ada");
+    expect_subject(f, "second", "");
+    expect_subject(f, "third=", "spiffe://x/y z");
+    expect_subject(f, "fourth", "\xC3\xBC");
+    assert_false(has(f, "ada"));
+    assert_false(has(f, "ada:first"));
+    assert_false(has(f, "comment"));
+}
+
+static void test_tokens_after_lines_that_are_skipped_keep_their_subjects(void **state)
+{
+    static const char text[] = "\n\n#\n  a:b\r\n\n\t c:d \n";
+    struct files *f = *state;
+
+    assert_int_equal(read_text(f, text, strlen(text)), 0);
+    expect_subject(f, "b", "a");
+    expect_subject(f, "d", "c");
 }
 
 static void test_tokens_of_a_file_are_found(void **state)
@@ -113,9 +154,17 @@ static void test_tokens_of_a_wrong_file_are_refused(void **state)
     expect_refused(f, "# nothing\n", 10, -ENODATA, "it has no token");
     expect_refused(f, "good\nnot good\n", 14, -EBADMSG, "line 2 is not a token");
     expect_refused(f, "good\n\n\xC3\xBC\n", 9, -EBADMSG, "line 3 is not a token");
+    expect_refused(f, ":good\n", 6, -EBADMSG, "line 1 is not a token, nor SUBJECT:TOKEN");
+    expect_refused(f, "ada:\n", 5, -EBADMSG, "line 1");
+    expect_refused(f, "ada: good\n", 10, -EBADMSG, "line 1");
+    expect_refused(f, "a\x01:good\n", 8, -EBADMSG, "line 1");
+    expect_refused(f, "a\xFF:good\n", 8, -EBADMSG, "line 1");
     expect_refused(f, "====\n", 5, -EBADMSG, "line 1 is not a token");
     expect_refused(f, large, BOW_BEARER_FILE_BYTES + 1, -EFBIG, "BOW_BEARER_FILE_BYTES");
     memset(large, 'a', BOW_BEARER_FILE_BYTES);
+    large[BOW_BEARER_SUBJECT_BYTES] = ':';
+    expect_refused(f, large, BOW_BEARER_SUBJECT_BYTES + 4, -EBADMSG, "line 1");
+    large[BOW_BEARER_SUBJECT_BYTES] = 'a';
     expect_refused(f, large, BOW_BEARER_FILE_BYTES, -EBADMSG, "line 1");
     free(large);
     unlink(f->path);
@@ -130,6 +179,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_tokens_of_a_file_are_found),
+        TEST(test_tokens_name_their_subjects),
+        TEST(test_tokens_after_lines_that_are_skipped_keep_their_subjects),
         TEST(test_tokens_that_only_begin_alike_are_not_found),
         TEST(test_tokens_of_a_wrong_file_are_refused),
     };

@@ -185,6 +185,111 @@ static void test_bearer_tokens_are_read_again(void **state)
     bow_bearer_unref(bearer);
 }
 
+/* Whose token a call of Hold came with. */
+static void expect_subject(struct calls *t, const char *authorization, const char *subject)
+{
+    const struct bow_metadata_entry entry = {
+        "authorization", {(const uint8_t *)authorization, strlen(authorization)}};
+    const struct bow_metadata metadata = {&entry, 1};
+    struct bow_call_options options = BOW_CALL_OPTIONS_INIT;
+    Calls__Request request = CALLS__REQUEST__INIT;
+    int n_done = t->n_done;
+
+    options.metadata = &metadata;
+    assert_int_equal(
+        calls__echo__hold__start(t->client, &request, &options, calls_on_done, t, NULL), 0);
+    struct bow_call *call = calls_take_held(t);
+    const char *found = bow_bearer_subject(call);
+    if (subject == NULL) {
+        assert_null(found);
+    } else {
+        assert_non_null(found);
+        assert_string_equal(found, subject);
+    }
+    assert_int_equal(calls_reply(call, 1), 0);
+    calls_wait(t, &t->n_done, n_done + 1);
+}
+
+static void test_bearer_handler_learns_whose_token_it_is(void **state)
+{
+    struct calls *t = *state;
+
+    write_tokens("ada:one\nsesame\nbob smith:three\n");
+    serve_file(t);
+    connect_client(t, NULL);
+    expect_subject(t, "Bearer one", "ada");
+    expect_subject(t, "Bearer sesame", NULL);
+    expect_subject(t, "Bearer three", "bob smith");
+}
+
+static void test_bearer_subject_outlives_the_file(void **state)
+{
+    struct calls *t = *state;
+    struct bow_bearer_options options = options_of_file(t);
+    Calls__Request request = CALLS__REQUEST__INIT;
+
+    write_tokens("ada:sesame\n");
+    struct bow_bearer *bearer = serve(t, &options);
+    connect_client(t, &options);
+    assert_int_equal(calls__echo__hold__start(t->client, &request, NULL, calls_on_done, t, NULL),
+                     0);
+    struct bow_call *call = calls_take_held(t);
+    write_tokens("bob:other\n");
+    assert_int_equal(bow_bearer_reload(bearer, NULL), 0);
+    assert_string_equal(bow_bearer_subject(call), "ada");
+    assert_int_equal(calls_reply(call, 1), 0);
+    calls_wait(t, &t->n_done, 1);
+    bow_bearer_unref(bearer);
+}
+
+static bool name_alice(struct bow_interception *at, struct bow_slice token, void *user)
+{
+    char long_name[BOW_BEARER_SUBJECT_BYTES + 1];
+
+    (void)token;
+    (void)user;
+    memset(long_name, 'x', sizeof(long_name) - 1);
+    long_name[sizeof(long_name) - 1] = '\0';
+    assert_int_equal(bow_bearer_set_subject(at, ""), -EINVAL);
+    assert_int_equal(bow_bearer_set_subject(at, "two\nlines"), -EINVAL);
+    assert_int_equal(bow_bearer_set_subject(at, long_name), -EINVAL);
+    assert_int_equal(bow_bearer_set_subject(at, "bob"), 0);
+    return bow_bearer_set_subject(at, "alice:in:wonderland") == 0;
+}
+
+static void test_bearer_callback_names_the_subject(void **state)
+{
+    struct calls *t = *state;
+    struct bow_bearer_options options = BOW_BEARER_OPTIONS_INIT;
+
+    options.context = t->context;
+    options.check = name_alice;
+    bow_bearer_unref(serve(t, &options));
+    connect_client(t, NULL);
+    expect_subject(t, "Bearer any", "alice:in:wonderland");
+}
+
+/* Two could be two opinions of who calls. */
+static void test_bearer_is_registered_once(void **state)
+{
+    struct calls *t = *state;
+    struct bow_bearer_options options = options_of_file(t);
+    struct bow_server_options server_options;
+    struct bow_interceptor check;
+    struct bow_bearer *bearer = NULL;
+
+    calls_server_options(t, &server_options);
+    assert_int_equal(bow_bearer_new(&options, &bearer), 0);
+    t->server = calls_make_server(t, &server_options);
+    bow_bearer_check(bearer, &check);
+    assert_int_equal(bow_server_intercept(t->server, &check), 0);
+    bow_bearer_check(bearer, &check);
+    assert_int_equal(bow_server_intercept(t->server, &check), -EINVAL);
+    assert_non_null(strstr(bow_server_error(t->server), "the state_key of \"bearer token\""));
+    check.release(check.user);
+    bow_bearer_unref(bearer);
+}
+
 static bool is_alice(struct bow_interception *at, struct bow_slice token, void *user)
 {
     (void)at;
@@ -306,6 +411,10 @@ int main(int argc, char **argv)
         TEST(test_bearer_token_that_is_wrong_runs_no_handler),
         TEST(test_bearer_tokens_are_read_again),
         TEST(test_bearer_callback_decides),
+        TEST(test_bearer_handler_learns_whose_token_it_is),
+        TEST(test_bearer_subject_outlives_the_file),
+        TEST(test_bearer_callback_names_the_subject),
+        TEST(test_bearer_is_registered_once),
         TEST(test_bearer_callback_gives_the_token),
         TEST(test_bearer_call_without_a_token_to_send_is_not_sent),
         TEST(test_bearer_call_with_what_is_no_token_says_why_it_is_not_sent),
