@@ -275,6 +275,7 @@ int bow__client_conn_init(struct bow_channel *channel, void *user)
     conn->endpoint = endpoint;
     bow__list_push_back(&link->conns, &conn->at);
     bow__conn_init(&conn->conn, channel, &ops, &link->counters, false);
+    conn->conn.write_timeout_ns = client->options.write_timeout_ns;
     bow__age_start(&conn->conn.age, client->context, bow_loop_now(link->loop),
                    client->options.idle_timeout_ns, BOW_NEVER, BOW_NEVER);
     conn->conn.http2 = client->target.http2;

@@ -24,6 +24,7 @@ void bow__client_options_complete(struct bow_client_options *options)
     options->backoff_max_ns = or_default(options->backoff_max_ns, SECONDS(30));
     options->heartbeat_ns = or_default(options->heartbeat_ns, SECONDS(20));
     options->heartbeat_timeout_ns = or_default(options->heartbeat_timeout_ns, SECONDS(10));
+    options->write_timeout_ns = or_default(options->write_timeout_ns, BOW_LIMIT_WRITE_NS);
     options->idle_timeout_ns = or_default(options->idle_timeout_ns, BOW_LIMIT_CLIENT_IDLE_NS);
     if (options->max_message_bytes == 0) {
         options->max_message_bytes = BOW_LIMIT_MESSAGE_BYTES;

@@ -10,6 +10,7 @@
 #include "rpc/core/errors.h"
 #include "rpc/detect.h"
 #include "rpc/http2_built.h"
+#include "transport/channel.h"
 #include <bowline/server.h>
 
 #include <errno.h>
@@ -142,6 +143,15 @@ void bow__conn_close(struct bow__conn *conn, const char *reason, uint64_t timeou
 
 /* Times */
 
+/* When the peer has taken nothing for too long. Heartbeats do not tell: what it sends counts as
+ * life, and while we do not read for its sake they stand still. */
+static uint64_t stalled_at(const struct bow__conn *conn)
+{
+    uint64_t since = bow__channel_stalled_since(conn->channel);
+
+    return since == 0 ? BOW_NEVER : bow__time_add(since, conn->write_timeout_ns);
+}
+
 static void watch_times(struct bow__conn *conn)
 {
     uint64_t at = conn->first_frame_at;
@@ -149,6 +159,7 @@ static void watch_times(struct bow__conn *conn)
     if (conn->session != NULL) {
         at = bow__time_min(at, conn->session->ops->next_time(conn->session));
         at = bow__time_min(at, conn->age.next_ns);
+        at = bow__time_min(at, stalled_at(conn));
     }
 
     /* A timer that fires too early looks again; moving it for each batch would cost more. */
@@ -199,6 +210,20 @@ static bool leave_session(struct bow__conn *conn)
     return true;
 }
 
+static void on_stalled(struct bow__conn *conn)
+{
+    struct bow__text *why = &conn->session->failure;
+
+    bow__text_clear(why);
+    bow__text_printf(why, "the peer took nothing of what was sent to it for ");
+    bow__text_duration(why, conn->write_timeout_ns);
+    bow__text_printf(why, " (write_timeout_ns)");
+    conn->counters->now.connections_stalled++;
+    bow__log(conn->context, BOW_LOG_DEBUG, "%s: %s", bow_channel_peer(conn->channel), why->bytes);
+    conn->closing = true;
+    bow_channel_close(conn->channel, -ETIMEDOUT);
+}
+
 static void on_aged(struct bow__conn *conn, uint64_t now)
 {
     struct bow_metrics *counts = &conn->counters->now;
@@ -239,6 +264,10 @@ static void on_timer(struct bow_timer *timer, void *user)
         return;
     }
     if (conn->session == NULL || conn->closing) {
+        return;
+    }
+    if (stalled_at(conn) <= now) {
+        on_stalled(conn);
         return;
     }
     if (conn->session->ops->next_time(conn->session) <= now) {

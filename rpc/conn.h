@@ -51,7 +51,8 @@ struct bow__conn {
     struct bow_timer timer;
     uint64_t timer_at;       /* BOW_NEVER: disarmed */
     uint64_t first_frame_at; /* server: until when the peer has to show itself; BOW_NEVER: it has */
-    struct bow__age age;     /* its owner starts it */
+    uint64_t write_timeout_ns; /* set by its owner */
+    struct bow__age age;       /* its owner starts it */
     struct bow__deferred settle;
     struct bow_security *security; /* borrowed; NULL: none */
     uint32_t protocols;            /* server: BOW_PROTOCOL_ bits */

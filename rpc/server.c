@@ -36,6 +36,7 @@ static void set_limits(struct bow_server *server)
         .max_calls = options->max_calls > 0 ? options->max_calls : BOW_LIMIT_CALLS_IN_FLIGHT,
         .max_connections =
             options->max_connections > 0 ? options->max_connections : BOW_LIMIT_CONNECTIONS,
+        .write_timeout_ns = or_default(options->write_timeout_ns, BOW_LIMIT_WRITE_NS),
         .idle_timeout_ns = or_default(options->idle_timeout_ns, BOW_NEVER),
         .max_age_ns = or_default(options->max_age_ns, BOW_NEVER),
         .max_age_grace_ns = or_default(options->max_age_grace_ns, BOW_NEVER),

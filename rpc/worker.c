@@ -345,6 +345,7 @@ int bow__worker_accept(struct bow__worker *worker, struct bow_channel *channel,
     bow__conn_init(&accepted->conn, channel, &ops, &worker->counters, true);
     uint64_t now = bow_loop_now(worker->loop);
     accepted->conn.first_frame_at = bow__time_add(now, worker->limits->first_frame_timeout_ns);
+    accepted->conn.write_timeout_ns = worker->limits->write_timeout_ns;
     bow__age_start(&accepted->conn.age, worker->context, now, worker->limits->idle_timeout_ns,
                    worker->limits->max_age_ns, worker->limits->max_age_grace_ns);
     return 0;

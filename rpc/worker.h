@@ -33,6 +33,7 @@ struct bow__worker_limits {
     uint32_t max_calls;
     uint32_t max_connections;
     uint64_t retry_after_ns;
+    uint64_t write_timeout_ns;
     uint64_t idle_timeout_ns;
     uint64_t max_age_ns;
     uint64_t max_age_grace_ns;

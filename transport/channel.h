@@ -252,14 +252,15 @@ void bow__channel_count_queued(struct bow_channel *channel, size_t n);
 void bow__channel_complete(struct bow_channel *channel, struct bow__write *write, int error);
 void bow__channel_enqueue(struct bow_channel *channel, struct bow__write *write);
 /** Make a write of `buf` and enqueue it; takes a counted buf on success. Returns 0, -ENOMEM,
- * -EPIPE.
- */
+ * -EPIPE. */
 int bow__channel_queue(struct bow_channel *channel, struct bow_buf *buf, bow_write_fn done,
                        void *user);
 
-/** When output began to wait without progress; 0 while none waits. For limits on stalled writes.
- * Thread: loop. */
-uint64_t bow__channel_stalled_since(const struct bow_channel *channel);
+/** When output last moved, or began to wait; 0: none waits for the peer. */
+static inline uint64_t bow__channel_stalled_since(const struct bow_channel *channel)
+{
+    return channel->is_blocked ? channel->progress_ns : 0;
+}
 
 /* channel_ops.c */
 

@@ -469,8 +469,3 @@ void bow__channel_flush_all(struct bow_channel *channel)
     channel->wants_output = true;
     bow__channel_touch(channel);
 }
-
-uint64_t bow__channel_stalled_since(const struct bow_channel *channel)
-{
-    return channel->is_blocked ? channel->progress_ns : 0;
-}

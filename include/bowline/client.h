@@ -111,12 +111,14 @@ struct bow_client_options {
         *interceptors;     /* the outermost first, see <bowline/interceptor.h>; copied, and taken on
                               success */
     size_t n_interceptors; /* so many */
+    uint64_t write_timeout_ns; /* end a connection whose server takes nothing of what waits for it
+                                  for so long; 0: BOW_LIMIT_WRITE_NS; BOW_NEVER: none */
 };
 
 #define BOW_CLIENT_OPTIONS_INIT                                                                    \
     {                                                                                              \
         sizeof(struct bow_client_options), NULL, NULL, NULL, NULL, false, 0, 0, 0, 0, 0, 0, 0, 0,  \
-            NULL, NULL, NULL, NULL, NULL, BOW_COMPRESSION_DEFAULT, 0, 0, 0, NULL, 0                \
+            NULL, NULL, NULL, NULL, NULL, BOW_COMPRESSION_DEFAULT, 0, 0, 0, NULL, 0, 0             \
     }
 
 /** Options of one call; NULL where they are passed means the defaults. */

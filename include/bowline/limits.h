@@ -96,6 +96,11 @@
  * max_header_bytes. */
 #define BOW_LIMIT_PROXY_HEADER_BYTES ((size_t)2 << 10)
 
+/** Time in which the peer takes none of the bytes that wait for it. Answers peers that ask and
+ * never read, and those that are gone while we do not read for that reason. Option:
+ * write_timeout_ns. */
+#define BOW_LIMIT_WRITE_NS (UINT64_C(60) * 1000000000u)
+
 /** Time for the TLS handshake. Answers silent and slow openers. Option: handshake_timeout_ns. */
 #define BOW_LIMIT_TLS_HANDSHAKE_NS (UINT64_C(10) * 1000000000u)
 

@@ -59,6 +59,7 @@ struct bow_metrics {
     uint64_t calls_refused_memory;     /* near or at the context's ceiling */
     uint64_t connections_idle;         /* ended after idle_timeout_ns */
     uint64_t connections_aged;         /* ended after max_age_ns */
+    uint64_t connections_stalled;      /* ended after write_timeout_ns */
     uint64_t reloads;                  /* of certificates */
     uint64_t reloads_failed;           /* what was there before goes on */
 };
@@ -66,7 +67,7 @@ struct bow_metrics {
 #define BOW_METRICS_INIT                                                                           \
     {                                                                                              \
         sizeof(struct bow_metrics), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-            0, 0, 0, 0, 0, 0                                                                       \
+            0, 0, 0, 0, 0, 0, 0                                                                    \
     }
 
 /** Add up what the loops of a server published. `metrics->size` must be set. Returns: 0, or

@@ -81,13 +81,15 @@ struct bow_server_options {
      * bow_server_run(). */
     void (*on_reload)(struct bow_server *server, int error, const char *text, void *user);
     void *reload_user;
+    uint64_t write_timeout_ns; /* end a connection whose peer takes nothing of what waits for it for
+                                  so long; 0: BOW_LIMIT_WRITE_NS; BOW_NEVER: none */
 };
 
 #define BOW_SERVER_OPTIONS_INIT                                                                    \
     {                                                                                              \
         sizeof(struct bow_server_options), NULL, NULL, NULL, NULL, 0, false, 0, 0, 0, 0, 0, 0, 0,  \
             0, 0, 0, NULL, 0, NULL, 0, BOW_COMPRESSION_DEFAULT, 0, 0, 0, 0, NULL, 0, 0, 0, false,  \
-            NULL, NULL                                                                             \
+            NULL, NULL, 0                                                                          \
     }
 
 /**

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * Output that a peer does not take. Heartbeats are off: they see nothing wrong with a peer that
+ * talks and never reads.
+ */
+
+#include "timed_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define N_BYTES ((size_t)48 << 10)
+#define N_CALLS 8 /* of them fill what is on its way */
+
+static void begin(struct timed *timed, uint64_t server_ns, uint64_t client_ns)
+{
+    struct bow_server_options server = BOW_SERVER_OPTIONS_INIT;
+    struct bow_client_options client = BOW_CLIENT_OPTIONS_INIT;
+
+    server.heartbeat_ns = BOW_NEVER;
+    server.write_timeout_ns = server_ns;
+    client.heartbeat_ns = BOW_NEVER;
+    client.write_timeout_ns = client_ns;
+    timed_begin(timed, &server, &client);
+    timed_say(timed, 0); /* windows are told */
+    timed_run(timed);
+    assert_int_equal(timed->n_done, 1);
+}
+
+static void stall(struct timed *timed, struct bow_call *call)
+{
+    (void)call;
+    bow_test_break(timed->test, BOW_TEST_STALL);
+}
+
+static void say_many(struct timed *timed)
+{
+    for (int i = 0; i < N_CALLS; i++) {
+        timed_say(timed, N_BYTES);
+    }
+    timed_run(timed);
+}
+
+static uint64_t n_stalled(struct timed *timed)
+{
+    struct bow_metrics metrics = BOW_METRICS_INIT;
+
+    timed_advance(timed, 20 * MS); /* they are published then */
+    assert_int_equal(bow_server_metrics(timed->pair->server, &metrics), 0);
+    return metrics.connections_stalled;
+}
+
+static void test_stalled_replies_end_the_connection_in_time(void **state)
+{
+    struct timed *timed = *state;
+
+    begin(timed, 10 * SECOND, BOW_NEVER);
+    timed->enter = stall;
+    say_many(timed);
+    timed_advance(timed, 9 * SECOND);
+    assert_int_equal(n_stalled(timed), 0);
+    timed_advance(timed, SECOND);
+    assert_int_equal(n_stalled(timed), 1);
+    timed->enter = NULL;
+    bow_test_resume(timed->test); /* now the client hears of the end */
+    timed_run(timed);
+    assert_int_equal(timed->n_done, 1 + N_CALLS);
+    assert_true(timed->n_failed > 0);
+}
+
+static void test_stalled_requests_end_the_connection_in_time(void **state)
+{
+    struct timed *timed = *state;
+
+    begin(timed, BOW_NEVER, 10 * SECOND);
+    bow_test_break(timed->test, BOW_TEST_STALL);
+    say_many(timed);
+    timed_advance(timed, 9 * SECOND);
+    assert_int_equal(timed->n_done, 1);
+    timed_advance(timed, SECOND + MS);
+    assert_int_equal(timed->n_done, 1 + N_CALLS);
+    assert_int_equal(timed->code, BOW_UNAVAILABLE);
+    assert_non_null(strstr(timed->text, "the peer took nothing of what was sent to it for 10 s "
+                                        "(write_timeout_ns)"));
+    timed_say(timed, 0); /* over another connection */
+    timed_run(timed);
+    assert_int_equal(timed->code, BOW_OK);
+}
+
+static void test_stalled_for_less_goes_on(void **state)
+{
+    struct timed *timed = *state;
+
+    begin(timed, 10 * SECOND, 10 * SECOND);
+    for (int i = 0; i < 3; i++) {
+        bow_test_break(timed->test, BOW_TEST_STALL);
+        say_many(timed);
+        timed_advance(timed, 9 * SECOND);
+        bow_test_resume(timed->test);
+        timed_run(timed);
+    }
+    timed_advance(timed, 60 * SECOND); /* nothing waits */
+    assert_int_equal(timed->n_done, 1 + 3 * N_CALLS);
+    assert_int_equal(timed->n_failed, 0);
+    assert_int_equal(n_stalled(timed), 0);
+}
+
+static void test_stalled_without_a_limit_stays(void **state)
+{
+    struct timed *timed = *state;
+
+    begin(timed, BOW_NEVER, BOW_NEVER);
+    timed->enter = stall;
+    say_many(timed);
+    timed_advance(timed, 3600 * SECOND);
+    assert_int_equal(n_stalled(timed), 0);
+    timed->enter = NULL;
+    bow_test_resume(timed->test);
+    timed_run(timed);
+    assert_int_equal(timed->n_done, 1 + N_CALLS);
+    assert_int_equal(timed->n_failed, 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, timed_setup, timed_teardown)
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_stalled_replies_end_the_connection_in_time),
+        TEST(test_stalled_requests_end_the_connection_in_time),
+        TEST(test_stalled_for_less_goes_on),
+        TEST(test_stalled_without_a_limit_stays),
+    };
+
+    timed_choose(argc, argv);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
