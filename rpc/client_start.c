@@ -11,10 +11,8 @@
 #include "rpc/core/call.h"
 #include "rpc/core/encode.h"
 #include "rpc/core/errors.h"
-#include "rpc/core/metadata.h"
 #include "rpc/intercept.h"
 #include "rpc/stream_state.h"
-#include <bowline/limits.h>
 
 #include <errno.h>
 #include <string.h>
@@ -85,42 +83,6 @@ static int encode(struct bow__client_call *call, const ProtobufCMessage *request
     }
     call->n_request = (size_t)n;
     return 0;
-}
-
-/* Metadata */
-
-static int refuse_metadata(const struct bow_metadata *metadata, struct bow__text *reason)
-{
-    const struct bow_metadata_entry *entry = metadata->entries;
-
-    while (bow__metadata_is_valid(entry->key, entry->value)) {
-        entry++;
-    }
-    bow__text_printf(reason, "the metadata \"");
-    bow__text_escape(reason, (struct bow_slice){(const uint8_t *)entry->key, strlen(entry->key)},
-                     128);
-    bow__text_printf(reason, "\" cannot be sent: its key or its value has a character that the "
-                             "rules in <bowline/metadata.h> exclude");
-    return -EINVAL;
-}
-
-/* In the memory of the call, for it is sent later, and perhaps twice. */
-static int take_metadata(struct bow__client_call *call, const struct bow_metadata *metadata,
-                         struct bow__text *reason)
-{
-    if (metadata == NULL) {
-        return 0;
-    }
-    int rc = bow__metadata_check(metadata);
-    if (rc == -EINVAL) {
-        return refuse_metadata(metadata, reason);
-    }
-    if (rc == -EMSGSIZE) {
-        bow__text_printf(reason, "metadata of %zu bytes is above BOW_LIMIT_HEADER_BYTES (%zu)",
-                         bow__metadata_bytes(metadata), BOW_LIMIT_HEADER_BYTES);
-        return rc;
-    }
-    return bow__metadata_copy(&call->memory->arena, metadata, &call->metadata);
 }
 
 /* Times */
@@ -345,7 +307,7 @@ static int prepare(struct bow__client_call *call, const struct bow__client_begin
     if (rc < 0) {
         return rc;
     }
-    rc = take_metadata(call, options->metadata, reason);
+    rc = bow__client_call_take_metadata(call, options, reason);
     if (rc < 0) {
         return rc;
     }

@@ -5,15 +5,16 @@
 /*
  * A client from inside, for the files that make it up:
  *
- *     client_options.c defaults and checks
- *     client.c         life, metrics
- *     client_start.c   starting and cancelling calls, from any thread
- *     client_block.c   waiting for one
- *     client_call.c    a call on its loop: sent, answered, expired, completed
- *     target.h         what it connects to
- *     intercept.h      interceptors, on either side
- *     link.h           its connections on one loop, and their files
- *     stream_state.h   what a streaming call has beside, and its files
+ *     client_options.c  defaults and checks
+ *     client.c          life, metrics
+ *     client_start.c    starting and cancelling calls, from any thread
+ *     client_metadata.c what a call sends along
+ *     client_block.c    waiting for one
+ *     client_call.c     a call on its loop: sent, answered, expired, completed
+ *     target.h          what it connects to
+ *     intercept.h       interceptors, on either side
+ *     link.h            its connections on one loop, and their files
+ *     stream_state.h    what a streaming call has beside, and its files
  *
  * Design. A client has a link per loop, in use from the first call on that loop.
  * A link and its calls belong to its loop; from other threads a call reaches it by
@@ -39,6 +40,8 @@
 #include <bowline/client.h>
 #include <bowline/group.h>
 #include <stdatomic.h>
+
+struct bow__metadata_list;
 
 /** What a thread that a confined client does not belong to is told. */
 #define BOW__CONFINED_TEXT                                                                         \
@@ -99,6 +102,8 @@ struct bow__client_call {
     bool compresses;
     uint8_t encoding;             /* an enum bow__encoding: of messages that pay compressing */
     bool waits_for_ready;         /* a failed attempt to connect does not end it */
+    uint16_t n_given;             /* entries of `metadata` that are the caller's own, */
+    uint16_t n_inherited;         /* and behind them those of the parent's trace context */
     struct bow_metadata metadata; /* sent along; in `memory`, as all that follows */
     struct bow_metadata initial;  /* received */
     struct bow_result_memory *memory;
@@ -183,6 +188,19 @@ int bow__client_begin(struct bow_client *client, const struct bow__client_begin 
 void bow__client_call_resume(struct bow__client_call *call);
 /** Post the call's cancellation; under the lock it was found by. Thread: any. */
 void bow__client_call_request_cancel(struct bow__client_call *call);
+
+/* client_metadata.c */
+
+/** Copy what goes along with a call to its memory: the metadata of the options, and the trace
+ * context of their parent, if they bring none. Returns 0; -EINVAL and -EMSGSIZE, with the reason;
+ * -ENOMEM. */
+int bow__client_call_take_metadata(struct bow__client_call *call,
+                                   const struct bow_call_options *options,
+                                   struct bow__text *reason);
+/** An interceptor adds `key` to `list`, which begins with the call's metadata: a trace context of
+ * its own takes the place of the parent's. Loop. */
+void bow__client_call_replace_trace(struct bow__client_call *call, struct bow__metadata_list *list,
+                                    const char *key);
 
 /* client_block.c */
 

@@ -125,8 +125,10 @@ struct bow_client_options {
 struct bow_call_options {
     size_t size;             /* sizeof this struct, set by the INIT */
     uint64_t timeout_ns;     /* 0: the client's default; BOW_NEVER: none */
-    struct bow_call *parent; /* the call being served: the smaller deadline counts, and its end
-                                cancels this one */
+    struct bow_call *parent; /* the call being served, which the caller holds: the smaller deadline
+                                counts, its end cancels this one, and its trace context
+                                (traceparent, tracestate) goes along, unless `metadata` or an
+                                interceptor brings one */
     const struct bow_metadata *metadata; /* sent along; borrowed for the start; NULL: none */
     bool wait_for_ready; /* while there is no connection: wait for one until the deadline, instead
                             of failing as soon as an attempt has failed */

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Calls that a handler makes for the call it serves: one deadline, one end. */
+/* Calls that a handler makes for the call it serves: one deadline, one end, one trace. */
 
 #include "call_fixture.h"
 
+#include <bowline/interceptor.h>
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -89,6 +91,150 @@ static void test_client_parents_deadline_is_the_childs(void **state)
     calls_wait(t, &t->n_done, 2);
 }
 
+/* Trace context */
+
+#define PARENT "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+#define OTHER "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01"
+
+static struct bow_metadata_entry entry_of(const char *key, const char *value)
+{
+    return (struct bow_metadata_entry){key, {(const uint8_t *)value, strlen(value)}};
+}
+
+static void start_with(struct calls *t, struct bow_call *parent,
+                       const struct bow_metadata_entry *entries, size_t n)
+{
+    struct bow_call_options options = BOW_CALL_OPTIONS_INIT;
+    Calls__Request request = CALLS__REQUEST__INIT;
+    struct bow_metadata metadata = {entries, n};
+
+    options.parent = parent;
+    options.metadata = &metadata;
+    assert_int_equal(
+        calls__echo__hold__start(t->client, &request, &options, calls_on_done, t, NULL), 0);
+}
+
+static struct bow_call *start_traced(struct calls *t)
+{
+    const struct bow_metadata_entry entries[] = {
+        entry_of("tracestate", "a=1"),
+        entry_of("other", "not a trace"),
+        entry_of("traceparent", PARENT),
+        entry_of("tracestate", "b=2"),
+    };
+
+    start_with(t, NULL, entries, 4);
+    return calls_take_held(t);
+}
+
+/* The child's metadata as "key=value;", and its end. */
+static void expect_sent(struct calls *t, struct bow_call *child, const char *expected)
+{
+    const struct bow_metadata *metadata = bow_call_metadata(child);
+    char text[512] = "";
+
+    for (size_t i = 0; i < metadata->n; i++) {
+        const struct bow_metadata_entry *entry = &metadata->entries[i];
+        size_t n = strlen(text);
+        snprintf(text + n, sizeof(text) - n, "%s=%s;", entry->key, (const char *)entry->value.data);
+    }
+    assert_string_equal(text, expected);
+    int n_done = t->n_done;
+    assert_int_equal(calls_reply(child, 1), 0);
+    calls_wait(t, &t->n_done, n_done + 1);
+}
+
+static void end_parent(struct calls *t, struct bow_call *parent)
+{
+    int n_done = t->n_done;
+
+    assert_int_equal(calls_reply(parent, 1), 0);
+    calls_wait(t, &t->n_done, n_done + 1);
+}
+
+static void test_client_parents_trace_goes_on_with_the_child(void **state)
+{
+    struct calls *t = *state;
+    struct bow_metadata_entry own = entry_of("own", "x");
+    struct bow_call *parent = start_traced(t);
+
+    start_with(t, parent, NULL, 0);
+    expect_sent(t, calls_take_held(t), "tracestate=a=1;traceparent=" PARENT ";tracestate=b=2;");
+    start_with(t, parent, &own, 1);
+    expect_sent(t, calls_take_held(t),
+                "own=x;tracestate=a=1;traceparent=" PARENT ";tracestate=b=2;");
+    end_parent(t, parent);
+}
+
+static void test_client_childs_own_trace_goes_instead(void **state)
+{
+    struct calls *t = *state;
+    struct bow_metadata_entry own = entry_of("traceparent", OTHER);
+    struct bow_call *parent = start_traced(t);
+
+    start_with(t, parent, &own, 1);
+    expect_sent(t, calls_take_held(t), "traceparent=" OTHER ";");
+    end_parent(t, parent);
+}
+
+/* The caller's own metadata leaves little of the limit. */
+static void test_client_parents_trace_that_does_not_fit_is_left_out(void **state)
+{
+    struct calls *t = *state;
+    static char value[12200];
+    struct bow_call *parent = start_traced(t);
+
+    memset(value, 'v', sizeof(value) - 1);
+    struct bow_metadata_entry own = entry_of("own", value);
+    start_with(t, parent, &own, 1);
+    struct bow_call *child = calls_take_held(t);
+    assert_int_equal(bow_call_metadata(child)->n, 1);
+    assert_int_equal(calls_reply(child, 1), 0);
+    calls_wait(t, &t->n_done, 1);
+    end_parent(t, parent);
+}
+
+static void add_trace(struct bow_interception *at, void *user)
+{
+    struct bow_slice own = {(const uint8_t *)OTHER, strlen(OTHER)};
+    struct bow_slice x = {(const uint8_t *)"x", 1};
+
+    if (user != NULL) {
+        assert_int_equal(bow_interception_add_request(at, "first", x), 0);
+    }
+    assert_int_equal(bow_interception_add_request(at, "traceparent", own), 0);
+    assert_int_equal(bow_interception_add_request(at, "tracestate", x), 0);
+}
+
+static void expect_replaced(struct calls *t, bool adds_before, const char *expected)
+{
+    struct bow_interceptor tracer = BOW_INTERCEPTOR_INIT;
+    const struct bow_interceptor *interceptors[] = {&tracer};
+    struct bow_client_options options;
+    struct bow_metadata_entry own = entry_of("own", "x");
+    struct bow_client *plain = t->client;
+    struct bow_call *parent = start_traced(t);
+
+    tracer.name = "tracer";
+    tracer.on_start = add_trace;
+    tracer.user = adds_before ? t : NULL;
+    calls_client_options(t, &options);
+    options.interceptors = interceptors;
+    options.n_interceptors = 1;
+    t->client = calls_new_client(t, &options);
+    start_with(t, parent, &own, 1);
+    expect_sent(t, calls_take_held(t), expected);
+    bow_client_free(t->client);
+    t->client = plain;
+    end_parent(t, parent);
+}
+
+static void test_client_interceptors_trace_goes_instead(void **state)
+{
+    expect_replaced(*state, false, "own=x;traceparent=" OTHER ";tracestate=x;");
+    expect_replaced(*state, true, "own=x;first=x;traceparent=" OTHER ";tracestate=x;");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, calls_setup, calls_teardown)
 
 int main(int argc, char **argv)
@@ -98,6 +244,10 @@ int main(int argc, char **argv)
         TEST(test_client_parent_answered_cancels_its_child),
         TEST(test_client_parent_child_that_ends_first_leaves_its_parent),
         TEST(test_client_parents_deadline_is_the_childs),
+        TEST(test_client_parents_trace_goes_on_with_the_child),
+        TEST(test_client_childs_own_trace_goes_instead),
+        TEST(test_client_parents_trace_that_does_not_fit_is_left_out),
+        TEST(test_client_interceptors_trace_goes_instead),
     };
 
     calls_choose(argc, argv);
