@@ -340,12 +340,12 @@ int bow__worker_accept(struct bow__worker *worker, struct bow_channel *channel,
     accepted->worker = worker;
     accepted->conn.security = listening->security;
     accepted->conn.protocols = listening->protocols;
+    accepted->conn.write_timeout_ns = worker->limits->write_timeout_ns;
     bow__list_init(&accepted->fresh);
     bow__list_push_back(&worker->conns, &accepted->link);
     bow__conn_init(&accepted->conn, channel, &ops, &worker->counters, true);
     uint64_t now = bow_loop_now(worker->loop);
     accepted->conn.first_frame_at = bow__time_add(now, worker->limits->first_frame_timeout_ns);
-    accepted->conn.write_timeout_ns = worker->limits->write_timeout_ns;
     bow__age_start(&accepted->conn.age, worker->context, now, worker->limits->idle_timeout_ns,
                    worker->limits->max_age_ns, worker->limits->max_age_grace_ns);
     return 0;
