@@ -157,9 +157,9 @@ static void watch_times(struct bow__conn *conn)
     uint64_t at = conn->first_frame_at;
 
     if (conn->session != NULL) {
+        at = bow__time_min(at, stalled_at(conn));
         at = bow__time_min(at, conn->session->ops->next_time(conn->session));
         at = bow__time_min(at, conn->age.next_ns);
-        at = bow__time_min(at, stalled_at(conn));
     }
 
     /* A timer that fires too early looks again; moving it for each batch would cost more. */
