@@ -133,6 +133,10 @@ static void refuse_unknown(struct bow__server_conn *conn, uint64_t key, struct b
     bow__text_clear(&text);
     bow__text_printf(&text, "unknown method ");
     bow__text_escape(&text, path, ESCAPED_PATH_BYTES);
+    bow__text_printf(&text, ": %s",
+                     bow__registry_has_service(conn->worker->registry, path)
+                         ? "its service is here without it; is the server older than the client?"
+                         : "its service is not here; is it the right server?");
     refuse_open(conn, key, BOW_UNIMPLEMENTED, text.bytes);
 }
 

@@ -227,6 +227,18 @@ const struct bow__registered_method *bow__registry_find(const struct bow__regist
     return bow__bytes_map_get(&registry->methods, path);
 }
 
+bool bow__registry_has_service(const struct bow__registry *registry, struct bow_slice path)
+{
+    for (const struct bow__registered_service *s = registry->services; s != NULL; s = s->next) {
+        size_t n = strlen(s->service->name);
+        if (path.len > n + 1 && path.data[n + 1] == '/' &&
+            memcmp(path.data + 1, s->service->name, n) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 const struct bow__registered_method *bow__registry_at(const struct bow__registry *registry,
                                                       uint32_t index)
 {

@@ -66,6 +66,9 @@ int bow__registry_seal(struct bow__registry *registry);
 const struct bow__registered_method *bow__registry_find(const struct bow__registry *registry,
                                                         struct bow_slice path);
 
+/** Whether the service of `path` is there, whatever its methods. Thread: any, after seal. */
+bool bow__registry_has_service(const struct bow__registry *registry, struct bow_slice path);
+
 /** The method with that index, or NULL. Thread: any, after seal. */
 const struct bow__registered_method *bow__registry_at(const struct bow__registry *registry,
                                                       uint32_t index);

@@ -107,7 +107,20 @@ static void test_call_unknown_method_is_named(void **state)
     unknown.path = "/calls.Echo/Nothing";
     expect_unimplemented(t, &unknown, "/calls.Echo/Nothing");
     expect_unimplemented(t, &unknown, "/calls.Echo/Nothing"); /* by its number, if it has one */
-    CALLS_WAIT_METRIC(t, unknown_methods, 2);
+    expect_unimplemented(t, &unknown, "its service is here without it");
+    CALLS_WAIT_METRIC(t, unknown_methods, 3);
+}
+
+static void test_call_unknown_service_is_named(void **state)
+{
+    static const char *const paths[] = {"/calls.Ech/Say", "/calls.Echo2/Say", "/calls.Echo"};
+    struct calls *t = *state;
+
+    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+        struct bow_method unknown = *calls__echo__say__method();
+        unknown.path = paths[i];
+        expect_unimplemented(t, &unknown, "its service is not here");
+    }
 }
 
 static void test_call_absent_handler_is_unimplemented(void **state)
@@ -383,6 +396,7 @@ int main(int argc, char **argv)
         TEST(test_call_fail_status_arrives),
         TEST(test_call_fail_with_ok_is_internal),
         TEST(test_call_unknown_method_is_named),
+        TEST(test_call_unknown_service_is_named),
         TEST(test_call_absent_handler_is_unimplemented),
         TEST(test_call_absent_streaming_handler_is_unimplemented),
         TEST(test_call_streaming_method_is_refused_by_the_client),
