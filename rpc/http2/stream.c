@@ -208,7 +208,8 @@ void bow__http2_stream_closed(struct bow__http2_session *session, struct bow__ht
         bow__list_push_back(&session->late, &stream->late_link);
         return;
     }
-    end_by_reset(session, stream, "the peer");
+    end_by_reset(session, stream,
+                 session->base.server ? "the client, which gave the call up," : "the peer");
     bow__http2_stream_free(session, stream);
 }
 

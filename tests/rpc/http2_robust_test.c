@@ -60,7 +60,8 @@ static void feed_split(struct bow_context *context, const struct bytes *bytes, s
     /* Only where the last bytes come with the frame's end is the end known with the message. */
     side_expect(&pair.server, "open 1 /a.B/C 1000000000\nmessage 1 3 one\nopen 3 /a.B/C\n"
                               "message 1 5 later end\nmessage 3 0 end\nopen 5 /a.B/C\n"
-                              "reset 5 CANCELLED stream reset by the peer with CANCEL (8)\n");
+                              "reset 5 CANCELLED stream reset by the client, which gave the call "
+                              "up, with CANCEL (8)\n");
     pair_end(&pair);
 }
 

@@ -258,7 +258,8 @@ static void test_cancel_resets_the_servers_call(void **state)
     client->ops->cancel(client, key, BOW_DEADLINE_EXCEEDED);
     assert_int_equal(client->n_streams, 0);
     pair_run(pair, SIZE_MAX);
-    side_expect(&pair->server, "reset 1 CANCELLED stream reset by the peer with CANCEL (8)\n");
+    side_expect(&pair->server, "reset 1 CANCELLED stream reset by the client, which gave the call "
+                               "up, with CANCEL (8)\n");
     side_expect(&pair->client, "ready\n");
 }
 
