@@ -7,9 +7,12 @@
  * arrived there before the worker is told to drain.
  */
 
+#include "base/log.h"
 #include "rpc/server_state.h"
+#include <bowline/metrics.h>
 
 #include <errno.h>
+#include <inttypes.h>
 
 enum bow__server_state bow__server_get_state(struct bow_server *server)
 {
@@ -131,12 +134,26 @@ static void on_lame_duck_over(struct bow_timer *timer, void *user)
     drain(user);
 }
 
+static void log_cut_calls(const struct bow_server *server)
+{
+    struct bow_metrics metrics = BOW_METRICS_INIT;
+
+    (void)bow_server_metrics(server, &metrics);
+    if (metrics.calls_started > metrics.calls_ended) {
+        bow__log(server->context, BOW_LOG_WARNING,
+                 "server: the grace_ns for calls in flight is over: %" PRIu64
+                 " of them are cut off with UNAVAILABLE",
+                 metrics.calls_started - metrics.calls_ended);
+    }
+}
+
 static void close_workers(struct bow_server *server)
 {
     if (server->closing) {
         return;
     }
     server->closing = true;
+    log_cut_calls(server);
     bow_timer_stop(&server->grace_timer);
     for (uint32_t i = 0; i < server->n_workers; i++) {
         (void)!bow__worker_close(server->workers[i]);

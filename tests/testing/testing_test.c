@@ -340,6 +340,35 @@ static void test_testing_call_without_answer_is_found(void **state)
     assert_int_equal(n, 1);
 }
 
+static void count_cut_calls(enum bow_log_level level, const char *line, void *user)
+{
+    if (level == BOW_LOG_WARNING && strstr(line, ": 1 of them are cut off") != NULL) {
+        ++*(int *)user;
+    }
+}
+
+static void test_testing_log_tells_of_a_call_that_outlasts_the_grace(void **state)
+{
+    struct bow_test_options options = BOW_TEST_OPTIONS_INIT;
+    struct greeter g = {.n_calls = 0};
+    int n_told = 0;
+    (void)state;
+
+    options.log = count_cut_calls;
+    options.log_user = &n_told;
+    assert_int_equal(bow_test_new(&options, &g.test), 0);
+    assert_int_equal(make_pair(&g), 0);
+    start(&g, "hold");
+    bow_server_stop(g.pair->server);
+    assert_int_equal(bow_test_advance(g.test, 9 * SECOND), 0);
+    assert_int_equal(n_told, 0);
+    assert_int_equal(bow_test_advance(g.test, 2 * SECOND), 0);
+    assert_int_equal(n_told, 1);
+    assert_int_equal(g.code, BOW_UNAVAILABLE);
+    reply_to(g.held, "nobody");
+    assert_int_equal(bow_test_end(g.test), 0);
+}
+
 static void test_testing_what_is_left_is_found(void **state)
 {
     struct bow_test *test = NULL;
@@ -407,6 +436,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_testing_each_allocation_fails_once),
         cmocka_unit_test(test_testing_scenario_that_is_wrong_is_told),
         cmocka_unit_test(test_testing_call_without_answer_is_found),
+        cmocka_unit_test(test_testing_log_tells_of_a_call_that_outlasts_the_grace),
         cmocka_unit_test(test_testing_what_is_left_is_found),
     };
 
