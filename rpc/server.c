@@ -232,7 +232,8 @@ int bow__server_bind_rest(struct bow_server *server)
     }
     bow__text_printf(&server->error,
                      "starting: %s is declared to block and would hold its loop up; give "
-                     "options.blocking_on an executor, or bow_server_bind() the method",
+                     "options.blocking_on an executor, or bow_server_bind() the method (with NULL: "
+                     "to its loop after all, in a test say)",
                      blocking->path + 1);
     return -EDEADLK;
 }

@@ -179,6 +179,7 @@ static void test_blocking_method_without_an_executor_does_not_start(void **state
     assert_int_equal(bow_server_start(disk->server), -EDEADLK);
     assert_non_null(strstr(bow_server_error(disk->server), SYNC));
     assert_non_null(strstr(bow_server_error(disk->server), "options.blocking_on"));
+    assert_non_null(strstr(bow_server_error(disk->server), "with NULL"));
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
