@@ -87,8 +87,8 @@ BOW_EXPORT bool bow_stream_is_writable(const struct bow_stream *stream);
 /** No further message follows. Returns: 0, -ECANCELED, -EPIPE (said before). Thread: as send. */
 BOW_EXPORT int bow_stream_half_close(struct bow_stream *stream);
 
-/** Give the call up: it ends with CANCELLED, later, unless it has ended. Idempotent.
- * Thread: any that holds a reference. */
+/** Give the call up: it ends with CANCELLED, later, unless it has ended; messages that had come
+ * already may be delivered until then. Idempotent. Thread: any that holds a reference. */
 BOW_EXPORT void bow_stream_cancel(struct bow_stream *stream);
 
 /** Stop the delivery of messages, at once. Callback style. Thread: loop. */
@@ -105,7 +105,8 @@ BOW_EXPORT struct bow_stream *bow_stream_ref(struct bow_stream *stream);
 BOW_EXPORT void bow_stream_unref(struct bow_stream *stream);
 
 /* The blocking style. One thread at a time sends and one receives; never on the client's loop
- * (-EDEADLK). */
+ * (-EDEADLK). Of a confined client bytes move only inside its functions: what bow_stream_write()
+ * took may lie until the next one. */
 
 /**
  * Wait for the next message.
