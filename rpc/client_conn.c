@@ -116,11 +116,38 @@ static bool has_answered(const struct bow__client_call *call)
            (call->stream != NULL && call->stream->n_received > 0);
 }
 
+static bool never_left(const struct bow__client_call *call)
+{
+    const struct bow__session *session = call->conn->conn.session;
+
+    return session->ops->never_left(session, call->key);
+}
+
+/* Once, but that what never left may be sent as often as servers come and go. Not where none has
+ * shown itself yet: what takes connections and ends them would be asked for ever more of them. */
+static bool counts_as_retry(const struct bow__client_call *call)
+{
+    return !call->conn->conn.heard || !never_left(call);
+}
+
 /* Nothing of the call reached a handler, and an overloaded peer is not asked again at once. */
 static bool may_retry(const struct bow__client_call *call, const struct bow_status *status)
 {
-    return status->not_processed && status->retry_after_ns == 0 && !call->retried &&
-           is_held(call) && !has_answered(call) && !call->link->closing;
+    bool spent = call->retried && counts_as_retry(call);
+
+    return status->not_processed && status->retry_after_ns == 0 && !spent && is_held(call) &&
+           !has_answered(call) && !call->link->closing;
+}
+
+/* Returns whether that is not the end of it. */
+static bool retry(struct bow__client_call *call, struct bow_status *status)
+{
+    status->not_processed |= never_left(call);
+    if (!may_retry(call, status)) {
+        return false;
+    }
+    bow__link_requeue(call->link, call, counts_as_retry(call));
+    return true;
 }
 
 /*
@@ -137,12 +164,16 @@ static bool is_about_to_expire(const struct bow__client_call *call, const struct
 static void on_status(void *owner, uint64_t key, void *stream, const struct bow_status *status)
 {
     struct bow__client_call *call = stream;
+    struct bow_status failure;
 
     (void)owner;
     (void)key;
-    if (status->code != BOW_OK && may_retry(call, status)) {
-        bow__link_requeue(call->link, call);
-        return;
+    if (status->code != BOW_OK) {
+        failure = *status;
+        status = &failure;
+        if (retry(call, &failure)) {
+            return;
+        }
     }
     if (call->stream != NULL) {
         bow__stream_seal(call->stream);

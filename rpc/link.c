@@ -243,14 +243,14 @@ void bow__link_pump(struct bow__client_link *link)
     connect_for_queue(link);
 }
 
-void bow__link_requeue(struct bow__client_link *link, struct bow__client_call *call)
+void bow__link_requeue(struct bow__client_link *link, struct bow__client_call *call, bool counts)
 {
     if (link->n_ready > 1 && link->conn == call->conn) {
         turn(link);
     }
     bow__list_remove(&call->at);
     call->conn = NULL;
-    call->retried = true;
+    call->retried |= counts;
     if (call->stream != NULL) {
         bow__stream_rewind(call->stream);
     }

@@ -213,6 +213,11 @@ struct bow__session_ops {
     /** Client: give the call up; the peer is told; no event follows. */
     void (*cancel)(struct bow__session *session, uint64_t key, enum bow_code code);
 
+    /** Client, in on_status: whether the call ended with its connection (lost, or the peer's
+     * GOAWAY) and was begun after the last byte that left, so that the peer has seen nothing of it.
+     */
+    bool (*never_left)(const struct bow__session *session, uint64_t key);
+
     /* The connection. */
 
     /** Take no further calls and tell the peer so; calls in flight go on. Idempotent. */

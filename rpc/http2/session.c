@@ -201,8 +201,18 @@ static int drain(struct bow__session *base, struct iovec *pieces, int max)
 
 static void sent(struct bow__session *base, size_t n)
 {
-    bow__outbuf_sent(&session_of(base)->out, n);
-    bow__http2_heartbeat_sent(session_of(base), n);
+    struct bow__http2_session *session = session_of(base);
+
+    bow__outbuf_sent(&session->out, n);
+    session->unsent_key = session->next_key;
+    bow__http2_heartbeat_sent(session, n);
+}
+
+static bool never_left(const struct bow__session *base, uint64_t key)
+{
+    const struct bow__http2_session *session = (const struct bow__http2_session *)base;
+
+    return (session->broken || session->has_peer_goaway) && key >= session->unsent_key;
 }
 
 static bool is_done(const struct bow__session *base)
@@ -288,6 +298,7 @@ static const struct bow__session_ops http2_ops = {
     .finish = bow__http2_finish,
     .consumed = bow__http2_consumed,
     .cancel = bow__http2_cancel,
+    .never_left = never_left,
     .goaway = bow__http2_goaway,
     .leave = bow__http2_leave,
     .is_done = is_done,

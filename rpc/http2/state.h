@@ -180,6 +180,7 @@ struct bow__http2_session {
     struct bow__link streams;
     struct bow__map by_key; /* open ones */
     uint64_t next_key;      /* client */
+    uint64_t unsent_key;    /* client: next_key when a byte left last */
     uint32_t n_live;        /* that nghttp2 has or gets */
     size_t max_message_bytes;
     uint32_t max_calls;

@@ -205,5 +205,6 @@ void bow__native_sent(struct bow__session *base, size_t n)
 
     bow__native_drop_room(session);
     bow__outbuf_sent(&session->out, n);
+    session->unsent_id = session->next_id;
     bow__native_heartbeat_sent(session, n);
 }

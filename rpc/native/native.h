@@ -157,6 +157,7 @@ struct bow__native {
     size_t n_dead;
     struct bow__native_stream *last; /* found or opened last */
     uint64_t next_id;                /* client */
+    uint64_t unsent_id;              /* client: next_id when a byte left last */
     uint64_t highest_id;             /* opened so far */
     uint64_t accepted_id;            /* server: highest one that may still be opened */
 

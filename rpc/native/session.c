@@ -208,6 +208,13 @@ static void free_session(struct bow__session *base)
     bow__free(base->context, session, sizeof(*session));
 }
 
+static bool never_left(const struct bow__session *base, uint64_t key)
+{
+    const struct bow__native *session = bow__native_of_const(base);
+
+    return (session->broken || session->peer_leaves) && key >= session->unsent_id;
+}
+
 static const struct bow__session_ops ops = {
     .name = "native",
     .feed = bow__native_feed,
@@ -229,6 +236,7 @@ static const struct bow__session_ops ops = {
     .finish = bow__native_finish,
     .consumed = bow__native_consumed,
     .cancel = bow__native_cancel,
+    .never_left = never_left,
     .goaway = bow__native_goaway,
     .leave = bow__native_leave,
     .is_done = is_done,
