@@ -365,10 +365,24 @@ static void on_sent(struct bow_handler *handler, size_t n)
     bow__loop_defer_flush(conn->loop, &conn->settle);
 }
 
+/* A client that has just connected may have sent calls by now, and is to be told of them what it
+ * can't know when its connection is reset. */
+static void hear_client(struct bow__conn *conn)
+{
+    uint64_t until = bow__time_add(now_of(conn), LAST_WORDS_NS);
+
+    conn->first_frame_at = bow__time_min(conn->first_frame_at, until);
+    watch_times(conn);
+}
+
 void bow__conn_goaway(struct bow__conn *conn, const char *reason)
 {
     struct bow_status status = BOW_STATUS_OK_INIT;
 
+    if (conn->session == NULL && conn->server && !conn->closing) {
+        hear_client(conn);
+        return;
+    }
     if (conn->session == NULL) {
         bow__conn_close(conn, reason, 0);
         return;

@@ -36,6 +36,7 @@ struct bow__listener {
     struct bow_task start_task;
     struct bow_task close_task;
     bool is_started;
+    bool is_fenced;    /* it closes: no further connection comes */
     uint64_t told_ns;  /* when it was last logged that descriptors ran out; 0: never */
     uint64_t n_pauses; /* since then */
 };

@@ -182,13 +182,18 @@ struct bow__inproc_end *bow__inproc_accept(struct bow__inproc_listener *listener
     return end;
 }
 
+void bow__inproc_hide(struct bow__inproc_listener *listener)
+{
+    pthread_mutex_lock(&listener->names->mutex);
+    bow__list_remove(&listener->link);
+    pthread_mutex_unlock(&listener->names->mutex);
+}
+
 void bow__inproc_unlisten(struct bow__inproc_listener *listener)
 {
     struct bow__inproc_end *end;
 
-    pthread_mutex_lock(&listener->names->mutex);
-    bow__list_remove(&listener->link);
-    pthread_mutex_unlock(&listener->names->mutex);
+    bow__inproc_hide(listener);
     while ((end = bow__inproc_accept(listener)) != NULL) {
         bow__inproc_reset(end);
     }

@@ -35,7 +35,9 @@ int bow__inproc_listen(struct bow_context *context, const char *name, int backlo
 struct bow__source *bow__inproc_listener_source(struct bow__inproc_listener *listener);
 /** The far end of a connection, which is the caller's to close, or NULL. */
 struct bow__inproc_end *bow__inproc_accept(struct bow__inproc_listener *listener);
-/** Nobody can connect any more, and who waits is reset. Its source has no interest. */
+/** Nobody can connect any more; who waits can be accepted. Idempotent. */
+void bow__inproc_hide(struct bow__inproc_listener *listener);
+/** The same, and who waits is reset. Its source has no interest. */
 void bow__inproc_unlisten(struct bow__inproc_listener *listener);
 /** Connect at once. Returns 0; -ECONNREFUSED when nobody listens; -EAGAIN when too many wait there;
  * -ENOMEM. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * Binding and listening. A Unix socket's file that no server listens on any more
- * is replaced: it outlives a server that was killed. A descriptor that was inherited is
- * taken as it is, and listens already or is bound.
+ * Binding and listening; the end of it is in unlisten.c. A Unix socket's file that no server
+ * listens on any more is replaced: it outlives a server that was killed. A descriptor that was
+ * inherited is taken as it is, and listens already or is bound.
  */
 
 #include "transport/listen.h"
@@ -172,6 +172,7 @@ static int adopt(struct bow__listening *listening, const struct bow_system *syst
         return bow__transport_error(ret_error, "binding", text, -errno, NULL);
     }
     listening->fd = fd;
+    listening->inherited = true;
     return 0;
 }
 
@@ -319,20 +320,4 @@ int bow__listening_accept(struct bow__listening *listening, const struct bow_sys
     }
     *ret_socket = (struct bow__socket){.fd = fd, .system = system};
     return 0;
-}
-
-void bow__listening_close(struct bow__listening *listening, const struct bow_system *system)
-{
-    if (listening->inproc != NULL) {
-        bow__inproc_unlisten(listening->inproc);
-        listening->inproc = NULL;
-    }
-    if (listening->fd < 0) {
-        return;
-    }
-    if (listening->unix_path[0] != '\0') {
-        unlink(listening->unix_path);
-    }
-    system->close(system->user, listening->fd);
-    listening->fd = -1;
 }

@@ -16,8 +16,9 @@ struct bow__listening {
     int fd;                              /* -1: closed, or inproc */
     struct bow__inproc_listener *inproc; /* instead of `fd`; NULL: closed, or a descriptor */
     uint16_t port;
-    bool shares_port;         /* set before opening: others may listen on the port as well */
-    struct bow_sockaddr peer; /* whom all connections of an inproc name come from */
+    bool shares_port; /* set before opening: others may listen on the port as well */
+    bool inherited;
+    struct bow_sockaddr peer;                /* whom all connections of an inproc name come from */
     char unix_path[BOW__ADDRESS_TEXT_BYTES]; /* ours to unlink; "" for none */
 };
 
@@ -41,7 +42,16 @@ int bow__listening_open_beside(struct bow__listening *listening, const struct bo
 int bow__listening_accept(struct bow__listening *listening, const struct bow_system *system,
                           struct bow__socket *ret_socket, struct bow_sockaddr *ret_peer);
 
-/** Idempotent. */
+/* unlisten.c */
+
+/**
+ * Let no further connection come; those that wait can still be accepted. Of TCP the kernel goes on
+ * completing what has begun. Returns whether what waits is ours to take: an inherited socket may
+ * outlive us, and what waits in it is its next server's.
+ */
+bool bow__listening_fence(struct bow__listening *listening, const struct bow_system *system);
+
+/** Idempotent. What waits is reset, unless the socket was inherited and others have it. */
 void bow__listening_close(struct bow__listening *listening, const struct bow_system *system);
 
 #endif

@@ -36,6 +36,17 @@ static void tell_pause(struct bow__listener *listener, int error)
     listener->n_pauses = 0;
 }
 
+static void tell_reset(const struct bow__listener *listener, int error)
+{
+    struct bow__text text;
+
+    bow__text_clear(&text);
+    bow__text_errno(&text, error);
+    bow__log(listener->acceptor->context, BOW_LOG_WARNING,
+             "listening on port %u ends while connections wait there, which are reset: %s",
+             listener->listening.port, text.bytes);
+}
+
 static void pause_accepting(struct bow__listener *listener, int error)
 {
     tell_pause(listener, error);
@@ -139,10 +150,49 @@ static int run_start(void *user)
     return bow__loop_watch(listener->loop, &listener->watch, listener->listening.fd, BOW_POLL_IN);
 }
 
+/* What has come so far, a batch at a time. Returns whether there is more. */
+static bool accept_waiting(struct bow__listener *listener)
+{
+    uint32_t n_max = listener->acceptor->options.max_accepts_per_turn;
+    int rc = 0;
+
+    for (uint32_t n = 0; n < n_max && bow__listening_is_open(&listener->listening); n++) {
+        rc = accept_one(listener);
+        if (rc < 0) {
+            break;
+        }
+    }
+    if (rc < 0 && rc != -EAGAIN) {
+        tell_reset(listener, rc);
+    }
+    return rc == 0 && bow__listening_is_open(&listener->listening);
+}
+
+/*
+ * Until none is found twice: between the first look and the second, handshakes that had begun
+ * within this host end.
+ */
+static bool has_to_go_on(struct bow__listener *listener)
+{
+    if (!listener->is_started || !bow__listening_is_open(&listener->listening)) {
+        return false;
+    }
+    bool first = !listener->is_fenced;
+    if (first && !bow__listening_fence(&listener->listening, listener->acceptor->system)) {
+        return false;
+    }
+    listener->is_fenced = true;
+    return accept_waiting(listener) || first;
+}
+
 static int run_close(void *user)
 {
     struct bow__listener *listener = user;
 
+    if (has_to_go_on(listener) &&
+        bow__loop_post_internal(listener->loop, &listener->close_task, 0) == 0) {
+        return 0;
+    }
     stop_listening(listener);
     bow__acceptor_leave(listener->acceptor);
     return 0;

@@ -241,8 +241,9 @@ BOW_EXPORT BOW_MUST_USE int bow_acceptor_start(struct bow_acceptor *acceptor);
 BOW_EXPORT uint16_t bow_acceptor_port(const struct bow_acceptor *acceptor);
 /** Connections that were closed at once because of max_channels. Thread: any. */
 BOW_EXPORT uint64_t bow_acceptor_n_refused(const struct bow_acceptor *acceptor);
-/** Stop accepting and free; accepted channels live on. `closed` (may be NULL) is the last callback,
- * on the acceptor's loop (with per_worker, the first worker). Thread: any. */
+/** Stop accepting and free; accepted channels live on. If it was started, connections that wait are
+ * accepted before, unless the socket was inherited. `closed` (may be NULL) is the last callback, on
+ * the acceptor's loop (with per_worker, the first worker). Thread: any. */
 BOW_EXPORT void bow_acceptor_close(struct bow_acceptor *acceptor, void (*closed)(void *user),
                                    void *user);
 
