@@ -10,11 +10,13 @@
 #include "protos/sim.bow.h"
 
 #include <bowline/call.h>
+#include <bowline/result.h>
 #include <bowline/stream.h>
 
 struct sim_client;
 struct sim_served;
 struct sim_server;
+struct sim_set;
 struct sim_world;
 
 enum sim_kind {
@@ -45,6 +47,7 @@ struct sim_call {
     int n_requests; /* messages in all */
     int n_replies;
     bool has_metadata;
+    struct sim_set *set; /* that it belongs to, or NULL */
     bool waits_for_ready;
     bool may_find_dead; /* the first call after trouble may find a connection that has died */
 
@@ -70,6 +73,7 @@ struct sim_call {
     struct sim_server *server; /* that runs it */
     int n_runs;                /* of its handler */
     bool is_served;            /* the handler is through with it */
+    bool has_said;             /* metadata of its own */
     uint64_t answered_ns;      /* when its answer was taken; 0: not */
     struct sim_served *served; /* a stream between listen and on_closed */
     bool has_ended;            /* half-closed */
@@ -78,6 +82,17 @@ struct sim_call {
     int n_heard;
     int n_said;
 };
+
+/* told.c */
+
+/** The call's number as metadata carries it. */
+struct bow_slice sim_told_number(const struct sim_call *call, uint8_t bytes[8]);
+/** A handler has been entered: what came with the call, and what goes with its answer. */
+void sim_told_enter(struct bow_call *call, struct sim_call *of);
+/** Answer with the error that was asked for. Returns 0 or as bow_call_fail_status(). */
+int sim_told_fail(struct bow_call *call, const struct sim_call *of);
+/** What came to the client beside messages. */
+void sim_told_check(const struct sim_call *call, const struct bow_result *result);
 
 /* verdict.c */
 
@@ -94,6 +109,8 @@ void sim_verdict_start(struct sim_call *call);
 void sim_verdict_enter(struct sim_server *server, struct bow_call *call, struct sim_call *of);
 /** The call has ended: may it, and so? */
 void sim_verdict_end(struct sim_call *call, const struct bow_status *status);
+/** A set is done, and so are its calls. */
+void sim_verdict_set(const struct sim_set *set);
 /** What failed for want of memory had reason to. */
 bool sim_is_short_of_memory(const struct sim_call *call);
 /** Whether handlers whose calls have ended have heard of it. */

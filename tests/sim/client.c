@@ -71,6 +71,7 @@ static void on_done(struct bow_result *result, const Sim__Reply *reply, void *us
     } else if (reply != NULL) {
         sim_client_check_reply(call, reply, 0);
     }
+    sim_told_check(call, result);
     sim_verdict_end(call, &result->status);
 }
 
@@ -80,6 +81,9 @@ static int start_unary(struct sim_call *call, const struct bow_call_options *opt
 
     request.number = sim_number(call, 0);
     sim_fill(request.number, call->request_bytes, &request.payload);
+    if (call->set != NULL) {
+        return sim_set_add(call, &request, options);
+    }
     return sim__calls__say__start(call->client->client, &request, options, on_done, call,
                                   &call->id);
 }
@@ -99,16 +103,12 @@ void sim_client_call(struct sim_call *call)
 {
     struct sim_world *world = call->world;
     struct bow_call_options options = BOW_CALL_OPTIONS_INIT;
-    uint64_t number = sim_number(call, 0);
     uint8_t bytes[8];
-    struct bow_metadata_entry entry = {"number-bin", {bytes, sizeof(bytes)}};
+    struct bow_metadata_entry entry = {"number-bin", sim_told_number(call, bytes)};
     struct bow_metadata metadata = {&entry, 1};
 
     if (call->client->is_freed) {
         return;
-    }
-    for (int i = 0; i < 8; i++) {
-        bytes[i] = (uint8_t)(number >> (56 - 8 * i));
     }
     options.timeout_ns = call->deadline_ns;
     options.wait_for_ready = call->waits_for_ready;
@@ -132,7 +132,8 @@ void sim_client_call(struct sim_call *call)
 
 void sim_client_cancel(struct sim_call *call)
 {
-    if (!call->is_started || call->client->is_freed || (call->kind != SIM_SAY && call->is_done)) {
+    if (!call->is_started || call->client->is_freed || (call->kind != SIM_SAY && call->is_done) ||
+        (call->set != NULL && call->set->set == NULL)) {
         return;
     }
     sim_tell(&call->world->net, "%s: call %d is cancelled", call->client->machine.name,
@@ -140,6 +141,8 @@ void sim_client_cancel(struct sim_call *call)
     call->is_cancelled = true;
     if (call->kind != SIM_SAY) {
         bow_stream_cancel(call->stream);
+    } else if (call->set != NULL) {
+        sim_set_cancel(call->set);
     } else {
         bow_client_cancel(call->client->client, call->id);
     }

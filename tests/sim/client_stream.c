@@ -107,6 +107,7 @@ static void on_closed(struct sim_call *call, const struct bow_result *result)
         sim_violate(call->world, "call %d ended well with %d of %d messages", index_of(call),
                     call->n_received, n);
     }
+    sim_told_check(call, result);
     bow_stream_unref(call->stream);
     sim_verdict_end(call, &result->status);
 }

@@ -111,6 +111,7 @@ static void act_on_server(struct sim_world *world, const struct sim_action *acti
         run_short(world, server, action->for_ns, action->kind == SIM_NO_MEMORY);
         break;
     case SIM_START_CALL:
+    case SIM_START_SET:
     case SIM_CANCEL_CALL:
     case SIM_FREE_CLIENT:
     case SIM_N_ACTIONS:
@@ -123,6 +124,9 @@ void sim_act(struct sim_world *world, const struct sim_action *action)
     switch (action->kind) {
     case SIM_START_CALL:
         sim_client_call(&world->calls[action->which]);
+        break;
+    case SIM_START_SET:
+        sim_set_start(&world->sets[action->which]);
         break;
     case SIM_CANCEL_CALL:
         sim_client_cancel(&world->calls[action->which]);

@@ -63,13 +63,15 @@ static void make_stream(struct sim_net *net, struct sim_call *call)
     call->serving_pause_at = any_pause(net, call->kind == SIM_DOWNLOAD ? 0 : n);
 }
 
-static void plan_call(struct sim_world *world, int index, uint64_t at_ns)
+static void plan_call(struct sim_world *world, int index, uint64_t at_ns, struct sim_set *set)
 {
     struct sim_net *net = &world->net;
     struct sim_call *call = &world->calls[index];
 
     *call = (struct sim_call){.world = world, .n_requests = 1, .n_replies = 1};
-    call->client = &world->clients[sim_below(net, (uint64_t)world->n_clients)];
+    call->set = set;
+    call->client =
+        set != NULL ? set->client : &world->clients[sim_below(net, (uint64_t)world->n_clients)];
     call->behaviour =
         (enum sim_behaviour)(sim_chance(net, 2) ? SIM_ANSWER : sim_below(net, SIM_N_BEHAVIOURS));
     call->request_bytes = any_size(net);
@@ -78,13 +80,32 @@ static void plan_call(struct sim_world *world, int index, uint64_t at_ns)
     call->has_metadata = sim_chance(net, 4);
     call->waits_for_ready = sim_chance(net, 8);
     call->pause_at = call->serving_pause_at = -1;
-    if (sim_chance(net, 8)) {
+    if (set == NULL && sim_chance(net, 8)) {
         make_stream(net, call);
     }
-    add(world, SIM_START_CALL, index, at_ns, 0);
+    if (set == NULL) {
+        add(world, SIM_START_CALL, index, at_ns, 0);
+    }
     if (sim_chance(net, 6)) {
         add(world, SIM_CANCEL_CALL, index, at_ns + sim_below(net, 50 * SIM_MS), 0);
     }
+}
+
+/* Some bursts are one set. */
+static struct sim_set *any_set(struct sim_world *world, int first, int n, uint64_t at_ns)
+{
+    struct sim_net *net = &world->net;
+
+    if (!sim_chance(net, 6) || n > SIM_MAX_IN_SET || world->n_sets == SIM_MAX_SETS) {
+        return NULL;
+    }
+    struct sim_set *set = &world->sets[world->n_sets];
+    set->client = &world->clients[sim_below(net, (uint64_t)world->n_clients)];
+    set->calls = &world->calls[first];
+    set->n_calls = n;
+    set->cancels_rest = sim_chance(net, 2);
+    add(world, SIM_START_SET, world->n_sets++, at_ns, 0);
+    return set;
 }
 
 static void plan_calls(struct sim_world *world)
@@ -95,8 +116,11 @@ static void plan_calls(struct sim_world *world)
     for (int i = 0; i < world->n_calls;) {
         /* They come in bursts. */
         uint64_t at = any_time(net);
-        for (uint64_t n = 1 + sim_below(net, 12); n > 0 && i < world->n_calls; n--) {
-            plan_call(world, i++, at);
+        int n = 1 + (int)sim_below(net, 12);
+        n = n < world->n_calls - i ? n : world->n_calls - i;
+        struct sim_set *set = any_set(world, i, n, at);
+        for (; n > 0; n--) {
+            plan_call(world, i++, at, set);
         }
     }
 }

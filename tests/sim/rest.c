@@ -16,6 +16,9 @@
 #include <inttypes.h>
 #include <string.h>
 
+/* The largest, with what is around it. */
+#define MAX_MESSAGE_BYTES ((size_t)200 << 10)
+
 /** What a session has counted of its calls. */
 struct counted {
     size_t n_held;
@@ -24,11 +27,60 @@ struct counted {
     uint64_t n_lost; /* credit that neither lies with the peer nor is about to be given to it */
 };
 
+static bool is_http2(const struct bow__session *session)
+{
+    return strcmp(session->ops->name, "native") != 0;
+}
+
+/* What the peer was granted, and what of it lies unread. */
+static void check_http2_windows(const struct sim_machine *machine,
+                                const struct bow__http2_session *session)
+{
+    size_t n_grown = 0;
+
+    for (const struct bow__link *at = session->streams.next; at != &session->streams;
+         at = at->next) {
+        const struct bow__http2_stream *stream = BOW__CONTAINER(at, struct bow__http2_stream, link);
+        int32_t window =
+            stream->id == 0 ? -1
+                            : nghttp2_session_get_stream_local_window_size(session->ng, stream->id);
+        size_t credit = window > 0 ? (size_t)window : 0;
+        n_grown += stream->window.size - (uint32_t)BOW__HTTP2_STREAM_WINDOW;
+        if (stream->window.size > BOW_LIMIT_STREAM_WINDOW_BYTES ||
+            credit + stream->n_withheld > stream->window.size ||
+            credit + stream->n_unread > stream->window.size + MAX_MESSAGE_BYTES) {
+            sim_violate(machine->world,
+                        "%s has a stream with a window of %u bytes, of which the peer has %zu, "
+                        "%zu are withheld, and %zu unread",
+                        machine->name, stream->window.size, credit, stream->n_withheld,
+                        stream->n_unread);
+        }
+    }
+    int32_t credit = nghttp2_session_get_local_window_size(session->ng);
+    if (n_grown != session->n_grown || session->window.size > BOW_LIMIT_CONNECTION_WINDOW_BYTES ||
+        (uint32_t)credit > session->window.size) {
+        sim_violate(machine->world,
+                    "%s has a connection with a window of %u bytes, of which the peer has %d, and "
+                    "its streams' windows have grown by %zu, not %zu",
+                    machine->name, session->window.size, credit, n_grown, session->n_grown);
+    }
+}
+
+/* What has come is granted anew before half a window of it has. */
+static bool has_lost_credit(const struct bow__http2_session *session)
+{
+    return 2 * nghttp2_session_get_local_window_size(session->ng) < (int32_t)session->window.size;
+}
+
 static struct counted count(const struct bow__session *session)
 {
-    if (strcmp(session->ops->name, "native") != 0) {
+    if (is_http2(session)) {
         const struct bow__http2_session *http2 = (const struct bow__http2_session *)session;
-        return (struct counted){.n_grown = http2->n_grown, .n_queued = http2->n_queued};
+        return (struct counted){
+            .n_grown = http2->n_grown,
+            .n_queued = http2->n_queued,
+            .n_lost = has_lost_credit(http2),
+        };
     }
     const struct bow__native *native = (const struct bow__native *)session;
     return (struct counted){
@@ -44,6 +96,9 @@ static void check_limits(const struct sim_machine *machine, const struct bow__se
 {
     struct counted counted = count(session);
 
+    if (is_http2(session)) {
+        check_http2_windows(machine, (const struct bow__http2_session *)session);
+    }
     if (counted.n_held > BOW_LIMIT_BYTES_IN_FLIGHT + BOW_LIMIT_FRAME_BYTES ||
         counted.n_grown > BOW_LIMIT_GROWN_WINDOWS_BYTES || counted.n_lost > 0 ||
         (session->server && counted.n_queued > BOW_LIMIT_QUEUED_REPLY_BYTES)) {

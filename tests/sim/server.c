@@ -38,7 +38,7 @@ void sim_server_answer(struct bow_call *call, struct sim_call *of)
 
     if (of->behaviour == SIM_FAIL || of->behaviour == SIM_FAIL_LATE) {
         code = BOW_ABORTED;
-        sim_server_answered(of, code, bow_call_fail(call, code, "as asked"));
+        sim_server_answered(of, code, sim_told_fail(call, of));
         return;
     }
     reply.number = sim_number(of, 0);
@@ -88,6 +88,7 @@ static void say(struct bow_call *call, const Sim__Request *request, void *user)
         (void)bow_call_fail(call, BOW_INTERNAL, "unknown");
         return;
     }
+    sim_told_enter(call, of);
     if (!sim_is_filled(request->number, of->request_bytes, &request->payload)) {
         sim_violate(of->world, "the request of call %d is not its own",
                     (int)(of - of->world->calls));

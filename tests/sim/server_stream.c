@@ -47,8 +47,7 @@ static void fail_for_memory(struct sim_served *served)
 
 static void fail_as_asked(struct sim_served *served)
 {
-    sim_server_answered(served->of, BOW_ABORTED,
-                        bow_call_fail(served->call, BOW_ABORTED, "as asked"));
+    sim_server_answered(served->of, BOW_ABORTED, sim_told_fail(served->call, served->of));
 }
 
 static void finish(struct sim_served *served)
@@ -236,6 +235,9 @@ static struct sim_served *enter(struct sim_server *server, struct bow_call *call
     }
     struct sim_call *of = number != NULL ? sim_call_of(server->machine.world, value) : NULL;
     sim_verdict_enter(server, call, of);
+    if (of != NULL) {
+        sim_told_enter(call, of);
+    }
     struct sim_served *served = bow_call_alloc(call, sizeof(*served));
     if (of == NULL || served == NULL) {
         int rc = bow_call_fail(call, BOW_RESOURCE_EXHAUSTED, "no memory");

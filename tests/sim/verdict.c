@@ -290,6 +290,19 @@ static bool is_failed(const struct sim_call *call)
     return call->behaviour == SIM_FAIL || call->behaviour == SIM_FAIL_LATE;
 }
 
+/* Another one of its set has failed by itself, which ends the rest. */
+static bool is_rest_of_set(const struct sim_call *call)
+{
+    const struct sim_set *set = call->set;
+    bool is_true = false;
+
+    for (uint32_t i = 0; set != NULL && set->cancels_rest && i < set->n_started; i++) {
+        enum bow_code code = set->started[i]->code;
+        is_true = is_true || (code != BOW_OK && code != BOW_CANCELLED);
+    }
+    return is_true;
+}
+
 static bool may_end_with(const struct sim_call *call, enum bow_code code)
 {
     bool is_run = call->n_runs > 0;
@@ -300,7 +313,7 @@ static bool may_end_with(const struct sim_call *call, enum bow_code code)
     case BOW_ABORTED:
         return is_run && is_failed(call) && call->answered_ns != 0;
     case BOW_CANCELLED:
-        return call->is_cancelled || call->client->is_freed;
+        return call->is_cancelled || call->client->is_freed || is_rest_of_set(call);
     case BOW_DEADLINE_EXCEEDED:
         return call->world->net.now_ns >= call->deadline_ns && !is_neglected(call);
     case BOW_UNAVAILABLE:
@@ -316,6 +329,8 @@ static void check_status(struct sim_call *call, const struct bow_status *status)
 {
     struct sim_world *world = call->world;
     uint64_t now = world->net.now_ns;
+    /* Of a set all end together. */
+    uint64_t deadline_ns = call->set != NULL ? call->set->latest_ns : call->deadline_ns;
 
     if (!may_end_with(call, status->code)) {
         sim_violate(world, "call %d (behaviour %d, run %d times) cannot end with %s: %s",
@@ -326,9 +341,9 @@ static void check_status(struct sim_call *call, const struct bow_status *status)
         sim_violate(world, "call %d was run and is said to be not processed", index_of(call));
     }
     /* One that its server has ended waits for its reader. */
-    if (now > call->deadline_ns + LATE_NS + call->paused_ns) {
+    if (now > deadline_ns + LATE_NS + call->paused_ns) {
         sim_violate(world, "call %d ended %.3f ms after its deadline, with %s", index_of(call),
-                    (double)(now - call->deadline_ns) / 1e6, bow_code_name(status->code));
+                    (double)(now - deadline_ns) / 1e6, bow_code_name(status->code));
     }
 }
 
@@ -352,6 +367,31 @@ void sim_verdict_end(struct sim_call *call, const struct bow_status *status)
     call->is_done = true;
     client->n_open--;
     client->ends_ns[client->next_end++ % SIM_MAX_ENDS] = call->done_ns;
+}
+
+/* When its failure has come to the client at the latest; BOW_NEVER when it has not failed so. */
+static uint64_t failed_by(const struct sim_call *call)
+{
+    bool is_sure = call->code == BOW_ABORTED && !may_be_lost(call);
+
+    return is_sure ? call->answered_ns + service_ns(call) : BOW_NEVER;
+}
+
+void sim_verdict_set(const struct sim_set *set)
+{
+    uint64_t failed_ns = BOW_NEVER;
+
+    for (uint32_t i = 0; set->cancels_rest && i < set->n_started; i++) {
+        uint64_t by_ns = failed_by(set->started[i]);
+        failed_ns = by_ns < failed_ns ? by_ns : failed_ns;
+    }
+    for (uint32_t i = 0; i < set->n_started; i++) {
+        const struct sim_call *call = set->started[i];
+        if (call->code == BOW_DEADLINE_EXCEEDED && call->deadline_ns > failed_ns) {
+            sim_violate(call->world, "call %d went on when another of its set had failed",
+                        index_of(call));
+        }
+    }
 }
 
 void sim_verdict_look(struct sim_world *world)

@@ -15,6 +15,8 @@
  *     server_stream.c  their streaming handlers
  *     client.c         clients and unary calls
  *     client_stream.c  streaming calls
+ *     call_set.c       sets of calls
+ *     told.c           what travels beside messages
  *     call.h           a call, and verdict.c: whether it may be served, and may end, so
  *     rest.c           what must hold at any time, and when all is at rest
  *     net*.c           the network and the system tables
@@ -26,6 +28,7 @@
 #include "call.h"
 #include "net.h"
 
+#include <bowline/call_set.h>
 #include <bowline/client.h>
 #include <bowline/context.h>
 #include <bowline/loop.h>
@@ -35,6 +38,8 @@
 #define SIM_MAX_SERVERS 3
 #define SIM_MAX_CLIENTS 4
 #define SIM_MAX_CALLS 400
+#define SIM_MAX_SETS 64
+#define SIM_MAX_IN_SET 8
 #define SIM_MAX_ACTIONS 1200
 #define SIM_MAX_HELD 512
 #define SIM_MAX_SLEEPERS 64
@@ -112,8 +117,21 @@ struct sim_client {
     uint64_t crowded_ns; /* when it last had more calls than a server takes that takes few */
 };
 
+/** Calls of one client, one after the other in the plan, that are done together. */
+struct sim_set {
+    struct sim_client *client;
+    struct sim_call *calls;
+    int n_calls;
+    bool cancels_rest;
+    struct bow_call_set *set; /* NULL: not started, or done */
+    struct sim_call *started[SIM_MAX_IN_SET];
+    uint32_t n_started;
+    uint64_t latest_ns; /* of their deadlines */
+};
+
 enum sim_action_kind {
     SIM_START_CALL,
+    SIM_START_SET,
     SIM_CANCEL_CALL,
     SIM_FREE_CLIENT,
     SIM_RESET,
@@ -149,6 +167,8 @@ struct sim_world {
     int n_clients;
     struct sim_call calls[SIM_MAX_CALLS];
     int n_calls;
+    struct sim_set sets[SIM_MAX_SETS];
+    int n_sets;
     int n_open;                                 /* started and not done */
     struct sim_action actions[SIM_MAX_ACTIONS]; /* by time */
     int n_actions;
@@ -227,6 +247,15 @@ void sim_client_cancel(struct sim_call *call);
 void sim_client_free(struct sim_client *client);
 /** Check a reply against what was asked. */
 void sim_client_check_reply(const struct sim_call *call, const Sim__Reply *reply, int number);
+
+/* call_set.c */
+
+void sim_set_start(struct sim_set *set);
+/** Add a call of the set. Returns 0, or as bow_call_set_start(). */
+int sim_set_add(struct sim_call *call, const Sim__Request *request,
+                const struct bow_call_options *options);
+/** Of a set that is not done. */
+void sim_set_cancel(struct sim_set *set);
 
 /* client_stream.c */
 
