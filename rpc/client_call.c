@@ -141,6 +141,15 @@ static enum bow__encoding choose_encoding(const struct bow__client_call *call,
     return bow__packing_choose(session, 0);
 }
 
+/* Until a turn ends its loop's time stands still, which a handler that calls on may have long
+ * used up. */
+static uint64_t time_left(const struct bow__client_call *call)
+{
+    uint64_t now = bow_loop_now(call->link->loop);
+
+    return bow__time_left(call->deadline_ns, now > call->started_ns ? now : call->started_ns);
+}
+
 int bow__client_call_send(struct bow__client_call *call)
 {
     struct bow__client_link *link = call->link;
@@ -148,7 +157,7 @@ int bow__client_call_send(struct bow__client_call *call)
     struct bow__request_head head = {
         .path = {(const uint8_t *)call->method->path, strlen(call->method->path)},
         .path_key = (uint64_t)(uintptr_t)call->method,
-        .time_left_ns = bow__time_left(call->deadline_ns, bow_loop_now(link->loop)),
+        .time_left_ns = time_left(call),
         .metadata = call->metadata,
     };
 

@@ -117,6 +117,8 @@ static void read_timeout(struct bow__http2_session *session, struct bow__http2_h
 {
     (void)session;
     if (bow__grpc_timeout_decode(slice_of(value), &header->time_left_ns) == 0) {
+        /* Clients write the least there is when none is left: it is positive on the wire. */
+        header->time_left_ns -= header->time_left_ns == 1;
         return;
     }
     raise_defect(header, BOW__HTTP2_DEFECT_TIMEOUT);

@@ -4,6 +4,7 @@
 #include "call_fixture.h"
 
 #include <bowline/interceptor.h>
+#include <bowline/system.h>
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -88,6 +89,36 @@ static void test_client_parents_deadline_is_the_childs(void **state)
     assert_true(bow_call_deadline(child) <= bow_call_deadline(parent) + 1000 * MS);
     assert_int_equal(calls_reply(child, 1), 0);
     assert_int_equal(calls_reply(parent, 1), 0);
+    calls_wait(t, &t->n_done, 2);
+}
+
+/* As a handler does that has worked for long when it calls on. */
+static int start_late_in_a_turn(void *user)
+{
+    struct calls *t = user;
+    struct bow_call_options options = BOW_CALL_OPTIONS_INIT;
+    Calls__Request request = CALLS__REQUEST__INIT;
+
+    calls_hold_loop(300 * MS);
+    options.timeout_ns = 5000 * MS;
+    assert_int_equal(
+        calls__echo__hold__start(t->client, &request, &options, calls_on_done, t, NULL), 0);
+    return 0;
+}
+
+static void test_client_call_late_in_a_turn_gives_no_more_than_its_time(void **state)
+{
+    struct calls *t = *state;
+    const struct bow_system *system = bow_system_default();
+
+    /* Connected, so that it is sent within that turn. */
+    assert_int_equal(calls_reply(start_parent(t, 0, NULL), 1), 0);
+    calls_wait(t, &t->n_done, 1);
+    assert_int_equal(bow_loop_execute(t->loop, "start", start_late_in_a_turn, t), 0);
+    struct bow_call *call = calls_take_held(t);
+    /* The server rounds up to a microsecond. */
+    assert_true(bow_call_deadline(call) <= system->now_ns(system->user) + 5001 * MS);
+    assert_int_equal(calls_reply(call, 1), 0);
     calls_wait(t, &t->n_done, 2);
 }
 
@@ -244,6 +275,7 @@ int main(int argc, char **argv)
         TEST(test_client_parent_answered_cancels_its_child),
         TEST(test_client_parent_child_that_ends_first_leaves_its_parent),
         TEST(test_client_parents_deadline_is_the_childs),
+        TEST(test_client_call_late_in_a_turn_gives_no_more_than_its_time),
         TEST(test_client_parents_trace_goes_on_with_the_child),
         TEST(test_client_childs_own_trace_goes_instead),
         TEST(test_client_parents_trace_that_does_not_fit_is_left_out),

@@ -43,11 +43,24 @@ static void test_serve_stream_that_expired_behind_another_is_not_run(void **stat
     CALLS_WAIT_METRIC(s->t, calls_expired_unrun, 1);
 }
 
+static void test_serve_stream_with_no_time_left_is_not_run(void **state)
+{
+    struct serving *s = *state;
+
+    begin_stream(s, 0);
+    session_peer_flush(&s->peer);
+    serve_expect_status(s, BOW_DEADLINE_EXCEEDED, "had passed when");
+    assert_int_equal(serve_count(s, &s->n_entered), 0);
+    CALLS_WAIT_METRIC(s->t, calls_expired_unrun, 1);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_serve_stream_that_expired_behind_another_is_not_run,
                                         serve_setup, serve_teardown),
+        cmocka_unit_test_setup_teardown(test_serve_stream_with_no_time_left_is_not_run, serve_setup,
+                                        serve_teardown),
     };
 
     calls_choose(argc, argv);
