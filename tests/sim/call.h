@@ -33,6 +33,7 @@ enum sim_behaviour {
     SIM_FAIL,
     SIM_FAIL_LATE,
     SIM_ANSWER_ON_CANCEL,
+    SIM_RELAY, /* as a call ends that it makes */
     SIM_N_BEHAVIOURS,
     SIM_END_EARLY, /* a stream: with OK, after half of its messages */
 };
@@ -47,6 +48,8 @@ struct sim_call {
     int n_requests; /* messages in all */
     int n_replies;
     bool has_metadata;
+    struct bow_call *parent; /* of a handler that calls on, or NULL */
+    struct sim_call *parent_of;
     struct sim_set *set; /* that it belongs to, or NULL */
     bool waits_for_ready;
     bool may_find_dead; /* the first call after trouble may find a connection that has died */

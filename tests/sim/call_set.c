@@ -26,7 +26,7 @@ static void on_all_done(struct bow_call_set *of, void *user)
     struct sim_set *set = user;
 
     if (set->set != of || bow_call_set_n_calls(of) != set->n_started) {
-        sim_violate(set->client->machine.world, "a set of calls is done twice, or has others");
+        sim_violate(set->client->machine->world, "a set of calls is done twice, or has others");
         return;
     }
     for (uint32_t i = 0; i < set->n_started; i++) {
@@ -68,10 +68,10 @@ void sim_set_start(struct sim_set *set)
     }
     options.max_calls = (uint32_t)set->n_calls;
     options.cancels_rest = set->cancels_rest;
-    int rc = bow_call_set_new(client->machine.loop, &options, on_all_done, set, &set->set);
+    int rc = bow_call_set_new(client->machine->loop, &options, on_all_done, set, &set->set);
     if (rc < 0) {
-        if (rc != -ENOMEM || client->machine.memory_failed_ns == 0) {
-            sim_violate(client->machine.world, "a set of calls cannot be made: %d", rc);
+        if (rc != -ENOMEM || client->machine->memory_failed_ns == 0) {
+            sim_violate(client->machine->world, "a set of calls cannot be made: %d", rc);
         }
         return;
     }
@@ -79,7 +79,7 @@ void sim_set_start(struct sim_set *set)
         sim_client_call(set->calls + i);
     }
     bow_call_set_commit(set->set);
-    sim_machine_wake(&client->machine);
+    sim_machine_wake(client->machine);
 }
 
 void sim_set_cancel(struct sim_set *set)

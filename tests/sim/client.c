@@ -35,9 +35,9 @@ void sim_client_start(struct sim_client *client)
         n += snprintf(target + n, sizeof(target) - (size_t)n, "%s127.0.0.1:%u", i > 0 ? "," : "",
                       client->servers[i]->port);
     }
-    options.context = client->machine.context;
+    options.context = client->machine->context;
     options.target = target;
-    options.loop = client->machine.loop;
+    options.loop = client->machine->loop;
     options.backoff_min_ns = 10 * SIM_MS;
     options.backoff_max_ns = 200 * SIM_MS;
     options.connect_timeout_ns = 300 * SIM_MS;
@@ -45,10 +45,12 @@ void sim_client_start(struct sim_client *client)
     options.heartbeat_timeout_ns = 200 * SIM_MS;
     options.compression = client->compresses ? BOW_COMPRESSION_AUTO : BOW_COMPRESSION_DEFAULT;
     options.idle_timeout_ns = client->idle_ns;
-    if (bow_client_new(&options, &client->client) < 0) {
-        sim_violate(client->machine.world, "a client cannot be made");
+    int rc = bow_client_new(&options, &client->client);
+    client->is_freed = rc < 0;
+    if (rc < 0 && (rc != -ENOMEM || client->machine->memory_failed_ns == 0)) {
+        sim_violate(client->machine->world, "a client cannot be made: %d", rc);
     }
-    sim_tell(&client->machine.world->net, "%s calls %s", client->machine.name, target);
+    sim_tell(&client->machine->world->net, "%s calls %s", client->machine->name, target);
 }
 
 void sim_client_check_reply(const struct sim_call *call, const Sim__Reply *reply, int number)
@@ -73,6 +75,9 @@ static void on_done(struct bow_result *result, const Sim__Reply *reply, void *us
     }
     sim_told_check(call, result);
     sim_verdict_end(call, &result->status);
+    if (call->parent != NULL) {
+        sim_relay_end(call);
+    }
 }
 
 static int start_unary(struct sim_call *call, const struct bow_call_options *options)
@@ -94,7 +99,7 @@ static void tell_start(const struct sim_call *call)
 
     sim_tell(&call->world->net,
              "%s: call %d, %s, %d of %u bytes, %d of %u back, behaviour %d, within %.3f ms",
-             call->client->machine.name, index_of(call), kinds[call->kind], call->n_requests,
+             call->client->machine->name, index_of(call), kinds[call->kind], call->n_requests,
              call->request_bytes, call->n_replies, call->reply_bytes, (int)call->behaviour,
              (double)call->deadline_ns / 1e6);
 }
@@ -114,8 +119,12 @@ void sim_client_call(struct sim_call *call)
     options.wait_for_ready = call->waits_for_ready;
     options.metadata = call->kind != SIM_SAY || call->has_metadata ? &metadata : NULL;
     tell_start(call);
-    call->started_ns = sim_node_now(&call->client->machine.node);
+    call->started_ns = sim_node_now(&call->client->machine->node);
     call->deadline_ns += call->started_ns;
+    options.parent = call->parent;
+    if (call->parent != NULL && bow_call_deadline(call->parent) < call->deadline_ns) {
+        call->deadline_ns = bow_call_deadline(call->parent);
+    }
     int rc = call->kind == SIM_SAY ? start_unary(call, &options) : sim_client_open(call, &options);
     if (rc < 0) {
         if (rc != -ENOMEM || !sim_is_short_of_memory(call)) {
@@ -127,7 +136,7 @@ void sim_client_call(struct sim_call *call)
     if (call->kind != SIM_SAY) {
         sim_client_send(call);
     }
-    sim_machine_wake(&call->client->machine);
+    sim_machine_wake(call->client->machine);
 }
 
 void sim_client_cancel(struct sim_call *call)
@@ -136,7 +145,7 @@ void sim_client_cancel(struct sim_call *call)
         (call->set != NULL && call->set->set == NULL)) {
         return;
     }
-    sim_tell(&call->world->net, "%s: call %d is cancelled", call->client->machine.name,
+    sim_tell(&call->world->net, "%s: call %d is cancelled", call->client->machine->name,
              index_of(call));
     call->is_cancelled = true;
     if (call->kind != SIM_SAY) {
@@ -146,7 +155,7 @@ void sim_client_cancel(struct sim_call *call)
     } else {
         bow_client_cancel(call->client->client, call->id);
     }
-    sim_machine_wake(&call->client->machine);
+    sim_machine_wake(call->client->machine);
 }
 
 void sim_client_free(struct sim_client *client)
@@ -154,8 +163,8 @@ void sim_client_free(struct sim_client *client)
     if (client->is_freed) {
         return;
     }
-    sim_tell(&client->machine.world->net, "%s is freed", client->machine.name);
+    sim_tell(&client->machine->world->net, "%s is freed", client->machine->name);
     client->is_freed = true;
     bow_client_free(client->client);
-    sim_machine_wake(&client->machine);
+    sim_machine_wake(client->machine);
 }

@@ -81,7 +81,7 @@ void sim_client_resume(struct sim_call *call)
         return;
     }
     bow_stream_resume(call->stream);
-    sim_machine_wake(&call->client->machine);
+    sim_machine_wake(call->client->machine);
 }
 
 static void on_message(struct sim_call *call, const Sim__Reply *message)

@@ -53,7 +53,7 @@ static struct sim_machine *any_machine(struct sim_world *world, struct sim_serve
     if (sim_chance(&world->net, 2) || !sim_client_has(client, server)) {
         return &server->machine;
     }
-    return &client->machine;
+    return client->machine;
 }
 
 static void run_short(struct sim_world *world, struct sim_server *server, uint64_t for_ns,

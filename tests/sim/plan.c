@@ -171,7 +171,9 @@ void sim_plan(struct sim_world *world)
         server->max_age_ns = sim_chance(net, 3) ? 50 * SIM_MS + sim_below(net, 400 * SIM_MS) : 0;
         server->idle_ns = sim_chance(net, 4) ? 20 * SIM_MS + sim_below(net, 200 * SIM_MS) : 0;
         sim_machine_init(world, &server->machine, name);
-        sim_server_start(server);
+    }
+    for (int i = 0; i < world->n_servers; i++) {
+        sim_server_start(&world->servers[i]);
     }
     for (int i = 0; i < world->n_clients; i++) {
         struct sim_client *client = &world->clients[i];
@@ -185,7 +187,8 @@ void sim_plan(struct sim_world *world)
         client->is_grpc = sim_chance(net, 2);
         client->compresses = sim_chance(net, 4);
         client->idle_ns = sim_chance(net, 4) ? 20 * SIM_MS + sim_below(net, 200 * SIM_MS) : 0;
-        sim_machine_init(world, &client->machine, name);
+        client->machine = &client->own;
+        sim_machine_init(world, client->machine, name);
         sim_client_start(client);
     }
     plan_calls(world);

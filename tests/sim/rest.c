@@ -133,7 +133,7 @@ static void check_client_sessions(const struct sim_client *client, check_fn *che
     for (const struct bow__link *at = link->conns.next; at != &link->conns; at = at->next) {
         const struct bow__conn *conn = &BOW__CONTAINER(at, struct bow__client_conn, at)->conn;
         if (conn->session != NULL) {
-            check(&client->machine, conn->session);
+            check(client->machine, conn->session);
         }
     }
 }
@@ -150,41 +150,50 @@ static void check_server_sessions(const struct sim_server *server, check_fn *che
     }
 }
 
+static void check_client_limits(const struct sim_client *client)
+{
+    if (!client->is_freed) {
+        check_client_sessions(client, check_limits);
+    }
+}
+
 void sim_check_limits(const struct sim_world *world)
 {
     for (int i = 0; i < world->n_clients; i++) {
-        if (!world->clients[i].is_freed) {
-            check_client_sessions(&world->clients[i], check_limits);
-        }
+        check_client_limits(&world->clients[i]);
     }
     for (int i = 0; i < world->n_servers; i++) {
         if (world->servers[i].state == SIM_SERVER_UP) {
             check_server_sessions(&world->servers[i], check_limits);
+            check_client_limits(&world->servers[i].relay);
         }
     }
 }
 
 static void check_client(struct sim_client *client)
 {
-    struct sim_world *world = client->machine.world;
+    struct sim_world *world = client->machine->world;
     struct bow_metrics metrics = BOW_METRICS_INIT;
 
+    if (client->is_freed) {
+        return;
+    }
     if (bow_client_metrics(client->client, &metrics) < 0 ||
         metrics.calls_started != metrics.calls_ended ||
         metrics.calls_started != client->n_started) {
         sim_violate(world,
                     "%s made %" PRIu64 " calls; its counters say %" PRIu64 ", of which %" PRIu64
                     " have ended",
-                    client->machine.name, client->n_started, metrics.calls_started,
+                    client->machine->name, client->n_started, metrics.calls_started,
                     metrics.calls_ended);
     }
-    if (client->machine.memory_failed_ns == 0 &&
+    if (client->machine->memory_failed_ns == 0 &&
         (metrics.protocol_errors > 0 || metrics.undecodable_messages > 0)) {
-        sim_violate(world, "%s had errors of the protocol", client->machine.name);
+        sim_violate(world, "%s had errors of the protocol", client->machine->name);
     }
     const struct bow__client_link *link = &client->client->links[0];
     if (link->n_calls > 0 || link->n_queued > 0 || !bow__list_is_empty(&link->calls)) {
-        sim_violate(world, "%s holds calls that have ended", client->machine.name);
+        sim_violate(world, "%s holds calls that have ended", client->machine->name);
     }
     check_client_sessions(client, check_idle);
 }
@@ -247,13 +256,12 @@ static void check_server(struct sim_server *server)
 void sim_check_rest(struct sim_world *world)
 {
     for (int i = 0; i < world->n_clients; i++) {
-        if (!world->clients[i].is_freed) {
-            check_client(&world->clients[i]);
-        }
+        check_client(&world->clients[i]);
     }
     for (int i = 0; i < world->n_servers; i++) {
         if (world->servers[i].state == SIM_SERVER_UP) {
             check_server(&world->servers[i]);
+            check_client(&world->servers[i].relay);
         }
     }
     for (int i = 0; i < world->n_calls; i++) {

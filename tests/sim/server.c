@@ -102,6 +102,9 @@ static void say(struct bow_call *call, const Sim__Request *request, void *user)
         hold(server, call, of, BOW_NEVER);
         bow_call_on_cancel(call, answer_cancelled, server);
         break;
+    case SIM_RELAY:
+        sim_relay_call(server, call, of);
+        break;
     default:
         sim_server_answer(call, of);
         break;
@@ -186,6 +189,7 @@ void sim_server_start(struct sim_server *server)
         return;
     }
     sim_tell(net, "%s is up%s", server->machine.name, server->takes_few ? ", and takes few" : "");
+    sim_relay_start(server);
     server->state = SIM_SERVER_UP;
     server->closed_until_ns = net->now_ns + AFTERMATH_NS;
     sim_machine_wake(&server->machine);
@@ -210,7 +214,7 @@ static void check_stopped(struct sim_server *server)
 {
     struct sim_net *net = &server->machine.world->net;
 
-    if (bow_server_join(server->server) != 0) {
+    if (bow_server_join(server->server) != 0 || !sim_relay_stop(server)) {
         return;
     }
     if (net->now_ns >= server->cut_from_ns) {

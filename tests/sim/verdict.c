@@ -13,6 +13,8 @@
 
 /* A turn takes a little virtual time, and a loop may have several before the timer's. */
 #define LATE_NS (5 * SIM_MS)
+/* So long handlers may work at a time, one after the other. */
+#define BUSY_NS (40 * SIM_MS)
 /* Beyond the fault itself: what is tried again after a pause, or fails on its way. */
 #define AFTERMATH_NS (300 * SIM_MS)
 /* After an attempt that failed calls fail at once for that long. */
@@ -91,7 +93,7 @@ static bool is_short(const struct sim_machine *machine, uint64_t since_ns)
 bool sim_is_short_of_memory(const struct sim_call *call)
 {
     const struct sim_client *client = call->client;
-    bool is_true = is_since(client->machine.memory_failed_ns, AFTERMATH_NS, call->started_ns);
+    bool is_true = is_since(client->machine->memory_failed_ns, AFTERMATH_NS, call->started_ns);
 
     for (int i = 0; i < client->n_servers; i++) {
         is_true = is_true || is_since(client->servers[i]->machine.memory_failed_ns, AFTERMATH_NS,
@@ -115,11 +117,12 @@ static bool may_be_lost_by(const struct sim_server *server, const struct sim_cal
 static bool may_be_lost(const struct sim_call *call)
 {
     const struct sim_client *client = call->client;
-    const struct sim_node *node = &client->machine.node;
+    const struct sim_node *node = &client->machine->node;
     bool is_true = node->n_faulty > 0 ||
                    is_since(node->faulty_until_ns, LATE_NS, call->started_ns) ||
-                   is_short(&client->machine, call->started_ns) || call->may_find_dead;
+                   is_short(client->machine, call->started_ns) || call->may_find_dead;
 
+    is_true = is_true || (client->of != NULL && may_be_lost_by(client->of, call));
     for (int i = 0; i < client->n_servers && !is_true; i++) {
         bool is_its = call->server == NULL || call->server == client->servers[i];
         is_true = is_its && may_be_lost_by(client->servers[i], call);
@@ -151,7 +154,7 @@ static bool may_find_none(const struct sim_call *call)
 {
     const struct sim_client *client = call->client;
     bool is_once = is_sent_once(call);
-    int n = is_since(client->machine.node.faulty_until_ns, BACK_OFF_NS, call->started_ns);
+    int n = is_since(client->machine->node.faulty_until_ns, BACK_OFF_NS, call->started_ns);
 
     for (int i = 0; i < client->n_servers; i++) {
         const struct sim_server *server = client->servers[i];
@@ -203,11 +206,11 @@ static uint64_t service_ns(const struct sim_call *call)
 /* Whether its time-out was long enough, and nothing kept it from being answered. */
 static bool is_neglected(const struct sim_call *call)
 {
-    bool is_answered = call->behaviour != SIM_ANSWER_ON_CANCEL;
+    bool is_answered = call->behaviour != SIM_ANSWER_ON_CANCEL && call->behaviour != SIM_RELAY;
 
     return is_answered && !may_be_lost(call) && !is_any_few(call->client) &&
            !(call->waits_for_ready && may_find_none(call)) &&
-           call->deadline_ns - call->started_ns > service_ns(call);
+           call->deadline_ns > call->started_ns + service_ns(call);
 }
 
 /* The start */
@@ -311,11 +314,14 @@ static bool may_end_with(const struct sim_call *call, enum bow_code code)
     case BOW_OK:
         return is_run && !is_failed(call) && call->answered_ns != 0;
     case BOW_ABORTED:
-        return is_run && is_failed(call) && call->answered_ns != 0;
+        return is_run && (is_failed(call) || call->behaviour == SIM_RELAY) &&
+               call->answered_ns != 0;
     case BOW_CANCELLED:
-        return call->is_cancelled || call->client->is_freed || is_rest_of_set(call);
+        return call->is_cancelled || call->client->is_freed || is_rest_of_set(call) ||
+               (call->parent != NULL && bow_call_is_cancelled(call->parent));
     case BOW_DEADLINE_EXCEEDED:
-        return call->world->net.now_ns >= call->deadline_ns && !is_neglected(call);
+        return sim_node_now(&call->client->machine->node) >= call->deadline_ns &&
+               !is_neglected(call);
     case BOW_UNAVAILABLE:
         return may_be_lost(call) || (!is_run && (may_find_none(call) || may_be_crowded(call)));
     case BOW_RESOURCE_EXHAUSTED:
@@ -323,6 +329,18 @@ static bool may_end_with(const struct sim_call *call, enum bow_code code)
     default:
         return false;
     }
+}
+
+/* How long after its deadline it may end: later where handlers work meanwhile, and as long as it
+ * takes when that server was stopped; one that its server has ended waits for its reader. */
+static uint64_t late_ns(const struct sim_call *call)
+{
+    const struct sim_server *of = call->client->of;
+
+    if (of == NULL) {
+        return LATE_NS + call->paused_ns;
+    }
+    return of->lost_until_ns >= call->started_ns ? BOW_NEVER / 2 : BUSY_NS;
 }
 
 static void check_status(struct sim_call *call, const struct bow_status *status)
@@ -340,8 +358,7 @@ static void check_status(struct sim_call *call, const struct bow_status *status)
     if (status->not_processed && call->n_runs > 0) {
         sim_violate(world, "call %d was run and is said to be not processed", index_of(call));
     }
-    /* One that its server has ended waits for its reader. */
-    if (now > deadline_ns + LATE_NS + call->paused_ns) {
+    if (now > deadline_ns + late_ns(call)) {
         sim_violate(world, "call %d ended %.3f ms after its deadline, with %s", index_of(call),
                     (double)(now - deadline_ns) / 1e6, bow_code_name(status->code));
     }
@@ -352,7 +369,7 @@ void sim_verdict_end(struct sim_call *call, const struct bow_status *status)
     struct sim_world *world = call->world;
     struct sim_client *client = call->client;
 
-    sim_tell(&world->net, "%s: call %d ends with %s%s%s", client->machine.name, index_of(call),
+    sim_tell(&world->net, "%s: call %d ends with %s%s%s", client->machine->name, index_of(call),
              bow_code_name(status->code), status->message[0] != '\0' ? ": " : "", status->message);
     if (call->is_done) {
         sim_violate(world, "call %d completed twice", index_of(call));

@@ -30,7 +30,7 @@ void sim_violate(struct sim_world *world, const char *format, ...)
 static struct sim_machine *machine_at(struct sim_world *world, int i)
 {
     return i < world->n_servers ? &world->servers[i].machine
-                                : &world->clients[i - world->n_servers].machine;
+                                : &world->clients[i - world->n_servers].own;
 }
 
 static uint64_t min_time(uint64_t a, uint64_t b)
@@ -191,7 +191,7 @@ static void wait_for_calm(struct sim_world *world)
 
 static void call_from(struct sim_client *client, bool may_find_dead)
 {
-    struct sim_world *world = client->machine.world;
+    struct sim_world *world = client->machine->world;
     struct sim_call *call = &world->calls[world->n_calls];
 
     if (client->is_freed || world->n_calls == SIM_MAX_CALLS) {
@@ -230,7 +230,7 @@ static void run_recovery(struct sim_world *world)
     for (int i = first; i < world->n_calls; i++) {
         const struct sim_call *call = &world->calls[i];
         if (!call->is_done || call->code != BOW_OK) {
-            sim_violate(world, "%s does not recover: %s", call->client->machine.name,
+            sim_violate(world, "%s does not recover: %s", call->client->machine->name,
                         call->is_done ? bow_code_name(call->code) : "no end");
         }
     }
@@ -278,7 +278,7 @@ static void run_end(struct sim_world *world)
 
     world->is_ending = true;
     for (int i = 0; i < world->n_clients; i++) {
-        world->clients[i].machine.no_memory_until_ns = 0;
+        world->clients[i].own.no_memory_until_ns = 0;
         sim_client_free(&world->clients[i]);
     }
     for (int i = 0; i < world->n_servers; i++) {

@@ -16,6 +16,7 @@
  *     client.c         clients and unary calls
  *     client_stream.c  streaming calls
  *     call_set.c       sets of calls
+ *     relay.c          handlers that call on
  *     told.c           what travels beside messages
  *     call.h           a call, and verdict.c: whether it may be served, and may end, so
  *     rest.c           what must hold at any time, and when all is at rest
@@ -73,6 +74,24 @@ struct sim_held {
     uint64_t answer_ns; /* BOW_NEVER: when it is cancelled */
 };
 
+struct sim_client {
+    struct sim_machine own;      /* of one that is not a server's */
+    struct sim_machine *machine; /* its own, or the server's */
+    struct sim_server *of;       /* whose handlers call with it, or NULL */
+    struct bow_client *client;
+    struct sim_server *servers[SIM_MAX_SERVERS]; /* that it calls: one, or a list */
+    int n_servers;
+    bool is_grpc;
+    bool compresses;
+    uint64_t idle_ns;
+    bool is_freed;
+    int n_open;
+    uint64_t n_started;
+    uint64_t ends_ns[SIM_MAX_ENDS]; /* of its last calls */
+    int next_end;
+    uint64_t crowded_ns; /* when it last had more calls than a server takes that takes few */
+};
+
 struct sim_server {
     struct sim_machine machine;
     struct bow_server *server;
@@ -86,6 +105,7 @@ struct sim_server {
     bool compresses;
     uint64_t max_age_ns; /* of connections, which costs no call; 0: none */
     uint64_t idle_ns;
+    struct sim_client relay; /* of handlers that call on, while it is up */
     struct sim_held held[SIM_MAX_HELD];
     int n_held;
     uint64_t held_due_ns; /* no later than the first of them is answered; BOW_NEVER: none is */
@@ -99,22 +119,6 @@ struct sim_server {
     /* Since it started. */
     uint64_t n_entered;
     uint64_t n_answered[17]; /* by code, where the answer was taken */
-};
-
-struct sim_client {
-    struct sim_machine machine;
-    struct bow_client *client;
-    struct sim_server *servers[SIM_MAX_SERVERS]; /* that it calls: one, or a list */
-    int n_servers;
-    bool is_grpc;
-    bool compresses;
-    uint64_t idle_ns;
-    bool is_freed;
-    int n_open;
-    uint64_t n_started;
-    uint64_t ends_ns[SIM_MAX_ENDS]; /* of its last calls */
-    int next_end;
-    uint64_t crowded_ns; /* when it last had more calls than a server takes that takes few */
 };
 
 /** Calls of one client, one after the other in the plan, that are done together. */
@@ -256,6 +260,16 @@ int sim_set_add(struct sim_call *call, const Sim__Request *request,
                 const struct bow_call_options *options);
 /** Of a set that is not done. */
 void sim_set_cancel(struct sim_set *set);
+
+/* relay.c */
+
+void sim_relay_start(struct sim_server *server);
+/** Returns false while calls are open that were made with it. */
+bool sim_relay_stop(struct sim_server *server);
+/** A handler that calls on, and answers when it has heard. */
+void sim_relay_call(struct sim_server *server, struct bow_call *call, struct sim_call *of);
+/** The call of a handler has ended. */
+void sim_relay_end(struct sim_call *call);
 
 /* client_stream.c */
 
