@@ -11,7 +11,8 @@
  *
  * The call and its request belong to the handler from entry until it replies or
  * fails: also when the peer cancelled or the deadline passed meanwhile (the
- * reply is then dropped and says so). The call's memory has one user at a time:
+ * reply is then dropped and says so). A unary call is gone with its answer: a second one is
+ * as wrong as a second free(). The call's memory has one user at a time:
  * whoever holds the call. A handler that never answers keeps the call in the
  * gauge `calls_unanswered` of <bowline/metrics.h>; its peer gets
  * DEADLINE_EXCEEDED in time all the same.

@@ -97,7 +97,8 @@ struct bow_server_options {
  *
  * Thread:  any
  * Owns:    gives `*ret_server`; free with bow_server_free()
- * Returns: 0; -ENOMEM; -EINVAL for contradicting options or an unknown size
+ * Returns: 0; -ENOMEM; -EINVAL for more than one of loop, group and workers, a negative backlog, an
+ *          unknown compression or an unknown size
  */
 BOW_EXPORT BOW_MUST_USE int bow_server_new(const struct bow_server_options *options,
                                            struct bow_server **ret_server);
