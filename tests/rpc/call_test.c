@@ -34,7 +34,7 @@ static void test_call_say_replies(void **state)
     assert_null(result.reply);
 }
 
-static void test_call_empty_message_replies(void **state)
+static void test_call_f27_empty_message_replies(void **state)
 {
     struct calls *t = *state;
     Calls__Request request = CALLS__REQUEST__INIT;
@@ -391,7 +391,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_call_say_replies),
-        TEST(test_call_empty_message_replies),
+        TEST(test_call_f27_empty_message_replies),
         TEST(test_call_started_completes_on_the_loop),
         TEST(test_call_fail_status_arrives),
         TEST(test_call_fail_with_ok_is_internal),

@@ -61,7 +61,7 @@ static void run_on_small_stack(struct job *job)
     pthread_attr_destroy(&attributes);
 }
 
-static void test_decode_of_100000_levels_is_refused_on_a_small_stack(void **state)
+static void test_decode_f31_of_100000_levels_is_refused_on_a_small_stack(void **state)
 {
     struct codec_fixture f;
     uint8_t *memory;
@@ -137,7 +137,7 @@ static void test_decode_of_deep_groups_is_refused(void **state)
     codec_end(&f);
 }
 
-static void test_decode_of_a_message_sent_131072_times_merges_in_linear_space(void **state)
+static void test_decode_f31_of_a_message_sent_131072_times_merges_in_linear_space(void **state)
 {
     enum { N = 131072 };
     struct codec_fixture f;
@@ -158,7 +158,7 @@ static void test_decode_of_a_message_sent_131072_times_merges_in_linear_space(vo
     codec_end(&f);
 }
 
-static void test_decode_of_input_that_grows_a_hundredfold_ends_at_the_cap(void **state)
+static void test_decode_f31_of_input_that_grows_a_hundredfold_ends_at_the_cap(void **state)
 {
     struct codec_fixture f;
     (void)state;
@@ -266,12 +266,12 @@ static void test_decode_survives_the_cap_at_each_byte(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_decode_of_100000_levels_is_refused_on_a_small_stack),
+        cmocka_unit_test(test_decode_f31_of_100000_levels_is_refused_on_a_small_stack),
         cmocka_unit_test(test_decode_of_100_levels_is_taken_and_encoded_on_a_small_stack),
         cmocka_unit_test(test_decode_max_depth_lowers_and_raises_the_limit),
         cmocka_unit_test(test_decode_of_deep_groups_is_refused),
-        cmocka_unit_test(test_decode_of_a_message_sent_131072_times_merges_in_linear_space),
-        cmocka_unit_test(test_decode_of_input_that_grows_a_hundredfold_ends_at_the_cap),
+        cmocka_unit_test(test_decode_f31_of_a_message_sent_131072_times_merges_in_linear_space),
+        cmocka_unit_test(test_decode_f31_of_input_that_grows_a_hundredfold_ends_at_the_cap),
         cmocka_unit_test(test_decode_of_over_2_gib_is_refused_unread),
         cmocka_unit_test(test_decode_survives_each_failing_allocation),
         cmocka_unit_test(test_decode_survives_the_cap_at_each_byte),

@@ -170,7 +170,7 @@ static struct bow__client_call *find_call(struct bow__call_ids *ids, uint64_t id
     return found;
 }
 
-static void test_call_ids_are_never_reused(void **state)
+static void test_call_f26_ids_are_never_reused(void **state)
 {
     struct test_alloc alloc;
     struct bow__call_ids ids;
@@ -399,7 +399,7 @@ int main(void)
         cmocka_unit_test(test_detect_tells_protocols_apart_at_each_byte),
         cmocka_unit_test(test_registry_finds_under_failing_allocations),
         cmocka_unit_test(test_registry_refuses_what_does_not_fit),
-        cmocka_unit_test(test_call_ids_are_never_reused),
+        cmocka_unit_test(test_call_f26_ids_are_never_reused),
         cmocka_unit_test(test_family_ends_its_children_and_those_that_join_later),
         cmocka_unit_test(test_counters_are_published_within_their_time),
         cmocka_unit_test(test_call_decode_takes_memory_in_proportion),

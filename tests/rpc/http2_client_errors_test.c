@@ -343,7 +343,7 @@ static void test_second_goaway_is_not_told_again(void **state)
                 "status 1 UNAVAILABLE the peer is going away: NO_ERROR not_processed\n");
 }
 
-static void test_ids_used_up_retire_the_connection(void **state)
+static void test_f26_ids_used_up_retire_the_connection(void **state)
 {
     struct fixture *t = *state;
     struct side *client = &t->pair.client;
@@ -386,7 +386,7 @@ int main(void)
         TEST(test_settings_that_make_room_are_told),
         TEST(test_first_settings_are_told_once),
         TEST(test_second_goaway_is_not_told_again),
-        TEST(test_ids_used_up_retire_the_connection),
+        TEST(test_f26_ids_used_up_retire_the_connection),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

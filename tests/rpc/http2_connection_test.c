@@ -439,7 +439,7 @@ static void test_unread_messages_hold_the_sender_back(void **state)
 }
 
 /* F16: one stream that nobody reads, many others that go on. */
-static void test_unread_stream_does_not_block_its_neighbours(void **state)
+static void test_f16_unread_stream_does_not_block_its_neighbours(void **state)
 {
     struct fixture *t = *state;
     struct pair *pair = &t->pair;
@@ -545,7 +545,7 @@ int main(void)
         TEST(test_client_leaves_after_its_calls),
         TEST(test_call_that_waits_for_a_leaving_server_is_not_processed),
         TEST(test_unread_messages_hold_the_sender_back),
-        TEST(test_unread_stream_does_not_block_its_neighbours),
+        TEST(test_f16_unread_stream_does_not_block_its_neighbours),
         TEST(test_room_is_given_only_within_the_peers_credit),
         TEST(test_drain_yields_a_bounded_amount),
     };

@@ -279,7 +279,7 @@ static void run_mess(struct bow_context *context, unsigned kind, size_t piece, b
     pair_end(&pair);
 }
 
-static void test_every_operation_from_every_event_is_safe(void **state)
+static void test_f23_every_operation_from_every_event_is_safe(void **state)
 {
     struct fixture *t = *state;
 
@@ -401,7 +401,7 @@ int main(void)
         TEST(test_client_takes_bytes_at_every_split),
         TEST(test_connection_cut_at_every_byte_ends_every_call),
         TEST(test_tampered_bytes_do_no_harm),
-        TEST(test_every_operation_from_every_event_is_safe),
+        TEST(test_f23_every_operation_from_every_event_is_safe),
         cmocka_unit_test(test_every_failed_allocation_is_survived),
         TEST(test_answer_to_a_stream_that_is_gone_is_its_end),
     };

@@ -274,7 +274,7 @@ static void test_header_bomb_ends_the_connection(void **state)
     assert_int_equal(t->pair.server.session->failure_code, BOW_RESOURCE_EXHAUSTED);
 }
 
-static void test_claim_beyond_the_limit_is_refused_without_memory(void **state)
+static void test_f30_claim_beyond_the_limit_is_refused_without_memory(void **state)
 {
     struct fixture *t = *state;
 
@@ -439,7 +439,7 @@ static void expect_flood(struct fixture *t, const char *why)
     assert_true(says(t, why));
 }
 
-static void test_rapid_reset_is_bounded(void **state)
+static void test_f22_rapid_reset_is_bounded(void **state)
 {
     struct fixture *t = *state;
 
@@ -575,7 +575,7 @@ int main(void)
         TEST(test_malformed_timeout_is_refused),
         TEST(test_header_beyond_the_limit_is_refused),
         TEST(test_header_bomb_ends_the_connection),
-        TEST(test_claim_beyond_the_limit_is_refused_without_memory),
+        TEST(test_f30_claim_beyond_the_limit_is_refused_without_memory),
         TEST(test_claim_within_the_limit_costs_what_has_come),
         cmocka_unit_test(test_bad_prefixes_are_refused),
         TEST(test_stream_that_ends_inside_a_message_is_refused),
@@ -583,7 +583,7 @@ int main(void)
         TEST(test_status_fits_what_the_peer_takes),
         TEST(test_padded_data_is_taken),
         TEST(test_calls_beyond_max_calls_are_refused),
-        TEST(test_rapid_reset_is_bounded),
+        TEST(test_f22_rapid_reset_is_bounded),
         TEST(test_provoked_resets_are_bounded),
         TEST(test_ping_flood_is_bounded),
         TEST(test_settings_flood_is_bounded),

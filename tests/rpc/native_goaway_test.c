@@ -183,7 +183,7 @@ static void test_native_goaway_of_a_client_is_told(void **state)
     pair_fini(&pair);
 }
 
-static void test_native_goaway_when_ids_are_used_up(void **state)
+static void test_native_goaway_f26_when_ids_are_used_up(void **state)
 {
     struct pair pair;
     struct bow__session_options options;
@@ -326,7 +326,7 @@ int main(void)
         cmocka_unit_test(test_native_goaway_loses_no_call),
         cmocka_unit_test(test_native_goaway_ends_calls_above_its_last),
         cmocka_unit_test(test_native_goaway_of_a_client_is_told),
-        cmocka_unit_test(test_native_goaway_when_ids_are_used_up),
+        cmocka_unit_test(test_native_goaway_f26_when_ids_are_used_up),
         cmocka_unit_test(test_native_goaway_not_needed_when_calls_are_too_many),
         cmocka_unit_test(test_native_goaway_not_needed_when_slots_are_out),
         cmocka_unit_test(test_native_goaway_missing_fail_ends_every_call_once),

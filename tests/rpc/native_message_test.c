@@ -73,7 +73,7 @@ static void test_native_message_of_any_size_echoes(void **state)
     assert_echo(4 * MIB, 60000, 9);
 }
 
-static void test_native_message_that_is_empty_is_no_missing_message(void **state)
+static void test_native_message_f27_that_is_empty_is_no_missing_message(void **state)
 {
     struct pair pair;
 
@@ -256,7 +256,7 @@ static void test_native_message_streams_take_turns(void **state)
 
 /* What is refused. */
 
-static void test_native_message_that_claims_4_gib_allocates_nothing(void **state)
+static void test_native_message_f30_that_claims_4_gib_allocates_nothing(void **state)
 {
     struct pair pair;
 
@@ -418,13 +418,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_native_message_of_any_size_echoes),
-        cmocka_unit_test(test_native_message_that_is_empty_is_no_missing_message),
+        cmocka_unit_test(test_native_message_f27_that_is_empty_is_no_missing_message),
         cmocka_unit_test(test_native_message_compressed_says_so),
         cmocka_unit_test(test_native_message_many_each_way_keep_their_order),
         cmocka_unit_test(test_native_message_half_close_alone_is_told),
         cmocka_unit_test(test_native_message_large_does_not_starve_small_ones),
         cmocka_unit_test(test_native_message_streams_take_turns),
-        cmocka_unit_test(test_native_message_that_claims_4_gib_allocates_nothing),
+        cmocka_unit_test(test_native_message_f30_that_claims_4_gib_allocates_nothing),
         cmocka_unit_test(test_native_message_costs_what_has_arrived_and_not_what_it_claims),
         cmocka_unit_test(test_native_message_that_outgrows_its_claim_is_refused),
         cmocka_unit_test(test_native_message_too_large_for_the_client_ends_the_call),

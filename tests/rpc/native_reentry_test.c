@@ -217,7 +217,7 @@ static void run_rogues(uint64_t seed)
     pair_fini(&pair);
 }
 
-static void test_native_reentry_from_any_event_is_safe(void **state)
+static void test_native_reentry_f23_from_any_event_is_safe(void **state)
 {
     (void)state;
     for (uint64_t seed = 1; seed <= 400; seed++) {
@@ -372,7 +372,7 @@ static void test_native_reentry_with_each_allocation_failing_leaks_nothing(void 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_native_reentry_from_any_event_is_safe),
+        cmocka_unit_test(test_native_reentry_f23_from_any_event_is_safe),
         cmocka_unit_test(test_native_reentry_stream_is_not_reused_at_once),
         cmocka_unit_test(test_native_reentry_frame_without_memory_breaks),
         cmocka_unit_test(test_native_reentry_cancel_without_memory_breaks_later),

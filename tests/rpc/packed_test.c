@@ -145,8 +145,7 @@ static void test_packed_threshold_of_the_server_is_its_own(void **state)
     assert_true(out > SMALL);
 }
 
-/* F27 */
-static void test_packed_empty_messages_stay_messages(void **state)
+static void test_packed_f27_empty_messages_stay_messages(void **state)
 {
     struct packed *p = *state;
     Packed__Blob request = PACKED__BLOB__INIT;
@@ -453,7 +452,7 @@ int main(int argc, char **argv)
         PACKED(test_packed_noise_goes_as_it_is),
         PLAIN(test_packed_threshold_is_kept),
         PLAIN(test_packed_threshold_of_the_server_is_its_own),
-        PLAIN(test_packed_empty_messages_stay_messages),
+        PLAIN(test_packed_f27_empty_messages_stay_messages),
         PACKED(test_packed_client_stream_arrives),
         PACKED(test_packed_server_stream_of_another_thread_arrives),
         PACKED(test_packed_both_streams_arrive),

@@ -29,7 +29,7 @@ static void echo_empty(struct serving *s, struct bow_call *call)
     assert_int_equal(bow_call_send(call, &empty.base), 0);
 }
 
-static void test_serve_empty_messages_are_messages(void **state)
+static void test_serve_f27_empty_messages_are_messages(void **state)
 {
     struct serving *s = *state;
 
@@ -53,7 +53,7 @@ static void answer_plain(struct serving *s, struct bow_call *call)
 }
 
 /* A stream that nobody reads, with as much waiting as its window lets in. */
-static void test_serve_stalled_stream_holds_up_no_other_call(void **state)
+static void test_serve_f16_stalled_stream_holds_up_no_other_call(void **state)
 {
     struct serving *s = *state;
 
@@ -87,8 +87,8 @@ static void test_serve_undecodable_message_ends_the_call(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_serve_empty_messages_are_messages),
-        TEST(test_serve_stalled_stream_holds_up_no_other_call),
+        TEST(test_serve_f27_empty_messages_are_messages),
+        TEST(test_serve_f16_stalled_stream_holds_up_no_other_call),
         TEST(test_serve_undecodable_message_ends_the_call),
     };
 

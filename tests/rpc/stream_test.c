@@ -95,7 +95,7 @@ static void test_stream_messages_before_the_connection_wait(void **state)
     streams_expect_closed(s, BOW_OK, NULL);
 }
 
-static void test_stream_empty_messages_arrive(void **state)
+static void test_stream_f27_empty_messages_arrive(void **state)
 {
     struct streams *s = *state;
 
@@ -233,7 +233,7 @@ int main(int argc, char **argv)
         STREAM_TEST(test_stream_sends_from_its_loop),
         STREAM_TEST(test_stream_opened_on_its_loop_keeps_what_is_sent_at_once),
         STREAM_TEST(test_stream_messages_before_the_connection_wait),
-        STREAM_TEST(test_stream_empty_messages_arrive),
+        STREAM_TEST(test_stream_f27_empty_messages_arrive),
         STREAM_TEST(test_stream_large_messages_arrive_whole),
         STREAM_TEST(test_stream_of_the_server_begins_with_the_request),
         STREAM_TEST(test_stream_of_the_client_ends_with_the_reply),

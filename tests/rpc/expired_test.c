@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* A thousand calls of ten milliseconds behind a handler of two hundred, on virtual time. */
+
+#include "testing/test.h"
+#include "timed_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define N_SHORT 1000
+
+static void work(struct timed *timed, struct bow_call *call)
+{
+    (void)call;
+    bow__fake_system_advance(&timed->test->fake, 200 * MS);
+}
+
+static void start(struct timed *timed, uint64_t timeout_ns)
+{
+    struct bow_call_options options = BOW_CALL_OPTIONS_INIT;
+    Calls__Request request = CALLS__REQUEST__INIT;
+
+    options.timeout_ns = timeout_ns;
+    assert_int_equal(calls__echo__say__start(timed->pair->client, &request, &options, timed_on_done,
+                                             timed, NULL),
+                     0);
+}
+
+static void test_expired_f28_calls_behind_a_long_handler_are_not_run(void **state)
+{
+    struct timed *timed = *state;
+    struct bow_metrics metrics = BOW_METRICS_INIT;
+
+    timed_begin(timed, NULL, NULL);
+    timed_say(timed, 0);
+    timed_run(timed);
+    timed->enter = work;
+    start(timed, BOW_NEVER);
+    for (int i = 0; i < N_SHORT; i++) {
+        start(timed, 10 * MS);
+    }
+    timed_advance(timed, SECOND);
+    assert_int_equal(timed->n_said, 2); /* the warm one and the long one */
+    assert_int_equal(timed->n_done, 2 + N_SHORT);
+    assert_int_equal(timed->n_failed, N_SHORT);
+    assert_int_equal(bow_server_metrics(timed->pair->server, &metrics), 0);
+    assert_int_equal(metrics.calls_expired_unrun, N_SHORT);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, timed_setup, timed_teardown)
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_expired_f28_calls_behind_a_long_handler_are_not_run),
+    };
+
+    timed_choose(argc, argv);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
