@@ -396,6 +396,7 @@ BOW_EXPORT BOW_MUST_USE int bow_loop_new(const struct bow_loop_options *options,
 
 
 class RowsTest(TreeTest):
+    CALLS = "# Faults\n\n| id | kind |\n| --- | --- |\n| F16 | it waits |\n"
     PAGE = ("# Rows\n\n| id | behaviour |\n| --- | --- |\n| L01 | it goes |\n| F02 | it stops |\n\n"
             "## What is missing\n\n| L01 | nothing |\n")
     TESTS = ("static void test_loop_l01_goes(void **state)\n{\n}\n"
@@ -405,6 +406,9 @@ class RowsTest(TreeTest):
     def setUp(self):
         super().setUp()
         self.write("docs/transport-rows.md", self.PAGE)
+        self.write("docs/call-faults.md", self.CALLS)
+        self.write("tests/rpc/call_test.c", "static void test_call_f16_waits(void **state)\n{\n}\n")
+        self.write("tests/mutants/F16-waits.patch", "")
         self.write("tests/transport/loop_test.c", self.TESTS)
         self.write("tests/mutants/F02-goes-on.patch", "")
 
@@ -428,7 +432,11 @@ class RowsTest(TreeTest):
             where + "test_loop_l01_f02_stops_though_its_name_is_long",
             "     mutants: F02-goes-on",
             "",
-            "2 rows and faults, 2 tests, 1 mutants: none is empty",
+            "F16  it waits",
+            "     tests/rpc/call_test.c:test_call_f16_waits",
+            "     mutants: F16-waits",
+            "",
+            "3 rows and faults, 3 tests, 2 mutants: none is empty",
         ])
 
     def test_rows_of_given_ids_are_printed_alone(self):
