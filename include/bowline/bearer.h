@@ -112,7 +112,8 @@ BOW_EXPORT BOW_MUST_USE int bow_bearer_set_subject(struct bow_interception *at,
  */
 BOW_EXPORT const char *bow_bearer_subject(const struct bow_call *call);
 
-/** The interceptor that sends the token with a client's calls; otherwise as bow_bearer_check(). */
+/** Make the interceptor that sends the token with a client's calls; thread and ownership as
+ * bow_bearer_check(). */
 BOW_EXPORT void bow_bearer_send(struct bow_bearer *bearer, struct bow_interceptor *ret_send);
 
 /** Take one more reference. Thread: any. Returns: `bearer`. */

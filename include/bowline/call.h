@@ -47,8 +47,8 @@ BOW_EXPORT const struct bow_metadata *bow_call_metadata(const struct bow_call *c
  */
 BOW_EXPORT BOW_MUST_USE int bow_call_add_initial(struct bow_call *call, const char *key,
                                                  struct bow_slice value);
-/** Send `key` and `value` along with the status. As bow_call_add_initial(), but at any time before
- * the call is answered. */
+/** Send `key` and `value` along with the status. Thread and results as bow_call_add_initial(), but
+ * at any time before the call is answered. */
 BOW_EXPORT BOW_MUST_USE int bow_call_add_trailing(struct bow_call *call, const char *key,
                                                   struct bow_slice value);
 
@@ -87,8 +87,8 @@ BOW_EXPORT int bow_call_reply(struct bow_call *call, const ProtobufCMessage *rep
 BOW_EXPORT int bow_call_fail(struct bow_call *call, enum bow_code code, const char *format, ...)
     BOW_PRINTF(3, 4);
 
-/** Answer with a whole status (details, retry_after). Borrows `status`. Otherwise as
- * bow_call_fail(). */
+/** Answer with a whole status (details, retry_after). Borrows `status`. Thread, ownership and
+ * results otherwise as bow_call_fail(). */
 BOW_EXPORT int bow_call_fail_status(struct bow_call *call, const struct bow_status *status);
 
 /**
@@ -101,10 +101,10 @@ BOW_EXPORT int bow_call_fail_status(struct bow_call *call, const struct bow_stat
  */
 BOW_EXPORT void *bow_call_alloc(struct bow_call *call, size_t size);
 
-/** Print into the call's memory as printf() does. Returns NULL as bow_call_alloc(). */
+/** Print into the call's memory as printf() does. Thread and NULL as bow_call_alloc(). */
 BOW_EXPORT char *bow_call_printf(struct bow_call *call, const char *format, ...) BOW_PRINTF(2, 3);
 
-/** Copy a text into the call's memory. Returns NULL as bow_call_alloc(). */
+/** Copy a text into the call's memory. Thread and NULL as bow_call_alloc(). */
 BOW_EXPORT char *bow_call_strdup(struct bow_call *call, const char *text);
 
 /**

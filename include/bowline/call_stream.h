@@ -58,8 +58,8 @@ BOW_EXPORT int bow_call_listen(struct bow_call *call, const void *events, void *
  *          does not take. After an error the call goes on.
  */
 BOW_EXPORT BOW_MUST_USE int bow_call_send(struct bow_call *call, const ProtobufCMessage *message);
-/** Send a message that is encoded already, as bow_call_send(); its type is not checked. Takes no
- * reference of the caller's. */
+/** Send a message that is encoded already; its type is not checked. Takes no reference of the
+ * caller's. Thread and results as bow_call_send(). */
 BOW_EXPORT BOW_MUST_USE int bow_call_send_payload(struct bow_call *call,
                                                   struct bow_payload *payload);
 

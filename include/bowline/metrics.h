@@ -73,7 +73,7 @@ struct bow_metrics {
 /** Add up what the loops of a server published. `metrics->size` must be set. Returns: 0, or
  * -EINVAL. Thread: any. */
 BOW_EXPORT int bow_server_metrics(const struct bow_server *server, struct bow_metrics *metrics);
-/** Add up what the loops of a client published. Otherwise as bow_server_metrics(). */
+/** Add up what the loops of a client published. Thread and results as bow_server_metrics(). */
 BOW_EXPORT int bow_client_metrics(const struct bow_client *client, struct bow_metrics *metrics);
 
 /** Visits one method; `metrics` is borrowed. Thread: the caller's. */

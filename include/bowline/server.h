@@ -238,12 +238,12 @@ BOW_EXPORT void bow_server_stop(struct bow_server *server);
  * while it has not: whoever drives options.loop asks again after each turn. Thread: any. */
 BOW_EXPORT int bow_server_join(struct bow_server *server);
 
-/** Free a server that has stopped or was never started; stops and waits otherwise. NULL is allowed.
- */
+/** Free a server that has stopped or was never started; else stop it first, and wait, or on one of
+ * its loops free it once it has stopped. NULL is allowed. Thread: any, once. */
 BOW_EXPORT void bow_server_free(struct bow_server *server);
 
 /** Why the last function on `server` failed: stage, address, reason; "" when none did. Lives until
- * the next call. */
+ * the next function on it. Thread: the one that called that function. */
 BOW_EXPORT const char *bow_server_error(const struct bow_server *server);
 
 /** The port of the first TCP listener after start (useful with port 0); 0 when there is none.

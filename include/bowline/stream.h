@@ -76,8 +76,8 @@ bow_client_open(struct bow_client *client, const struct bow_method *method,
 BOW_EXPORT BOW_MUST_USE int bow_stream_send(struct bow_stream *stream,
                                             const ProtobufCMessage *message);
 
-/** The same for a message that is encoded already; whose type is not checked. Takes no reference
- * of the caller's. */
+/** The same for a message that is encoded already, whose type is not checked. Takes no reference
+ * of the caller's. Thread and results as bow_stream_send(). */
 BOW_EXPORT BOW_MUST_USE int bow_stream_send_payload(struct bow_stream *stream,
                                                     struct bow_payload *payload);
 
@@ -104,13 +104,14 @@ BOW_EXPORT struct bow_stream *bow_stream_ref(struct bow_stream *stream);
 /** One fewer; NULL is allowed. Thread: any that holds a reference. */
 BOW_EXPORT void bow_stream_unref(struct bow_stream *stream);
 
-/* The blocking style. One thread at a time sends and one receives; never on the client's loop
- * (-EDEADLK). Of a confined client bytes move only inside its functions: what bow_stream_write()
- * took may lie until the next one. */
+/* The blocking style. Thread: any but the client's loops' (-EDEADLK), one at a time that sends and
+ * one that receives; the creating thread when confined. Of a confined client bytes move only inside
+ * its functions: what bow_stream_write() took may lie until the next one. */
 
 /**
  * Wait for the next message.
  *
+ * Owns:    lends `*ret_message`
  * Returns: 1 and the message in `*ret_message`, which lives until the next receive or finish;
  *          0 at the end: bow_stream_finish() says how it ended; -ETIMEDOUT after `timeout_ns`
  *          (BOW_NEVER: none; the call's own deadline ends the call); -EDEADLK; -EINVAL for a
