@@ -17,10 +17,10 @@
 #define MAX_ID_BYTES 128u
 #define MAX_MESSAGE_BYTES 200u
 #define MAX_PEER_BYTES 128u
-/* An escaped byte is six; with the rest of a line, whose path is the program's own. */
-#define MAX_PATH_BYTES 256u
+#define MAX_PATH_BYTES 128u
 
-_Static_assert(6 * (MAX_ID_BYTES + MAX_MESSAGE_BYTES + MAX_PEER_BYTES) + MAX_PATH_BYTES + 512 <
+/* An escaped byte is six. */
+_Static_assert(6 * (MAX_ID_BYTES + MAX_MESSAGE_BYTES + MAX_PEER_BYTES + MAX_PATH_BYTES) + 512 <
                    BOW__ACCESS_LINE_BYTES,
                "a line has room");
 
@@ -42,11 +42,12 @@ static void append(struct writer *to, const char *format, ...)
     to->next += n < 0 ? 0 : (size_t)n < room ? (size_t)n : room - 1;
 }
 
-static void escape(struct writer *to, const char *bytes, size_t len, size_t max)
+/* `first`: of the bytes that stand as they are. */
+static void escape_from(struct writer *to, uint8_t first, const char *bytes, size_t len, size_t max)
 {
     for (size_t i = 0; i < len && i < max; i++) {
         uint8_t byte = (uint8_t)bytes[i];
-        if (byte >= 0x20 && byte < 0x7F && byte != '"' && byte != '\\') {
+        if (byte >= first && byte < 0x7F && byte != '"' && byte != '\\') {
             if (to->end - to->next > 1) {
                 *to->next++ = (char)byte;
             }
@@ -57,6 +58,20 @@ static void escape(struct writer *to, const char *bytes, size_t len, size_t max)
     if (len > max) {
         append(to, "...");
     }
+}
+
+static void escape(struct writer *to, const char *bytes, size_t len, size_t max)
+{
+    escape_from(to, ' ', bytes, len, max);
+}
+
+/* One word of a line of text. */
+static void append_path(struct writer *to, struct bow_slice path)
+{
+    if (path.len == 0) {
+        append(to, "-");
+    }
+    escape_from(to, ' ' + 1, (const char *)path.data, path.len, MAX_PATH_BYTES);
 }
 
 static void append_time(struct writer *to, uint64_t unix_ns)
@@ -100,8 +115,9 @@ size_t bow__access_line_text(const struct bow__access_line *line, char *to)
     append_time(&writer, line->unix_ns);
     append(&writer, " ");
     escape(&writer, line->peer, strlen(line->peer), MAX_PEER_BYTES);
-    append(&writer, " %s %.*s %s", line->protocol, (int)MAX_PATH_BYTES, line->path,
-           bow_code_name(end->status->code));
+    append(&writer, " %s ", line->protocol);
+    append_path(&writer, line->path);
+    append(&writer, " %s", bow_code_name(end->status->code));
     append(&writer, " in=%" PRIu64 "/%" PRIu64 " out=%" PRIu64 "/%" PRIu64 " us=%" PRIu64,
            end->messages_received, end->bytes_received, end->messages_sent, end->bytes_sent,
            end->elapsed_ns / 1000);
@@ -114,6 +130,9 @@ size_t bow__access_line_text(const struct bow__access_line *line, char *to)
     append_quoted(&writer, (const char *)line->id.data, line->id.len, MAX_ID_BYTES);
     append(&writer, " message=");
     append_quoted(&writer, end->status->message, strlen(end->status->message), MAX_MESSAGE_BYTES);
+    if (line->refused != NULL) {
+        append(&writer, " refused=%s unlogged=%" PRIu64, line->refused, line->n_unlogged);
+    }
     return finish(&writer, to);
 }
 
@@ -126,8 +145,9 @@ size_t bow__access_line_json(const struct bow__access_line *line, char *to)
     append_time(&writer, line->unix_ns);
     append(&writer, "\",\"peer\":");
     append_quoted(&writer, line->peer, strlen(line->peer), MAX_PEER_BYTES);
-    append(&writer, ",\"protocol\":\"%s\",\"method\":\"%.*s\",\"code\":\"%s\"", line->protocol,
-           (int)MAX_PATH_BYTES, line->path, bow_code_name(end->status->code));
+    append(&writer, ",\"protocol\":\"%s\",\"method\":", line->protocol);
+    append_quoted(&writer, (const char *)line->path.data, line->path.len, MAX_PATH_BYTES);
+    append(&writer, ",\"code\":\"%s\"", bow_code_name(end->status->code));
     append(&writer,
            ",\"in\":%" PRIu64 ",\"in_bytes\":%" PRIu64 ",\"out\":%" PRIu64 ",\"out_bytes\":%" PRIu64
            ",\"us\":%" PRIu64,
@@ -142,6 +162,10 @@ size_t bow__access_line_json(const struct bow__access_line *line, char *to)
     append_quoted(&writer, (const char *)line->id.data, line->id.len, MAX_ID_BYTES);
     append(&writer, ",\"message\":");
     append_quoted(&writer, end->status->message, strlen(end->status->message), MAX_MESSAGE_BYTES);
+    if (line->refused != NULL) {
+        append(&writer, ",\"refused\":\"%s\",\"unlogged\":%" PRIu64, line->refused,
+               line->n_unlogged);
+    }
     append(&writer, "}");
     return finish(&writer, to);
 }

@@ -16,9 +16,11 @@ struct bow__access_line {
     uint64_t unix_ns;
     const char *peer;
     const char *protocol;
-    const char *path;
+    struct bow_slice path; /* a peer's bytes where the call was refused */
     const struct bow_intercepted_end *end;
     struct bow_slice id; /* empty: none */
+    const char *refused; /* NULL, or the limit that kept the call from beginning: */
+    uint64_t n_unlogged; /* then so many before it have no line */
 };
 
 /** Returns the length, without the line feed and the NUL that stand at the end. */

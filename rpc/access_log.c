@@ -25,6 +25,7 @@
 
 #define DEFAULT_BUFFER_BYTES ((size_t)64 << 10)
 #define MIN_BUFFER_BYTES ((size_t)4 << 10)
+#define DEFAULT_MAX_REFUSED 100
 #define DEFAULT_ID_KEY "x-request-id"
 
 struct bow_access_log {
@@ -37,8 +38,11 @@ struct bow_access_log {
     char *buffer;
     size_t n_bytes;
     bool flush_posted;
-    bool is_full;          /* the descriptor, when it was last tried */
-    bool is_cut;           /* the last byte written was not a line's end */
+    bool is_full;            /* the descriptor, when it was last tried */
+    bool is_cut;             /* the last byte written was not a line's end */
+    uint64_t refused_second; /* in which so many refused calls had a line */
+    uint32_t n_refused;
+    uint64_t n_unlogged;   /* and so many had none since the last one that had */
     struct bow_loop *loop; /* of the flush that is posted */
     struct bow_task flush_task;
 };
@@ -183,31 +187,81 @@ static uint64_t unix_now(const struct bow_access_log *log)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-static void on_end(struct bow_interception *at, const struct bow_intercepted_end *end, void *user)
+static void write_line(struct bow_access_log *log, const struct bow__access_line *line,
+                       struct bow_loop *loop)
 {
-    struct bow_access_log *log = user;
-    struct bow_metadata metadata = bow_interception_metadata(at);
-    const struct bow_slice *id = bow_metadata_find(&metadata, log->options.id_key);
     char text[BOW__ACCESS_LINE_BYTES];
-    struct bow__access_line line = {
-        .unix_ns = unix_now(log),
-        .peer = bow_interception_peer(at),
-        .protocol = bow_interception_protocol(at),
-        .path = bow_interception_method(at)->path,
-        .end = end,
-    };
 
-    if (id != NULL) {
-        line.id = *id;
-    }
     size_t len =
-        log->options.json ? bow__access_line_json(&line, text) : bow__access_line_text(&line, text);
+        log->options.json ? bow__access_line_json(line, text) : bow__access_line_text(line, text);
     if (log->options.line == NULL) {
-        add(log, text, len + 1, bow_interception_loop(at));
+        add(log, text, len + 1, loop);
         return;
     }
     text[len] = '\0';
     log->options.line(text, len, log->options.user);
+}
+
+static struct bow_slice find_id(const struct bow_access_log *log,
+                                const struct bow_metadata *metadata)
+{
+    const struct bow_slice *id = bow_metadata_find(metadata, log->options.id_key);
+
+    return id != NULL ? *id : (struct bow_slice){NULL, 0};
+}
+
+static void on_end(struct bow_interception *at, const struct bow_intercepted_end *end, void *user)
+{
+    struct bow_access_log *log = user;
+    struct bow_metadata metadata = bow_interception_metadata(at);
+    const char *path = bow_interception_method(at)->path;
+    const struct bow__access_line line = {
+        .unix_ns = unix_now(log),
+        .peer = bow_interception_peer(at),
+        .protocol = bow_interception_protocol(at),
+        .path = {(const uint8_t *)path, strlen(path)},
+        .end = end,
+        .id = find_id(log, &metadata),
+    };
+
+    write_line(log, &line, bow_interception_loop(at));
+}
+
+/* A peer has calls refused for nothing; it is not to fill the log with them. */
+static bool may_log_refused(struct bow_access_log *log, uint64_t unix_ns, uint64_t *ret_n_unlogged)
+{
+    uint64_t second = unix_ns / 1000000000u;
+
+    pthread_mutex_lock(&log->lock);
+    if (second != log->refused_second) {
+        log->refused_second = second;
+        log->n_refused = 0;
+    }
+    bool may = log->n_refused < log->options.max_refused_per_second;
+    log->n_refused += may;
+    *ret_n_unlogged = log->n_unlogged;
+    log->n_unlogged = may ? 0 : log->n_unlogged + 1;
+    pthread_mutex_unlock(&log->lock);
+    return may;
+}
+
+static void on_refused(const struct bow_refused_call *call, void *user)
+{
+    struct bow_access_log *log = user;
+    const struct bow_intercepted_end end = {.status = call->status, .deadline_left_ns = BOW_NEVER};
+    struct bow__access_line line = {
+        .unix_ns = unix_now(log),
+        .peer = call->peer,
+        .protocol = call->protocol,
+        .path = call->path,
+        .end = &end,
+        .id = find_id(log, &call->metadata),
+        .refused = call->limit,
+    };
+
+    if (may_log_refused(log, line.unix_ns, &line.n_unlogged)) {
+        write_line(log, &line, call->loop);
+    }
 }
 
 static void release(void *user)
@@ -220,6 +274,7 @@ void bow_access_log_intercept(struct bow_access_log *log, struct bow_interceptor
     *ret_interceptor = (struct bow_interceptor)BOW_INTERCEPTOR_INIT;
     ret_interceptor->name = "access log";
     ret_interceptor->on_end = on_end;
+    ret_interceptor->on_refused = on_refused;
     ret_interceptor->release = release;
     ret_interceptor->user = bow_access_log_ref(log);
 }
@@ -269,6 +324,9 @@ static int read_options(const struct bow_access_log_options *given,
     }
     if (ret_options->buffer_bytes == 0) {
         ret_options->buffer_bytes = DEFAULT_BUFFER_BYTES;
+    }
+    if (ret_options->max_refused_per_second == 0) {
+        ret_options->max_refused_per_second = DEFAULT_MAX_REFUSED;
     }
     if (ret_options->id_key == NULL) {
         ret_options->id_key = DEFAULT_ID_KEY;

@@ -165,23 +165,29 @@ static bool is_method_full(struct bow__admission *admission, uint32_t index, str
     return true;
 }
 
-bool bow__admission_admit(struct bow__admission *admission,
-                          const struct bow__registered_method *entry, struct bow_metrics *metrics,
-                          struct bow__text *text, struct bow_status *ret_status)
+const char *bow__admission_admit(struct bow__admission *admission,
+                                 const struct bow__registered_method *entry,
+                                 struct bow_metrics *metrics, struct bow__text *text,
+                                 struct bow_status *ret_status)
 {
+    const char *limit = NULL;
+
     bow__text_clear(text);
     bow__text_printf(text, "%s: ", entry->method->path);
     if (is_short_of_memory(admission, text)) {
         metrics->calls_refused_memory++;
+        limit = "max_bytes";
     } else if (is_server_full(admission, text)) {
         metrics->calls_refused_server++;
+        limit = "max_server_calls";
     } else if (is_method_full(admission, entry->index, text)) {
         metrics->calls_refused_method++;
+        limit = "bow_server_limit_calls";
     } else {
-        return true;
+        return NULL;
     }
     refuse(admission, text, ret_status);
-    return false;
+    return limit;
 }
 
 void bow__admission_leave(struct bow__admission *admission, uint32_t index, bool elsewhere)

@@ -49,12 +49,13 @@ int bow__admission_init(struct bow__admission *admission, struct bow_context *co
 void bow__admission_fini(struct bow__admission *admission);
 
 /**
- * Take a call of `entry`. Returns whether it is taken; else counts that in `metrics`, and
- * `*ret_status` with `text` says why. Loop.
+ * Take a call of `entry`. Returns NULL when it is taken; else the name of the limit, counts that
+ * in `metrics`, and `*ret_status` with `text` says why. Loop.
  */
-bool bow__admission_admit(struct bow__admission *admission,
-                          const struct bow__registered_method *entry, struct bow_metrics *metrics,
-                          struct bow__text *text, struct bow_status *ret_status);
+const char *bow__admission_admit(struct bow__admission *admission,
+                                 const struct bow__registered_method *entry,
+                                 struct bow_metrics *metrics, struct bow__text *text,
+                                 struct bow_status *ret_status);
 
 /** A call of method `index` that was admitted has been let go of; `elsewhere`: the calling thread
  * may be another than the loop's. */

@@ -74,19 +74,23 @@ static bool has_expired(const struct bow__served *served)
 
 /* Opening */
 
+/* `limit` as on_refused of an interceptor has it. */
 static void refuse_open_with(struct bow__server_conn *conn, uint64_t key,
-                             const struct bow_status *status)
+                             const struct bow__request_head *head, const struct bow_status *status,
+                             const char *limit)
 {
     struct bow__session *session = conn->conn.session;
 
+    bow__dispatch_tell_refused(conn, head, status, limit);
     bow__age_called(&conn->conn.age, bow_loop_now(conn->conn.loop));
     if (session->ops->finish(session, key, status) == -ENOMEM) {
         bow_channel_close(conn->conn.channel, -ENOMEM);
     }
 }
 
-static void refuse_open(struct bow__server_conn *conn, uint64_t key, enum bow_code code,
-                        const char *message)
+static void refuse_open(struct bow__server_conn *conn, uint64_t key,
+                        const struct bow__request_head *head, enum bow_code code,
+                        const char *message, const char *limit)
 {
     struct bow_status status = BOW_STATUS_OK_INIT;
 
@@ -96,7 +100,7 @@ static void refuse_open(struct bow__server_conn *conn, uint64_t key, enum bow_co
         status.not_processed = true;
         status.retry_after_ns = conn->worker->limits->retry_after_ns;
     }
-    refuse_open_with(conn, key, &status);
+    refuse_open_with(conn, key, head, &status, limit);
 }
 
 /* Counted though it never becomes a call. */
@@ -124,7 +128,8 @@ static const struct bow__registered_method *find_method(const struct bow__worker
     return entry;
 }
 
-static void refuse_unknown(struct bow__server_conn *conn, uint64_t key, struct bow_slice path)
+static void refuse_unknown(struct bow__server_conn *conn, uint64_t key,
+                           const struct bow__request_head *head)
 {
     struct bow__text text;
 
@@ -132,15 +137,16 @@ static void refuse_unknown(struct bow__server_conn *conn, uint64_t key, struct b
     count_refused(conn->worker, conn->worker->registry->n_methods, BOW_UNIMPLEMENTED);
     bow__text_clear(&text);
     bow__text_printf(&text, "unknown method ");
-    bow__text_escape(&text, path, ESCAPED_PATH_BYTES);
+    bow__text_escape(&text, head->path, ESCAPED_PATH_BYTES);
     bow__text_printf(&text, ": %s",
-                     bow__registry_has_service(conn->worker->registry, path)
+                     bow__registry_has_service(conn->worker->registry, head->path)
                          ? "its service is here without it; is the server older than the client?"
                          : "its service is not here; is it the right server?");
-    refuse_open(conn, key, BOW_UNIMPLEMENTED, text.bytes);
+    refuse_open(conn, key, head, BOW_UNIMPLEMENTED, text.bytes, "unknown_method");
 }
 
 static void refuse_expired(struct bow__server_conn *conn, uint64_t key,
+                           const struct bow__request_head *head,
                            const struct bow__registered_method *entry)
 {
     struct bow__text text;
@@ -149,34 +155,38 @@ static void refuse_expired(struct bow__server_conn *conn, uint64_t key,
     count_refused(conn->worker, entry->index, BOW_DEADLINE_EXCEEDED);
     bow__text_clear(&text);
     bow__text_printf(&text, "the deadline had passed when %s arrived", entry->method->path);
-    refuse_open(conn, key, BOW_DEADLINE_EXCEEDED, text.bytes);
+    refuse_open(conn, key, head, BOW_DEADLINE_EXCEEDED, text.bytes, "expired");
 }
 
-static bool admit(struct bow__server_conn *conn, uint64_t key,
+static bool admit(struct bow__server_conn *conn, uint64_t key, const struct bow__request_head *head,
                   const struct bow__registered_method *entry)
 {
     struct bow__worker *worker = conn->worker;
     struct bow_status status = BOW_STATUS_OK_INIT;
     struct bow__text text;
+    const char *limit;
 
     /* What is only kept for later must not keep calls out. */
     if (bow__is_near_ceiling(worker->context)) {
         bow__worker_trim(worker);
     }
-    if (bow__admission_admit(&worker->admission, entry, &worker->counters.now, &text, &status)) {
+    limit = bow__admission_admit(&worker->admission, entry, &worker->counters.now, &text, &status);
+    if (limit == NULL) {
         return true;
     }
     count_refused(worker, entry->index, status.code);
-    refuse_open_with(conn, key, &status);
+    refuse_open_with(conn, key, head, &status, limit);
     return false;
 }
 
 static void refuse_for_memory(struct bow__server_conn *conn, uint64_t key,
+                              const struct bow__request_head *head,
                               const struct bow__registered_method *entry)
 {
     conn->worker->counters.now.calls_refused_memory++;
     count_refused(conn->worker, entry->index, BOW_RESOURCE_EXHAUSTED);
-    refuse_open(conn, key, BOW_RESOURCE_EXHAUSTED, "the server has no memory for a call");
+    refuse_open(conn, key, head, BOW_RESOURCE_EXHAUSTED, "the server has no memory for a call",
+                "memory");
 }
 
 /* A stream may go on for ever unless its client says otherwise. */
@@ -257,19 +267,19 @@ static void *on_open(void *owner, uint64_t key, const struct bow__request_head *
 
     bow__conn_seen(&conn->conn);
     if (entry == NULL) {
-        refuse_unknown(conn, key, head->path);
+        refuse_unknown(conn, key, head);
         return NULL;
     }
     if (head->time_left_ns == 0) {
-        refuse_expired(conn, key, entry);
+        refuse_expired(conn, key, head, entry);
         return NULL;
     }
-    if (conn->worker->admission.is_on && !admit(conn, key, entry)) {
+    if (conn->worker->admission.is_on && !admit(conn, key, head, entry)) {
         return NULL;
     }
     struct bow__served *served = begin(conn, key, entry, head);
     if (served == NULL) {
-        refuse_for_memory(conn, key, entry);
+        refuse_for_memory(conn, key, head, entry);
         return NULL;
     }
     void *stream = NULL;
@@ -434,6 +444,14 @@ static void on_goaway(void *owner, const struct bow_status *reason)
     (void)reason;
 }
 
+static void on_refused(void *owner, struct bow_slice path, const struct bow_status *status,
+                       const char *limit)
+{
+    struct bow__request_head head = {.path = path};
+
+    bow__dispatch_tell_refused(owner, &head, status, limit);
+}
+
 const struct bow__session_events bow__dispatch_events = {
     .on_open = on_open,
     .on_message = on_message,
@@ -442,4 +460,5 @@ const struct bow__session_events bow__dispatch_events = {
     .on_writable = on_writable,
     .on_ready = on_ready,
     .on_goaway = on_goaway,
+    .on_refused = on_refused,
 };

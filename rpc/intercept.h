@@ -18,6 +18,7 @@
 
 struct bow__client_call;
 struct bow__served;
+struct bow__server_conn;
 
 static inline const char *bow__protocol_name(const struct bow__session *session)
 {
@@ -32,6 +33,11 @@ bool bow__served_intercept(struct bow__served *served, void **ret_stream);
 void bow__served_keep(struct bow__served *served, struct bow__message *message, bool end);
 /** The call leaves its connection. */
 void bow__served_intercept_end(struct bow__served *served, const struct bow_status *status);
+
+/** Tell a server's interceptors of a call that was refused before it began. */
+void bow__dispatch_tell_refused(const struct bow__server_conn *conn,
+                                const struct bow__request_head *head,
+                                const struct bow_status *status, const char *limit);
 
 /** Let a call that begins on its loop pass its client's interceptors. Returns 0 when it goes on; 1
  * when it is held, or refused and to be completed later; -ENOMEM; -EAGAIN with `reason`. */

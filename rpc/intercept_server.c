@@ -142,6 +142,27 @@ static const struct bow__intercept_ops ops = {
 
 /* What dispatch asks */
 
+void bow__dispatch_tell_refused(const struct bow__server_conn *conn,
+                                const struct bow__request_head *head,
+                                const struct bow_status *status, const char *limit)
+{
+    const struct bow__interceptors *chain = conn->worker->limits->interceptors;
+
+    if (chain == NULL) {
+        return;
+    }
+    struct bow_refused_call call = {
+        .path = head->path,
+        .peer = bow_channel_peer(conn->conn.channel),
+        .protocol = bow__protocol_name(conn->conn.session),
+        .status = status,
+        .limit = limit,
+        .metadata = head->metadata,
+        .loop = conn->worker->loop,
+    };
+    bow__interceptors_tell_refused(chain, &call);
+}
+
 static struct bow__intercepted *make(struct bow__served *served)
 {
     struct bow__intercepted *it =
@@ -157,14 +178,29 @@ static struct bow__intercepted *make(struct bow__served *served)
     return it;
 }
 
+/* None of them has seen the call. */
+static void refuse_for_memory(struct bow__served *served)
+{
+    const char *path = served->call.method->path;
+    const struct bow__request_head head = {
+        .path = {(const uint8_t *)path, strlen(path)},
+        .metadata = *bow_call_metadata(&served->call),
+    };
+    struct bow_status status = BOW_STATUS_OK_INIT;
+
+    status.code = BOW_RESOURCE_EXHAUSTED;
+    status.message = "the server has no memory for the call's interceptors";
+    bow__dispatch_tell_refused(served->conn, &head, &status, "memory");
+    bow__dispatch_refuse_with(served, &status);
+}
+
 bool bow__served_intercept(struct bow__served *served, void **ret_stream)
 {
     struct bow__intercepted *it = make(served);
 
     *ret_stream = NULL;
     if (it == NULL) {
-        bow__dispatch_refuse(served, BOW_RESOURCE_EXHAUSTED,
-                             "the server has no memory for the call's interceptors");
+        refuse_for_memory(served);
         return false;
     }
     served->call.intercepted = it;

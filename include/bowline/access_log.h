@@ -6,6 +6,15 @@
  * A line for each call that has ended, of servers and clients, as an interceptor
  * (<bowline/interceptor.h>). Registered first it sees what the others refuse.
  *
+ * Calls that a server refuses before they begin have lines too, with two more fields at the end:
+ * the name of the limit, or "unknown_method", "expired", "draining", "memory"; and how many since
+ * the last such line have none, for a peer has as many refused as it likes, and so
+ * options.max_refused_per_second bounds them:
+ *
+ *     … grpc /demo.Greeter/SayHello RESOURCE_EXHAUSTED in=0/0 … refused=max_server_calls unlogged=0
+ *
+ * (in JSON: "refused":"max_server_calls","unlogged":0). Where the path was not read, it is "-".
+ *
  *     2026-03-01T12:00:00.123456Z 127.0.0.1:40312 grpc /demo.Greeter/SayHello OK in=1/7 out=1/14
  *     us=182 left_us=29999818 id="4f2a" message=""
  *
@@ -16,7 +25,8 @@
  *      "method":"/demo.Greeter/SayHello","code":"OK","in":1,"in_bytes":7,"out":1,"out_bytes":14,
  *      "us":182,"left_us":29999818,"id":"4f2a","message":""}
  *
- * What a peer can choose (id, message) is cut, and escaped: a line is a line, whatever it says.
+ * What a peer can choose (id, message, the path of a refused call) is cut, and escaped: a line is a
+ * line, whatever it says.
  *
  * Lines go to a callback, or to a descriptor: gathered, and written at the end of a turn of a loop
  * that had any. A descriptor that takes no more never holds a loop up: lines wait, in
@@ -51,11 +61,13 @@ struct bow_access_log_options {
     const char *id_key;              /* metadata that names a call; copied; NULL: "x-request-id" */
     size_t buffer_bytes;             /* of lines that wait; 0: 64 KiB; at least 4 KiB */
     uint64_t (*unix_ns)(void *user); /* nanoseconds since 1970; NULL: the system's clock */
+    uint32_t
+        max_refused_per_second; /* lines of calls that were refused before they began; 0: 100 */
 };
 
 #define BOW_ACCESS_LOG_OPTIONS_INIT                                                                \
     {                                                                                              \
-        sizeof(struct bow_access_log_options), NULL, -1, NULL, NULL, false, NULL, 0, NULL          \
+        sizeof(struct bow_access_log_options), NULL, -1, NULL, NULL, false, NULL, 0, NULL, 0       \
     }
 
 /**

@@ -43,8 +43,9 @@
  * deadline. So what handlers read is within the state or from bow_interception_alloc(), is
  * written in on_start or while the call is held, and is left alone from then on.
  *
- * Calls that never come to be one are not seen: to unknown methods, after their deadline, or
- * refused for want of memory or by a limit. They are counted (<bowline/metrics.h>).
+ * A server's calls that never come to be one pass nobody: to unknown methods, after their deadline,
+ * or refused by a limit, for want of memory or because the server is draining. Interceptors are
+ * told with on_refused, and the metrics count them (<bowline/metrics.h>).
  */
 
 #include <bowline/metadata.h>
@@ -85,6 +86,18 @@ struct bow_intercepted_end {
     bool refused;              /* by an interceptor, before the call went on */
 };
 
+/** A call that a server refused before it began. Borrowed, with all that is in it. */
+struct bow_refused_call {
+    struct bow_slice path; /* as the client sent it, maybe any bytes; empty: nobody has read it */
+    const char *peer;
+    const char *protocol;            /* "native" or "grpc" */
+    const struct bow_status *status; /* what the client is told */
+    const char *limit; /* the name of what refused it, as "max_server_calls"; or "unknown_method",
+                          "expired", "draining", "memory" */
+    struct bow_metadata metadata; /* of the request; empty: nobody has read it */
+    struct bow_loop *loop;
+};
+
 /** An interceptor; begin with BOW_INTERCEPTOR_INIT. Members that are NULL are not called. */
 struct bow_interceptor {
     size_t size;        /* sizeof this struct, set by the INIT */
@@ -104,11 +117,14 @@ struct bow_interceptor {
     const void *state_key; /* server: an address by which handlers find the state, see
                               bow_call_state(); no two interceptors of a server have the same;
                               NULL: they do not */
+    /** Server: a call was refused before it began. Whoever writes or allocates for each is for
+     * bounding that: a peer has as many refused as it likes. */
+    void (*on_refused)(const struct bow_refused_call *call, void *user);
 };
 
 #define BOW_INTERCEPTOR_INIT                                                                       \
     {                                                                                              \
-        sizeof(struct bow_interceptor), NULL, 0, NULL, NULL, NULL, NULL, NULL, NULL                \
+        sizeof(struct bow_interceptor), NULL, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL          \
     }
 
 /**

@@ -136,6 +136,17 @@ int bow__interceptors_add(struct bow__interceptors *chain,
     return 0;
 }
 
+void bow__interceptors_tell_refused(const struct bow__interceptors *chain,
+                                    const struct bow_refused_call *call)
+{
+    for (uint32_t i = 0; i < chain->n; i++) {
+        const struct bow_interceptor *entry = &chain->entries[i].public;
+        if (entry->on_refused != NULL) {
+            entry->on_refused(call, entry->user);
+        }
+    }
+}
+
 /* A call */
 
 static size_t views_offset(size_t side_bytes)

@@ -112,6 +112,10 @@ void bow__interceptors_fini(struct bow__interceptors *chain, bool releases);
 int bow__interceptors_add(struct bow__interceptors *chain,
                           const struct bow_interceptor *interceptor, struct bow__text *reason);
 
+/** A call was refused before it passed them. */
+void bow__interceptors_tell_refused(const struct bow__interceptors *chain,
+                                    const struct bow_refused_call *call);
+
 /** Memory of a call that passes `chain`, from `arena`, zeroed: `side_bytes` for a struct of the
  * side's that begins with a struct bow__intercepted. NULL out of memory. */
 struct bow__intercepted *bow__intercepted_new(const struct bow__interceptors *chain,

@@ -121,6 +121,10 @@ struct bow__session_events {
     /** The peer takes no new calls on this connection; those it did not process have ended with
      * not_processed. */
     void (*on_goaway)(void *owner, const struct bow_status *reason);
+    /** Server, may be NULL: the session has refused a call itself, of which no other event comes.
+     * `path` is empty where it was not read; `limit` lives for ever. */
+    void (*on_refused)(void *owner, struct bow_slice path, const struct bow_status *status,
+                       const char *limit);
 };
 
 enum bow__send_flags {
@@ -255,6 +259,15 @@ struct bow__session {
     enum bow_code failure_code; /* after feed or on_time failed */
     struct bow__text failure;   /* what was wrong, the peer's bytes escaped */
 };
+
+/** Tell the host of a call that the session has refused. */
+static inline void bow__session_refused(const struct bow__session *session, struct bow_slice path,
+                                        const struct bow_status *status, const char *limit)
+{
+    if (session->events->on_refused != NULL) {
+        session->events->on_refused(session->owner, path, status, limit);
+    }
+}
 
 struct bow__session_options {
     struct bow_context *context;

@@ -316,11 +316,33 @@ static void refuse_timeout(struct bow__http2_session *session, struct bow__http2
                              text.bytes);
 }
 
+/* What was too large may have come before it. */
+static struct bow_slice path_of(const struct bow__http2_stream *stream)
+{
+    return stream->header.path != NULL ? slice_of(stream->header.path)
+                                       : (struct bow_slice){NULL, 0};
+}
+
+static void tell_refused(const struct bow__http2_session *session,
+                         const struct bow__http2_stream *stream, const char *message,
+                         const char *limit)
+{
+    struct bow_status status = {.code = BOW_RESOURCE_EXHAUSTED, .message = message};
+
+    bow__session_refused(&session->base, path_of(stream), &status, limit);
+}
+
 static void refuse_size(struct bow__http2_session *session, struct bow__http2_stream *stream)
 {
-    bow__http2_stream_refuse(session, stream, BOW_RESOURCE_EXHAUSTED,
-                             "header of %zu bytes exceeds BOW_LIMIT_HEADER_BYTES (%zu)",
-                             stream->header.n_bytes, BOW_LIMIT_HEADER_BYTES);
+    struct bow__text text;
+
+    bow__text_clear(&text);
+    bow__text_printf(&text, "header of %zu bytes exceeds BOW_LIMIT_HEADER_BYTES (%zu)",
+                     stream->header.n_bytes, BOW_LIMIT_HEADER_BYTES);
+    if (session->base.server) {
+        tell_refused(session, stream, text.bytes, "BOW_LIMIT_HEADER_BYTES");
+    }
+    bow__http2_stream_refuse(session, stream, BOW_RESOURCE_EXHAUSTED, "%s", text.bytes);
 }
 
 static void refuse_with_http(struct bow__http2_session *session, struct bow__http2_stream *stream,
@@ -371,6 +393,7 @@ static void refuse_crowded(struct bow__http2_session *session, struct bow__http2
                      "too much waits for the client of this connection; half of "
                      "BOW_LIMIT_QUEUED_REPLY_BYTES (%zu)",
                      BOW_LIMIT_QUEUED_REPLY_BYTES / 2);
+    tell_refused(session, stream, text.bytes, "BOW_LIMIT_QUEUED_REPLY_BYTES");
     if (bow__http2_end_answer(session, stream, &status) < 0) {
         bow__http2_stream_reset(session, stream, NGHTTP2_ENHANCE_YOUR_CALM);
     }
@@ -378,10 +401,16 @@ static void refuse_crowded(struct bow__http2_session *session, struct bow__http2
 
 void bow__http2_on_request(struct bow__http2_session *session, struct bow__http2_stream *stream)
 {
+    static const struct bow_status draining = {
+        .code = BOW_UNAVAILABLE,
+        .message = "the server takes no new calls on this connection",
+        .not_processed = true,
+    };
     struct bow__session *base = &session->base;
 
     /* Its client has been told that such a call is not run, or is about to be. */
     if (session->has_left && stream->id > session->last_id) {
+        bow__session_refused(base, path_of(stream), &draining, "draining");
         bow__http2_stream_reset(session, stream, NGHTTP2_REFUSED_STREAM);
         return;
     }
@@ -393,6 +422,7 @@ void bow__http2_on_request(struct bow__http2_session *session, struct bow__http2
         return;
     }
     if (bow__http2_stream_open(session, stream, (uint64_t)stream->id) < 0) {
+        tell_refused(session, stream, "no memory for the call", "memory");
         bow__http2_stream_refuse(session, stream, BOW_RESOURCE_EXHAUSTED, "no memory for the call");
         return;
     }

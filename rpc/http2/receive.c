@@ -147,6 +147,20 @@ static int on_chunk(nghttp2_session *ng, uint8_t flags, int32_t id, const uint8_
     return result_of(session);
 }
 
+/* Over the limit that our SETTINGS name; nghttp2 has not read whom the call is to. */
+static void refuse_over_limit(struct bow__http2_session *session)
+{
+    struct bow__text text;
+    struct bow_status status = {
+        .code = BOW_RESOURCE_EXHAUSTED, .message = text.bytes, .not_processed = true};
+
+    session->base.calls_refused++;
+    bow__text_clear(&text);
+    bow__text_printf(&text, "too many calls in flight on this connection; max_calls (%u)",
+                     session->max_calls);
+    bow__session_refused(&session->base, (struct bow_slice){NULL, 0}, &status, "max_calls");
+}
+
 /* nghttp2 found a fault and has queued RST_STREAM, or it ends the connection. Streams that a peer
  * makes us reset are as dear as those it resets itself. */
 static int on_invalid_frame(nghttp2_session *ng, const nghttp2_frame *frame, int error, void *user)
@@ -158,7 +172,9 @@ static int on_invalid_frame(nghttp2_session *ng, const nghttp2_frame *frame, int
     (void)ng;
     bow__http2_count(session, &session->resets, BOW_LIMIT_CANCELS_PER_SECOND, "stream resets",
                      "BOW_LIMIT_CANCELS_PER_SECOND");
-    session->base.calls_refused += session->base.server && error == NGHTTP2_ERR_REFUSED_STREAM;
+    if (session->base.server && error == NGHTTP2_ERR_REFUSED_STREAM) {
+        refuse_over_limit(session);
+    }
     if (stream != NULL) {
         bow__http2_stream_end_with(session, stream, BOW_INTERNAL,
                                    "invalid HTTP/2 frame of type %u: %s", frame->hd.type,

@@ -94,49 +94,67 @@ static int find_method(struct bow__native *session, const struct bow__frame *fra
     return 0;
 }
 
+/* What a call is refused by: `name` as on_refused has it, and the words with a number behind. */
+struct limit {
+    enum bow_code code;
+    const char *name;
+    const char *words;
+    unsigned value;
+};
+
 static int refuse_new(struct bow__native *session, const struct bow__frame *frame,
-                      enum bow_code code, const char *format, unsigned limit)
+                      struct bow_slice path, struct limit limit)
 {
+    enum bow_code code = limit.code;
     char text[128];
     struct bow_status why = {.code = code, .message = text, .not_processed = true};
 
     /* Overload is waited out; a draining server is left for another one. */
     why.retry_after_ns = code == BOW_RESOURCE_EXHAUSTED ? REFUSED_RETRY_AFTER_NS : 0;
     session->base.calls_refused += code == BOW_RESOURCE_EXHAUSTED;
-    snprintf(text, sizeof(text), "%s (%u)", format, limit);
+    snprintf(text, sizeof(text), "%s (%u)", limit.words, limit.value);
+    bow__session_refused(&session->base, path, &why, limit.name);
     return bow__native_refuse_id(session, frame->stream, &why);
 }
 
 /* NULL: refused, or broken when `*ret_rc` is negative. */
 static struct bow__native_stream *accept_call(struct bow__native *session,
-                                              const struct bow__frame *frame, int *ret_rc)
+                                              const struct bow__frame *frame, struct bow_slice path,
+                                              int *ret_rc)
 {
     session->highest_id = frame->stream;
     *ret_rc = 0;
     if (frame->stream > session->accepted_id) {
-        *ret_rc = refuse_new(session, frame, BOW_UNAVAILABLE,
-                             "the server takes no new calls on this connection; calls in flight",
-                             session->base.n_streams);
+        *ret_rc = refuse_new(
+            session, frame, path,
+            (struct limit){BOW_UNAVAILABLE, "draining",
+                           "the server takes no new calls on this connection; calls in flight",
+                           session->base.n_streams});
         return NULL;
     }
     if (session->base.n_streams >= session->max_calls) {
-        *ret_rc = refuse_new(session, frame, BOW_RESOURCE_EXHAUSTED,
-                             "too many calls in flight on this connection; max_calls",
-                             session->max_calls);
+        *ret_rc =
+            refuse_new(session, frame, path,
+                       (struct limit){BOW_RESOURCE_EXHAUSTED, "max_calls",
+                                      "too many calls in flight on this connection; max_calls",
+                                      session->max_calls});
         return NULL;
     }
     if (session->n_queued >= BOW_LIMIT_QUEUED_REPLY_BYTES / 2) {
-        *ret_rc = refuse_new(session, frame, BOW_RESOURCE_EXHAUSTED,
-                             "too much waits for the client of this connection; half of "
-                             "BOW_LIMIT_QUEUED_REPLY_BYTES",
-                             (unsigned)(BOW_LIMIT_QUEUED_REPLY_BYTES / 2));
+        *ret_rc =
+            refuse_new(session, frame, path,
+                       (struct limit){BOW_RESOURCE_EXHAUSTED, "BOW_LIMIT_QUEUED_REPLY_BYTES",
+                                      "too much waits for the client of this connection; half of "
+                                      "BOW_LIMIT_QUEUED_REPLY_BYTES",
+                                      (unsigned)(BOW_LIMIT_QUEUED_REPLY_BYTES / 2)});
         return NULL;
     }
     struct bow__native_stream *stream = bow__native_stream_new(session, frame->stream, NULL);
     if (stream == NULL) {
-        *ret_rc =
-            refuse_new(session, frame, BOW_RESOURCE_EXHAUSTED,
-                       "out of memory for the call; calls in flight", session->base.n_streams);
+        *ret_rc = refuse_new(session, frame, path,
+                             (struct limit){BOW_RESOURCE_EXHAUSTED, "memory",
+                                            "out of memory for the call; calls in flight",
+                                            session->base.n_streams});
     }
     return stream;
 }
@@ -202,15 +220,16 @@ static ssize_t begin_call(struct bow__native *session, const struct bow__frame *
     struct bow__native_metadata metadata;
     int rc = 0;
 
-    struct bow__native_stream *stream = accept_call(session, frame, &rc);
+    struct bow__native_stream *stream = accept_call(session, frame, head->path, &rc);
     if (stream == NULL) {
         return rc < 0 ? rc : skip_message(session, frame, request->len);
     }
     if (bow__native_metadata_take(session, &request->header.entries, &metadata) < 0) {
         bow__native_stream_end(session, stream);
-        rc = refuse_new(session, frame, BOW_RESOURCE_EXHAUSTED,
-                        "out of memory for the call's metadata; calls in flight",
-                        session->base.n_streams);
+        rc = refuse_new(session, frame, head->path,
+                        (struct limit){BOW_RESOURCE_EXHAUSTED, "memory",
+                                       "out of memory for the call's metadata; calls in flight",
+                                       session->base.n_streams});
         return rc < 0 ? rc : skip_message(session, frame, request->len);
     }
     head->metadata = metadata.list;

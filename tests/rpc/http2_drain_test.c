@@ -101,7 +101,7 @@ static void test_drain_request_behind_the_answer_is_not_run(void **state)
     bytes_frame(&t->bytes, PING, 1, 0, ping, sizeof(ping));
     bytes_request(&t->bytes, 4, 1, NULL);
     give(t, &t->pair.server);
-    side_expect(&t->pair.server, "");
+    side_expect(&t->pair.server, "refused /a.B/C draining\n");
     assert_int_equal(t->pair.server.n_open, 0);
     take(t, &t->pair.server);
     assert_true(place_of(&t->bytes, GOAWAY) >= 0);

@@ -179,6 +179,13 @@ static void on_goaway(void *owner, const struct bow_status *reason)
     call_hook(side, SIDE_GOAWAY, 0);
 }
 
+static void on_refused(void *owner, struct bow_slice path, const struct bow_status *status,
+                       const char *limit)
+{
+    (void)status;
+    write_log(owner, "refused %.*s %s\n", (int)path.len, (const char *)path.data, limit);
+}
+
 const struct bow__session_events side_events = {
     .on_open = on_open,
     .on_message = on_message,
@@ -188,6 +195,7 @@ const struct bow__session_events side_events = {
     .on_reset = on_reset,
     .on_ready = on_ready,
     .on_goaway = on_goaway,
+    .on_refused = on_refused,
 };
 
 struct bow__session_options pair_options(struct pair *pair, struct side *side, bool server)

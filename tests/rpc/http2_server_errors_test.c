@@ -248,7 +248,7 @@ static void test_header_beyond_the_limit_is_refused(void **state)
     bytes_request(&t->in, 4 | 1, 3, (const char *[]){fields[0], fields[1], NULL});
     assert_int_equal(feed_in(t), 0);
     expect_status(t, "8", "header of 18332 bytes exceeds BOW_LIMIT_HEADER_BYTES (16384)");
-    side_expect(&t->pair.server, "");
+    side_expect(&t->pair.server, "refused /a.B/C BOW_LIMIT_HEADER_BYTES\n");
 }
 
 /* One field of 4000 bytes goes into the table; a byte each repeats it. */
@@ -421,7 +421,7 @@ static void test_calls_beyond_max_calls_are_refused(void **state)
     bytes_request(&t->in, 4, 3, NULL);
     assert_int_equal(feed_in(t), 0);
     assert_true(says(t, "RST_STREAM 3 7\n"));
-    side_expect(&t->pair.server, "open 1 /a.B/C\n");
+    side_expect(&t->pair.server, "open 1 /a.B/C\nrefused  max_calls\n");
     /* Once it has acknowledged the limit there is no excuse. */
     bytes_frame(&t->in, 4, 1, 0, NULL, 0);
     bytes_request(&t->in, 4, 5, NULL);

@@ -51,6 +51,8 @@ static void test_native_goaway_of_a_server_drains_in_two_steps(void **state)
     side_feed_hex(&pair.server, REQUEST("07"));
     assert_int_equal(pair.server.n_opens, 2);
     assert_int_equal(pair.server.rc, 0);
+    assert_int_equal(strncmp(pair.server.refused, "UNAVAILABLE /", 13), 0);
+    assert_non_null(strstr(pair.server.refused, " draining"));
     n = side_take(&pair.server, out, sizeof(out));
     assert_int_equal(bow__frame_decode(out).type, BOW__FRAME_STATUS);
     assert_int_equal(bow__frame_decode(out).stream, 7);
@@ -239,6 +241,8 @@ static void test_native_goaway_not_needed_when_calls_are_too_many(void **state)
     }
     pair_run(&pair);
     assert_int_equal(pair.server.n_opens, 2);
+    assert_int_equal(pair.server.n_refused, 1);
+    assert_string_equal(pair.server.refused, "RESOURCE_EXHAUSTED /s/m max_calls");
     assert_int_equal(pair.client.n_statuses, 1);
     assert_int_equal(pair.client.code, BOW_RESOURCE_EXHAUSTED);
     assert_string_equal(pair.client.text,

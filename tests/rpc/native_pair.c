@@ -151,6 +151,16 @@ static void on_goaway(void *owner, const struct bow_status *reason)
     }
 }
 
+static void on_refused(void *owner, struct bow_slice path, const struct bow_status *status,
+                       const char *limit)
+{
+    struct side *side = owner;
+
+    side->n_refused++;
+    (void)snprintf(side->refused, sizeof(side->refused), "%s %.*s %s", bow_code_name(status->code),
+                   (int)path.len, (const char *)path.data, limit);
+}
+
 static const struct bow__session_events events = {
     .on_open = on_open,
     .on_message = on_message,
@@ -160,6 +170,7 @@ static const struct bow__session_events events = {
     .on_reset = on_reset,
     .on_ready = on_ready,
     .on_goaway = on_goaway,
+    .on_refused = on_refused,
 };
 
 /* Life. */

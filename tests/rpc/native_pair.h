@@ -33,6 +33,8 @@ struct side {
     size_t n_resets;
     size_t n_readies;
     size_t n_goaways;
+    size_t n_refused;
+    char refused[128]; /* code, path, limit */
     uint64_t key;
     void *stream;
     char path[64];
