@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * The shared library as a plug-in loads it: two contexts at once, each with a server that runs on
+ * a thread; then all is ended, the library leaves the process, and comes again.
+ *
+ *     unload_test LIBRARY
+ */
+
+#include <bowline/context.h>
+#include <bowline/server.h>
+#include <dlfcn.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define N_ROUNDS 3
+
+static const char *path;
+
+struct library {
+    void *handle;
+    int (*context_new)(const struct bow_context_options *options, struct bow_context **ret_context);
+    struct bow_context *(*context_unref)(struct bow_context *context);
+    size_t (*context_bytes)(const struct bow_context *context);
+    int (*server_new)(const struct bow_server_options *options, struct bow_server **ret_server);
+    int (*server_start)(struct bow_server *server);
+    void (*server_free)(struct bow_server *server);
+};
+
+static void find(struct library *library, const char *name, void *ret_function)
+{
+    void *symbol = dlsym(library->handle, name);
+
+    assert_non_null(symbol);
+    memcpy(ret_function, &symbol, sizeof(symbol));
+}
+
+static void load(struct library *library)
+{
+    library->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (library->handle == NULL) {
+        fail_msg("%s", dlerror());
+    }
+    find(library, "bow_context_new", &library->context_new);
+    find(library, "bow_context_unref", &library->context_unref);
+    find(library, "bow_context_bytes", &library->context_bytes);
+    find(library, "bow_server_new", &library->server_new);
+    find(library, "bow_server_start", &library->server_start);
+    find(library, "bow_server_free", &library->server_free);
+}
+
+static bool is_loaded(void)
+{
+    char line[1024];
+    bool is_there = false;
+    FILE *maps = fopen("/proc/self/maps", "re");
+
+    assert_non_null(maps);
+    while (fgets(line, sizeof(line), maps) != NULL) {
+        is_there = is_there || strstr(line, "libbowline.so") != NULL;
+    }
+    fclose(maps);
+    return is_there;
+}
+
+static struct bow_server *serve(struct library *library, struct bow_context **ret_context)
+{
+    struct bow_context_options context_options = BOW_CONTEXT_OPTIONS_INIT;
+    struct bow_server_options options = BOW_SERVER_OPTIONS_INIT;
+    struct bow_server *server = NULL;
+
+    assert_int_equal(library->context_new(&context_options, ret_context), 0);
+    options.context = *ret_context;
+    options.listen = "inproc:unload"; /* the same name in each context */
+    assert_int_equal(library->server_new(&options, &server), 0);
+    assert_int_equal(library->server_start(server), 0);
+    return server;
+}
+
+static void end(struct library *library, struct bow_server *server, struct bow_context *context)
+{
+    library->server_free(server);
+    assert_int_equal(library->context_bytes(context), 0);
+    library->context_unref(context);
+}
+
+static void test_unload_leaves_nothing_and_load_works_again(void **state)
+{
+    (void)state;
+    for (int round = 0; round < N_ROUNDS; round++) {
+        struct library library;
+        struct bow_context *contexts[2];
+        assert_false(is_loaded());
+        load(&library);
+        struct bow_server *first = serve(&library, &contexts[0]);
+        struct bow_server *second = serve(&library, &contexts[1]);
+        assert_true(is_loaded());
+        end(&library, first, contexts[0]);
+        end(&library, second, contexts[1]);
+        assert_int_equal(dlclose(library.handle), 0);
+        assert_false(is_loaded());
+    }
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_unload_leaves_nothing_and_load_works_again),
+    };
+
+    assert_true(argc > 1);
+    path = argv[1];
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
