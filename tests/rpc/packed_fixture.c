@@ -264,6 +264,9 @@ void packed_start(struct packed *p)
 
     assert_int_equal(bow_server_new(&p->server, &p->t->server), 0);
     assert_int_equal(packed__packed__serve(p->t->server, &handlers, p), 0);
+    if (p->before_start != NULL) {
+        p->before_start(p);
+    }
     assert_int_equal(bow_server_start(p->t->server), 0);
     if (calls_has_port()) {
         snprintf(p->t->address, sizeof(p->t->address), "127.0.0.1:%u",

@@ -20,6 +20,7 @@ struct packed {
     struct bow_server_options server;
     struct bow_client_options options; /* of a confined client */
     uint8_t *noise;
+    void (*before_start)(struct packed *p); /* of the server: NULL, or the test's */
 
     uint64_t n_up; /* the service's, on its loop */
 
