@@ -240,6 +240,9 @@ static void on_down(struct bow__conn *conn, const struct bow_status *why)
         bow__endpoint_conn_failed(lost->endpoint, why->message);
         return;
     }
+    if (conn->session->heartbeats_lost > 0) {
+        bow__link_doubt(lost->link, lost->endpoint);
+    }
     bow__endpoint_conn_retired(lost->endpoint, lost, why->message);
 }
 

@@ -7,6 +7,8 @@
  *      ▲                   │ failed
  *      └──(connected)── BACKING_OFF ──wanted, not at once; or the pause is over──► CONNECTING
  *
+ *     READY ──another server was lost to silence──► CONNECTING (doubted) ──it answers──► READY
+ *
  * It connects only while calls want it, and never gives up: what a failed attempt costs is a
  * pause, which grows while attempts fail and is jittered so that many clients do not come back
  * at once.
@@ -202,8 +204,9 @@ static void take_calls(struct bow__endpoint *endpoint)
 {
     struct bow__client_link *link = endpoint->link;
 
-    link->counters.now.reconnects += endpoint->was_up;
+    link->counters.now.reconnects += endpoint->was_up && !endpoint->doubted;
     endpoint->was_up = true;
+    endpoint->doubted = false;
     endpoint->backoff_ns = 0;
     bow_timer_stop(&endpoint->timer);
     set_state(endpoint, BOW__LINK_READY);
@@ -232,6 +235,18 @@ void bow__endpoint_conn_answered(struct bow__endpoint *endpoint, struct bow__cli
     }
 }
 
+void bow__endpoint_doubt(struct bow__endpoint *endpoint)
+{
+    struct bow__conn *conn = endpoint->state == BOW__LINK_READY ? &endpoint->conn->conn : NULL;
+
+    if (conn == NULL || !conn->session->ops->doubt(conn->session, now_of(endpoint))) {
+        return;
+    }
+    endpoint->doubted = true;
+    set_state(endpoint, BOW__LINK_CONNECTING);
+    bow__conn_touch(conn);
+}
+
 void bow__endpoint_conn_failed(struct bow__endpoint *endpoint, const char *why)
 {
     if (!endpoint->link->closing && endpoint->state == BOW__LINK_CONNECTING &&
@@ -244,16 +259,18 @@ void bow__endpoint_conn_retired(struct bow__endpoint *endpoint, struct bow__clie
                                 const char *why)
 {
     bool wanted = why != NULL && is_wanted(endpoint);
+    bool attempted = endpoint->state == BOW__LINK_CONNECTING && !endpoint->doubted;
 
     if (endpoint->conn != conn) {
         return;
     }
     endpoint->conn = NULL;
+    endpoint->doubted = false;
     if (endpoint->link->closing) {
         set_state(endpoint, BOW__LINK_IDLE);
         return;
     }
-    if (endpoint->state == BOW__LINK_CONNECTING && why != NULL) {
+    if (attempted && why != NULL) {
         on_failed(endpoint, why);
         return;
     }

@@ -87,6 +87,15 @@ void bow__link_set_state(struct bow__client_link *link, struct bow__endpoint *en
     bow__link_show_state(link);
 }
 
+void bow__link_doubt(struct bow__client_link *link, const struct bow__endpoint *lost)
+{
+    for (uint32_t i = 0; i < n_endpoints_of(link); i++) {
+        if (&link->endpoints[i] != lost) {
+            bow__endpoint_doubt(&link->endpoints[i]);
+        }
+    }
+}
+
 /* Failing what waits */
 
 static struct bow__client_call *first_queued(struct bow__client_link *link)

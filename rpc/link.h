@@ -54,6 +54,7 @@ struct bow__endpoint {
     uint64_t next_try_ns;
     uint64_t n_calls_seen; /* calls that had begun on the link when the state changed last */
     bool was_up;           /* for the count of reconnects */
+    bool doubted;          /* CONNECTING again, for its server has to show that it lives */
     struct bow__text last_error;
 };
 
@@ -117,6 +118,8 @@ void bow__link_check_closed(struct bow__client_link *link);
 /** An endpoint goes over to `state`: it takes calls from now on, or none any more. */
 void bow__link_set_state(struct bow__client_link *link, struct bow__endpoint *endpoint,
                          enum bow__link_state state);
+/** The connection of an endpoint was lost to silence: those of the others may be as dead. */
+void bow__link_doubt(struct bow__client_link *link, const struct bow__endpoint *lost);
 /** An endpoint's attempt failed: with the last of them, calls that wait for no other fail. */
 void bow__link_failed(struct bow__client_link *link);
 
@@ -149,6 +152,9 @@ void bow__endpoint_conn_up(struct bow__endpoint *endpoint, struct bow__client_co
 void bow__endpoint_conn_answered(struct bow__endpoint *endpoint, struct bow__client_conn *conn);
 void bow__endpoint_conn_retired(struct bow__endpoint *endpoint, struct bow__client_conn *conn,
                                 const char *why);
+/** A server was lost to silence: one that has been silent as well takes calls when it has answered.
+ */
+void bow__endpoint_doubt(struct bow__endpoint *endpoint);
 /** One that was never up: `why` says how it ended. */
 void bow__endpoint_conn_failed(struct bow__endpoint *endpoint, const char *why);
 

@@ -148,6 +148,10 @@ struct bow__session_ops {
     uint64_t (*next_time)(const struct bow__session *session);
     /** Heartbeats and their time-outs. Returns 0, or as feed. */
     int (*on_time)(struct bow__session *session, uint64_t now_ns);
+    /** Client: ask a peer that was silent for heartbeat_ns for a sign of life, now. Returns whether
+     * that is done (it was, and may be asked): on_ready tells of the answer; without one the
+     * session breaks, as with any heartbeat. */
+    bool (*doubt)(struct bow__session *session, uint64_t now_ns);
     /** The host stopped or resumed reading: the heartbeat's count stands still meanwhile. */
     void (*set_reading)(struct bow__session *session, bool reading, uint64_t now_ns);
 

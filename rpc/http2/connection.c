@@ -118,6 +118,7 @@ void bow__http2_on_ping(struct bow__http2_session *session, const nghttp2_ping *
                          "BOW_LIMIT_PINGS_PER_SECOND");
         return;
     }
+    bow__http2_heartbeat_answered(session);
     bool is_drain = memcmp(frame->opaque_data, drain_ping, sizeof(drain_ping)) == 0;
     if (!is_drain) {
         bow__http2_window_learn(session);

@@ -27,7 +27,20 @@ static bool is_wanted(const struct bow__http2_session *session)
     if (session->base.server && !session->is_peer_unattended) {
         return true;
     }
-    return session->base.n_streams > 0 || session->is_ready_wanted || session->out.n_bytes > 0;
+    return session->base.n_streams > 0 || session->is_ready_wanted || session->out.n_bytes > 0 ||
+           session->is_doubted;
+}
+
+/* After that long a silence, and as often as the peer puts up with. */
+static uint64_t ping_time(const struct bow__http2_session *session)
+{
+    uint64_t due = bow__time_add(session->life_ns, session->heartbeat_ns);
+
+    if (session->base.server || session->may_ping || session->n_silent_pings < MAX_SILENT_PINGS) {
+        return due;
+    }
+    uint64_t allowed = bow__time_add(session->last_ping_ns, SILENT_PING_INTERVAL_NS);
+    return due > allowed ? due : allowed;
 }
 
 uint64_t bow__http2_heartbeat_time(const struct bow__http2_session *session)
@@ -40,12 +53,21 @@ uint64_t bow__http2_heartbeat_time(const struct bow__http2_session *session)
                    ? 0
                    : bow__time_add(session->pinged_ns, session->heartbeat_timeout_ns);
     }
-    uint64_t due = bow__time_add(session->life_ns, session->heartbeat_ns);
-    if (session->base.server || session->may_ping || session->n_silent_pings < MAX_SILENT_PINGS) {
-        return due;
-    }
-    uint64_t allowed = bow__time_add(session->last_ping_ns, SILENT_PING_INTERVAL_NS);
-    return due > allowed ? due : allowed;
+    return ping_time(session);
+}
+
+static void ask(struct bow__http2_session *session)
+{
+    uint64_t now = session->now_ns;
+
+    session->base.heartbeats_sent++;
+    session->n_silent_pings++;
+    session->pinged_ns = now;
+    session->n_before_ping = session->out.n_bytes;
+    session->has_ping_moved = false;
+    session->last_ping_ns = now;
+    session->asked_ns = session->asked_ns == 0 ? now : session->asked_ns;
+    bow__http2_check(session, nghttp2_submit_ping(session->ng, NGHTTP2_FLAG_NONE, NULL));
 }
 
 void bow__http2_heartbeat(struct bow__http2_session *session)
@@ -67,14 +89,34 @@ void bow__http2_heartbeat(struct bow__http2_session *session)
                          (unsigned long long)((now - session->pinged_ns) / 1000000));
         return;
     }
-    session->base.heartbeats_sent++;
-    session->n_silent_pings++;
-    session->pinged_ns = now;
-    session->n_before_ping = session->out.n_bytes;
-    session->has_ping_moved = false;
-    session->last_ping_ns = now;
-    session->asked_ns = session->asked_ns == 0 ? now : session->asked_ns;
-    bow__http2_check(session, nghttp2_submit_ping(session->ng, NGHTTP2_FLAG_NONE, NULL));
+    ask(session);
+}
+
+/* A PING that was awaited while nobody waited for more is as good as new. */
+bool bow__http2_doubt(struct bow__session *base, uint64_t now_ns)
+{
+    struct bow__http2_session *session = (struct bow__http2_session *)base;
+
+    session->now_ns = now_ns;
+    if (session->broken || session->heartbeat_ns == BOW_NEVER || session->paused_ns != 0) {
+        return false;
+    }
+    if (session->pinged_ns == 0) {
+        if (now_ns < ping_time(session)) {
+            return false;
+        }
+        ask(session);
+    } else if (!is_wanted(session)) {
+        session->pinged_ns = now_ns;
+    }
+    session->is_doubted = !session->broken;
+    return session->is_doubted;
+}
+
+void bow__http2_heartbeat_answered(struct bow__http2_session *session)
+{
+    session->is_ready_wanted |= session->is_doubted;
+    session->is_doubted = false;
 }
 
 void bow__http2_heartbeat_sent(struct bow__http2_session *session, size_t n)

@@ -71,6 +71,9 @@ void bow__http2_window_learn(struct bow__http2_session *session);
 
 uint64_t bow__http2_heartbeat_time(const struct bow__http2_session *session);
 void bow__http2_heartbeat(struct bow__http2_session *session);
+bool bow__http2_doubt(struct bow__session *base, uint64_t now_ns);
+/** A PING came back. */
+void bow__http2_heartbeat_answered(struct bow__http2_session *session);
 /** `n` bytes have left. */
 void bow__http2_heartbeat_sent(struct bow__http2_session *session, size_t n);
 void bow__http2_set_reading(struct bow__session *base, bool reading, uint64_t now_ns);

@@ -282,6 +282,7 @@ static const struct bow__session_ops http2_ops = {
     .feed = feed,
     .next_time = next_time,
     .on_time = on_time,
+    .doubt = bow__http2_doubt,
     .set_reading = bow__http2_set_reading,
     .can_open = bow__http2_can_open,
     .open = bow__http2_open,

@@ -256,6 +256,7 @@ struct bow__http2_session {
     uint64_t last_ping_ns; /* the same, awaited or not */
     size_t n_before_ping;  /* bytes that have to leave before it does */
     bool has_ping_moved;   /* some of them have left */
+    bool is_doubted;       /* the host waits for the answer to a PING */
     uint32_t n_silent_pings;
     uint64_t paused_ns; /* reading stands still since; 0: it does not */
 };

@@ -253,6 +253,9 @@ ssize_t bow__native_take_ping(struct bow__native *session, const struct bow__fra
     (void)n;
     int rc = bow__native_count(session, frame, &session->pings, BOW_LIMIT_PINGS_PER_SECOND,
                                "BOW_LIMIT_PINGS_PER_SECOND");
+    if (rc == 0 && (frame->flags & BOW__FRAME_ACK) != 0) {
+        bow__native_heartbeat_answered(session);
+    }
     if (rc == 0 && (frame->flags & BOW__FRAME_ACK) == 0) {
         rc = put_ping(session, BOW__FRAME_ACK, opaque);
     } else if (rc == 0 && opaque == DRAIN_PING && session->drain == BOW__NATIVE_ANNOUNCED) {

@@ -18,7 +18,7 @@ static bool is_asleep(const struct bow__native *session)
     bool unattended = session->unattended || session->peer.unattended;
 
     return session->heartbeat_ns == BOW_NEVER || !session->reading ||
-           (unattended && session->base.n_streams == 0);
+           (unattended && session->base.n_streams == 0 && !session->doubted);
 }
 
 /* When the peer lets us send the next one. */
@@ -78,6 +78,16 @@ static int lose_peer(struct bow__native *session)
     return session->broken_rc;
 }
 
+static void ask(struct bow__native *session)
+{
+    session->ping_is_out = true;
+    session->asked_ns = session->now_ns;
+    session->n_before_ping = session->out.n_bytes;
+    session->ping_moved = false;
+    session->base.heartbeats_sent++;
+    (void)bow__native_put_ping(session);
+}
+
 static int beat(struct bow__native *session)
 {
     if (session->ping_is_out) {
@@ -90,15 +100,37 @@ static int beat(struct bow__native *session)
     if (session->now_ns < ping_time(session)) {
         return 0;
     }
-    session->ping_is_out = true;
-    session->asked_ns = session->now_ns;
-    session->n_before_ping = session->out.n_bytes;
-    session->ping_moved = false;
-    session->base.heartbeats_sent++;
     /* It has been quiet for long enough to give back what a burst needed. */
     bow__native_streams_trim(session);
-    (void)bow__native_put_ping(session);
+    ask(session);
     return 0;
+}
+
+/* A PING that went out while nobody attended was not waited for: it is as good as new. */
+bool bow__native_doubt(struct bow__session *base, uint64_t now_ns)
+{
+    struct bow__native *session = bow__native_of(base);
+
+    session->now_ns = now_ns;
+    if (session->broken || session->heartbeat_ns == BOW_NEVER || !session->reading) {
+        return false;
+    }
+    if (!session->ping_is_out) {
+        if (now_ns < ping_time(session)) {
+            return false;
+        }
+        ask(session);
+    } else if (is_asleep(session)) {
+        session->asked_ns = now_ns;
+    }
+    session->doubted = true;
+    return true;
+}
+
+void bow__native_heartbeat_answered(struct bow__native *session)
+{
+    session->ready_due |= session->doubted;
+    session->doubted = false;
 }
 
 void bow__native_heartbeat_sent(struct bow__native *session, size_t n)

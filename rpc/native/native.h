@@ -205,6 +205,7 @@ struct bow__native {
     bool unattended;
     bool reading;
     bool ping_is_out; /* one that asks whether the peer is alive */
+    bool doubted;     /* and the host waits for the answer */
     bool probe_due;   /* it would be good to know how long the path is */
     uint64_t now_ns;
     uint64_t heartbeat_ns;

@@ -173,6 +173,9 @@ bool bow__native_may_ping(const struct bow__native *session);
 
 uint64_t bow__native_next_time(const struct bow__session *base);
 int bow__native_on_time(struct bow__session *base, uint64_t now_ns);
+bool bow__native_doubt(struct bow__session *base, uint64_t now_ns);
+/** A PING came back. */
+void bow__native_heartbeat_answered(struct bow__native *session);
 /** `n` bytes have left. */
 void bow__native_heartbeat_sent(struct bow__native *session, size_t n);
 void bow__native_set_reading(struct bow__session *base, bool reading, uint64_t now_ns);

@@ -220,6 +220,7 @@ static const struct bow__session_ops ops = {
     .feed = bow__native_feed,
     .next_time = bow__native_next_time,
     .on_time = bow__native_on_time,
+    .doubt = bow__native_doubt,
     .set_reading = bow__native_set_reading,
     .can_open = bow__native_can_open,
     .open = bow__native_open,
