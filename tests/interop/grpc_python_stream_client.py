@@ -23,6 +23,18 @@ NO_LIMIT = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_len
 METADATA = (("echo-text", "a, b"), ("echo-bytes-bin", b"\x00\xff"), ("echo-bytes-bin", b"second"),
             ("echo-empty", ""), ("other", "stays"))
 ECHOED = sorted(METADATA[:4])
+METADATA_FORMS = {
+    "bytes of each length modulo three, which is each padding":
+        tuple(("echo-bin", bytes(range(256 - n, 256))) for n in range(8)),
+    "all bytes": (("echo-bin", bytes(range(256))),),
+    "bytes with commas": (("echo-bin", b"a,b"), ("echo-bin", b","), ("echo-bin", b",,c")),
+    "a key that comes again": (("echo-a", "2"), ("echo-b", "x"), ("echo-a", "1"), ("echo-a", "2")),
+    "a hundred keys": tuple((f"echo-{97 * n % 100:02}", str(n)) for n in range(100)),
+    "nothing as value": (("echo-a", ""), ("echo-b-bin", b""), ("echo-c", "")),
+    "all of ASCII that prints": (("echo-a", "".join(map(chr, range(0x21, 0x7F)))),),
+    "spaces within": (("echo-a", "a  b , c"),),
+    "keys of all characters": (("echo-abcdefghijklmnopqrstuvwxyz_0123456789.-", "v"),),
+}
 
 
 def echoed(metadata):
@@ -189,6 +201,14 @@ class BowlineServer(unittest.TestCase):
         _, call = self.gather.with_call(iter([Request()]), timeout=20, metadata=METADATA)
         self.assertEqual(echoed(call.initial_metadata()), ECHOED)
         self.assertEqual(echoed(call.trailing_metadata()), ECHOED)
+
+    def test_metadata_of_each_form_comes_back_in_order(self):
+        for what, entries in METADATA_FORMS.items():
+            with self.subTest(what):
+                call = self.pour(Request(), timeout=20, metadata=entries)
+                for metadata in call.initial_metadata(), call.trailing_metadata():
+                    self.assertEqual([(entry.key, entry.value) for entry in metadata
+                                      if entry.key.startswith("echo-")], list(entries))
 
     def test_initial_metadata_comes_before_messages(self):
         talk = Talk(self.both, timeout=20, metadata=METADATA)

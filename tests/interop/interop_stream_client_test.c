@@ -363,6 +363,81 @@ static void test_metadata_goes_both_ways(void **state)
     expect_echoed(&t->result.status.metadata);
 }
 
+/* What the server sent back of them, in order. */
+static void expect_in_order(const struct bow_metadata *got, const struct bow_metadata *expected)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < got->n; i++) {
+        const struct bow_metadata_entry *entry = &got->entries[i];
+        if (strncmp(entry->key, "echo-", 5) != 0) {
+            continue;
+        }
+        assert_true(n < expected->n);
+        assert_string_equal(entry->key, expected->entries[n].key);
+        assert_int_equal(entry->value.len, expected->entries[n].value.len);
+        if (entry->value.len > 0) {
+            assert_memory_equal(entry->value.data, expected->entries[n].value.data,
+                                entry->value.len);
+        }
+        n++;
+    }
+    assert_int_equal(n, expected->n);
+}
+
+static void expect_comes_back(struct fixture *t, const struct bow_metadata *entries)
+{
+    t->call.metadata = entries;
+    begin_both(t);
+    say(t, "x", 1);
+    hear(t);
+    end_both(t, BOW_OK, "");
+    expect_in_order(&t->result.initial, entries);
+    expect_in_order(&t->result.status.metadata, entries);
+    bow_result_fini(&t->result);
+}
+
+static struct bow_slice text(const char *value)
+{
+    return (struct bow_slice){(const uint8_t *)value, strlen(value)};
+}
+
+static void test_metadata_of_each_form_comes_back_in_order(void **state)
+{
+    static const uint8_t bytes[] = {0xFF, 0x00, 0xFE, ',', 0x80, 0x01, '=', 0x7F};
+    const struct bow_metadata_entry entries[] = {
+        {"echo-a", text("2")},
+        {"echo-b", text("x")},
+        {"echo-a", text("1")},
+        {"echo-a", text("2")},
+        {"echo-empty", text("")},
+        {"echo-empty-bin", {bytes, 0}},
+        {"echo-bin", {bytes, 1}},
+        {"echo-bin", {bytes, 2}},
+        {"echo-bin", {bytes, 3}},
+        {"echo-bin", {bytes, 8}},
+        {"echo-list-bin", text(",a,")},
+        {"echo-spaces", text("a  b , c")},
+        {"echo-z_9.-", text("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")},
+    };
+    const struct bow_metadata forms = {entries, sizeof(entries) / sizeof(entries[0])};
+
+    expect_comes_back(*state, &forms);
+}
+
+static void test_metadata_of_a_hundred_keys_comes_back_in_order(void **state)
+{
+    struct bow_metadata_entry entries[100];
+    char keys[100][16];
+    const struct bow_metadata many = {entries, 100};
+
+    for (int i = 0; i < 100; i++) {
+        snprintf(keys[i], sizeof(keys[i]), "echo-%02d", 97 * i % 100);
+        entries[i] = (struct bow_metadata_entry){keys[i], text(keys[i] + 5)};
+    }
+    expect_comes_back(*state, &many);
+}
+
 static void test_error_with_details_and_metadata(void **state)
 {
     static const uint8_t details[] = "\x08\x05\x12\x04text\xFF";
@@ -483,6 +558,8 @@ int main(int argc, char **argv)
         TEST(test_cancel_ends_the_stream_on_both_sides),
         TEST(test_deadline_ends_the_stream_on_both_sides),
         TEST(test_metadata_goes_both_ways),
+        TEST(test_metadata_of_each_form_comes_back_in_order),
+        TEST(test_metadata_of_a_hundred_keys_comes_back_in_order),
         TEST(test_error_with_details_and_metadata),
         TEST(test_error_comes_after_messages),
         TEST(test_server_ends_while_the_client_sends),
