@@ -8,6 +8,7 @@
 #include "protos/echo.bow.h"
 #include "tests/support/alloc.h"
 
+#include <bowline/bearer.h>
 #include <bowline/channel.h>
 #include <bowline/metrics.h>
 #include <bowline/security.h>
@@ -36,6 +37,7 @@ struct fixture {
     struct bow_tls_context *client_tls;
     struct bow_server *server;
     struct bow_client *client;
+    struct bow_bearer *bearer; /* NULL, or of the server and the client */
     char target[64];
 };
 
@@ -50,6 +52,9 @@ static void say(struct bow_call *call, const Calls__Request *request, void *user
     assert_true(rc == 0 || rc == -ENODATA);
     assert_non_null(bow_call_channel(call));
     reply.text = rc == 0 ? subject : (char *)"nobody";
+    if (bow_bearer_subject(call) != NULL) {
+        reply.text = bow_call_strdup(call, bow_bearer_subject(call));
+    }
     calls__echo__say__reply(call, &reply);
 }
 
@@ -91,6 +96,11 @@ static void start_server(struct fixture *t, enum bow_tls_peer clients, uint32_t 
     options.protocols = protocols;
     assert_int_equal(bow_server_new(&options, &t->server), 0);
     assert_int_equal(calls__echo__serve(t->server, &handlers, NULL), 0);
+    if (t->bearer != NULL) {
+        struct bow_interceptor check;
+        bow_bearer_check(t->bearer, &check);
+        assert_int_equal(bow_server_intercept(t->server, &check), 0);
+    }
     assert_int_equal(bow_server_start(t->server), 0);
 }
 
@@ -111,6 +121,13 @@ static void make_client(struct fixture *t, bool grpc, const char *certificate, c
     options.target = t->target;
     options.security = bow_tls_security(t->client_tls);
     options.server_name = name;
+    struct bow_interceptor send;
+    const struct bow_interceptor *interceptors[] = {&send};
+    if (t->bearer != NULL) {
+        bow_bearer_send(t->bearer, &send);
+        options.interceptors = interceptors;
+        options.n_interceptors = 1;
+    }
     assert_int_equal(bow_client_new(&options, &t->client), 0);
 }
 
@@ -160,6 +177,7 @@ static int teardown(void **state)
     bow_server_free(t->server);
     bow_tls_context_unref(t->client_tls);
     bow_tls_context_unref(t->server_tls);
+    bow_bearer_unref(t->bearer);
     test_context_end(t->context, &t->alloc);
     certs_remove(&t->certs);
     free(t);
@@ -183,6 +201,46 @@ static void test_grpc_calls_over_tls_are_answered(void **state)
     start_server(t, BOW_TLS_PEER_ANY, 0);
     make_client(t, true, NULL, "server.test");
     expect_reply(t, "nobody");
+}
+
+static bool is_sesame(struct bow_interception *at, struct bow_slice token, void *user)
+{
+    (void)user;
+    assert_true(bow_interception_is_secure(at));
+    return token.len == 6 && memcmp(token.data, "sesame", 6) == 0 &&
+           bow_bearer_set_subject(at, "ali baba") == 0;
+}
+
+static int get_sesame(struct bow_interception *at, char *token, size_t size, void *user)
+{
+    (void)user;
+    assert_true(bow_interception_is_secure(at));
+    (void)snprintf(token, size, "sesame");
+    return 0;
+}
+
+/* Which it does not in the clear, unless that is asked for. */
+static void expect_token_arrives(struct fixture *t, bool grpc)
+{
+    struct bow_bearer_options options = BOW_BEARER_OPTIONS_INIT;
+
+    options.context = t->context;
+    options.check = is_sesame;
+    options.get = get_sesame;
+    assert_int_equal(bow_bearer_new(&options, &t->bearer), 0);
+    start_server(t, BOW_TLS_PEER_ANY, 0);
+    make_client(t, grpc, NULL, NULL);
+    expect_reply(t, "ali baba");
+}
+
+static void test_a_bearer_token_goes_over_tls(void **state)
+{
+    expect_token_arrives(*state, false);
+}
+
+static void test_a_bearer_token_goes_over_tls_with_grpc(void **state)
+{
+    expect_token_arrives(*state, true);
 }
 
 static void test_the_peer_of_mutual_tls_is_known(void **state)
@@ -486,6 +544,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_calls_over_tls_are_answered),
         TEST(test_grpc_calls_over_tls_are_answered),
+        TEST(test_a_bearer_token_goes_over_tls),
+        TEST(test_a_bearer_token_goes_over_tls_with_grpc),
         TEST(test_the_peer_of_mutual_tls_is_known),
         TEST(test_a_client_without_a_certificate_is_told),
         TEST(test_a_server_of_another_name_is_refused),
