@@ -78,8 +78,10 @@ static void after_reply(struct bow_call *call, int rc, size_t n_bytes)
 
     if (rc == -ENOMEM || rc == -EMSGSIZE) {
         bow__call_stream_refuse_unsent(call, rc);
-    } else if (rc < 0 || last_flags(call) == 0) {
-        /* Also for a session that is broken: it may not keep a call that is about to go. */
+    } else if (rc < 0) {
+        /* The session is broken, and may not keep a call that is about to go. */
+        refuse(call, BOW_CANCELLED, "the connection ended before the reply was sent");
+    } else if (last_flags(call) == 0) {
         send_status(call, &ok, n_bytes);
     } else {
         conclude(call, &ok, n_bytes, 0);
