@@ -15,7 +15,7 @@
 
 #include <bowline/system.h>
 
-#define BOW__RESOLVE_MAX 16
+#define BOW__RESOLVE_MAX 32
 
 struct bow__resolve;
 

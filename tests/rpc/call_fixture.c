@@ -373,13 +373,17 @@ int calls_raw_listen(struct calls *t)
 
 int calls_setup_bare(void **state)
 {
+    struct bow_context_options context_options = BOW_CONTEXT_OPTIONS_INIT;
     struct bow_loop_options loop_options = BOW_LOOP_OPTIONS_INIT;
     struct bow_result empty = BOW_RESULT_INIT;
     struct calls *t = calloc(1, sizeof(*t));
 
     assert_non_null(t);
     test_alloc_init(&t->alloc);
-    t->context = test_context_new(&t->alloc);
+    t->system = *bow_system_default();
+    context_options.allocator = &t->alloc.allocator;
+    context_options.system = &t->system;
+    assert_int_equal(bow_context_new(&context_options, &t->context), 0);
     t->result = empty;
     pthread_mutex_init(&t->lock, NULL);
     pthread_cond_init(&t->changed, NULL);

@@ -20,6 +20,7 @@
 #include <bowline/loop.h>
 #include <bowline/metrics.h>
 #include <bowline/server.h>
+#include <bowline/system.h>
 #include <pthread.h>
 
 #define CALLS_MAX_HELD 256
@@ -27,6 +28,7 @@
 
 struct calls {
     struct test_alloc alloc;
+    struct bow_system system; /* of the context: a test may alter it before it is used */
     struct bow_context *context;
     char address[128]; /* the server's */
     char target[160];  /* the client's */
