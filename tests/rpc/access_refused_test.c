@@ -137,7 +137,7 @@ static void test_access_log_names_the_limit_of_a_refused_call(void **state)
 static void limit_method(struct serving *s)
 {
     intercept(s);
-    assert_int_equal(bow_server_limit_calls(s->t->server, SERVE_PLAIN + 1, 1), 0);
+    assert_int_equal(bow_server_limit_calls(s->t->server, &SERVE_PLAIN[1], 1), 0);
 }
 
 static void test_access_log_names_the_limit_of_a_method(void **state)
