@@ -204,7 +204,7 @@ static void leave(struct bow__client_call *call)
     bow_timer_stop(&call->timer);
     bow__list_remove(&call->at);
     if (call->state == BOW__CLIENT_CALL_QUEUED) {
-        atomic_fetch_sub_explicit(&call->link->n_queued, 1, memory_order_relaxed);
+        bow__link_unqueue(call->link, call);
     } else if (call->state == BOW__CLIENT_CALL_HELD) {
         call->link->n_held--;
     }

@@ -29,6 +29,9 @@ void bow__client_options_complete(struct bow_client_options *options)
     if (options->max_message_bytes == 0) {
         options->max_message_bytes = BOW_LIMIT_MESSAGE_BYTES;
     }
+    if (options->max_queued_bytes == 0) {
+        options->max_queued_bytes = BOW_LIMIT_QUEUED_BYTES;
+    }
     if (options->max_queued_calls == 0) {
         options->max_queued_calls = BOW_LIMIT_QUEUED_CALLS;
     }

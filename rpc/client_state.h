@@ -98,6 +98,7 @@ struct bow__client_call {
 
     struct bow__block *block; /* the request, when it is not inline */
     size_t n_request;
+    size_t queued_bytes; /* what the queue counts it as, while it is there */
     bool retried;
     bool compresses;
     uint8_t encoding;             /* an enum bow__encoding: of messages that pay compressing */

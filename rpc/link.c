@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "rpc/client_state.h"
 #include "rpc/core/errors.h"
+#include "rpc/core/metadata.h"
 #include "rpc/stream_state.h"
 
 #include <errno.h>
@@ -152,23 +153,35 @@ void bow__link_failed(struct bow__client_link *link)
 
 /* The queue */
 
-static void queue_back(struct bow__client_link *link, struct bow__client_call *call)
+static size_t bytes_of(const struct bow__client_call *call)
+{
+    return sizeof(*call) + call->n_request + bow__metadata_bytes(&call->metadata);
+}
+
+static void count_queued(struct bow__client_link *link, struct bow__client_call *call)
 {
     call->state = BOW__CLIENT_CALL_QUEUED;
-    bow__list_push_back(&link->queue, &call->at);
+    call->queued_bytes = bytes_of(call);
+    link->queued_bytes += call->queued_bytes;
     atomic_fetch_add_explicit(&link->n_queued, 1, memory_order_relaxed);
+}
+
+static void queue_back(struct bow__client_link *link, struct bow__client_call *call)
+{
+    bow__list_push_back(&link->queue, &call->at);
+    count_queued(link, call);
 }
 
 static void queue_front(struct bow__client_link *link, struct bow__client_call *call)
 {
-    call->state = BOW__CLIENT_CALL_QUEUED;
     bow__list_push_front(&link->queue, &call->at);
-    atomic_fetch_add_explicit(&link->n_queued, 1, memory_order_relaxed);
+    count_queued(link, call);
 }
 
-static void unqueue(struct bow__client_link *link, struct bow__client_call *call)
+void bow__link_unqueue(struct bow__client_link *link, struct bow__client_call *call)
 {
     bow__list_remove(&call->at);
+    link->queued_bytes -= call->queued_bytes;
     atomic_fetch_sub_explicit(&link->n_queued, 1, memory_order_relaxed);
 }
 
@@ -212,7 +225,7 @@ static int send_in_turn(struct bow__client_link *link, struct bow__client_call *
 
 static void send_queued(struct bow__client_link *link, struct bow__client_call *call)
 {
-    unqueue(link, call);
+    bow__link_unqueue(link, call);
     int rc = send_in_turn(link, call);
     if (rc == 0) {
         return;
@@ -314,11 +327,27 @@ static int refuse_backing_off(struct bow__client_link *link, struct bow__text *r
     return -ENOTCONN;
 }
 
-static int refuse_queueing(const struct bow__client_link *link, struct bow__text *reason)
+/* Returns 0 or -EAGAIN. One call may be larger than all that may wait. */
+static int check_queue(const struct bow__client_link *link, const struct bow__client_call *call,
+                       struct bow__text *reason)
 {
-    bow__text_printf(reason, "%u calls wait for ", link->client->options.max_queued_calls);
+    const struct bow_client_options *options = &link->client->options;
+    unsigned n = atomic_load_explicit(&link->n_queued, memory_order_relaxed);
+    bool many = n >= options->max_queued_calls;
+
+    if (!many && (n == 0 || link->queued_bytes + bytes_of(call) <= options->max_queued_bytes)) {
+        return 0;
+    }
+    bow__text_printf(reason, "%u calls wait for ", n);
     bow__target_describe(&link->client->target, reason);
-    bow__text_printf(reason, " already (max_queued_calls)");
+    if (many) {
+        bow__text_printf(reason, " already (max_queued_calls)");
+    } else {
+        bow__text_printf(reason,
+                         " already, of %zu bytes, and another %zu are more than %zu "
+                         "(max_queued_bytes)",
+                         link->queued_bytes, bytes_of(call), options->max_queued_bytes);
+    }
     return -EAGAIN;
 }
 
@@ -332,17 +361,17 @@ int bow__link_submit(struct bow__client_link *link, struct bow__client_call *cal
         seek(link, false);
     }
     if (can_open(link) && bow__list_is_empty(&link->queue)) {
-        int rc = send_in_turn(link, call);
-        if (!is_temporary(rc)) {
-            return rc;
+        int sent = send_in_turn(link, call);
+        if (!is_temporary(sent)) {
+            return sent;
         }
     }
     if (!call->waits_for_ready && is_too_early(link)) {
         return refuse_backing_off(link, reason);
     }
-    if (atomic_load_explicit(&link->n_queued, memory_order_relaxed) >=
-        link->client->options.max_queued_calls) {
-        return refuse_queueing(link, reason);
+    int rc = check_queue(link, call, reason);
+    if (rc < 0) {
+        return rc;
     }
     queue_back(link, call);
     connect_for_queue(link);

@@ -78,6 +78,7 @@ struct bow__client_link {
     struct bow__link held;         /* calls that wait for interceptors */
     uint32_t n_held;
     struct bow__link queue; /* calls that wait for a connection or a stream */
+    size_t queued_bytes;    /* of them */
     struct bow__link calls; /* open ones */
     uint32_t n_calls;       /* all that are on the loop and not completed */
     enum bow_client_state told_state;
@@ -110,6 +111,8 @@ int bow__link_submit(struct bow__client_link *link, struct bow__client_call *cal
 /** A call that was not processed is tried again, elsewhere if it can be: queued first. `counts`: as
  * the one time that this is done for what has left us. */
 void bow__link_requeue(struct bow__client_link *link, struct bow__client_call *call, bool counts);
+/** A call that is in the queue leaves it. */
+void bow__link_unqueue(struct bow__client_link *link, struct bow__client_call *call);
 /** Send from the queue what can be. */
 void bow__link_pump(struct bow__client_link *link);
 /** A call left the link; it may be done. */

@@ -113,12 +113,14 @@ struct bow_client_options {
     size_t n_interceptors; /* so many */
     uint64_t write_timeout_ns; /* end a connection whose server takes nothing of what waits for it
                                   for so long; 0: BOW_LIMIT_WRITE_NS; BOW_NEVER: none */
+    size_t max_queued_bytes;   /* of the calls that max_queued_calls bounds; 0:
+                                  BOW_LIMIT_QUEUED_BYTES */
 };
 
 #define BOW_CLIENT_OPTIONS_INIT                                                                    \
     {                                                                                              \
         sizeof(struct bow_client_options), NULL, NULL, NULL, NULL, false, 0, 0, 0, 0, 0, 0, 0, 0,  \
-            NULL, NULL, NULL, NULL, NULL, BOW_COMPRESSION_DEFAULT, 0, 0, 0, NULL, 0, 0             \
+            NULL, NULL, NULL, NULL, NULL, BOW_COMPRESSION_DEFAULT, 0, 0, 0, NULL, 0, 0, 0          \
     }
 
 /** Options of one call; NULL where they are passed means the defaults. */
@@ -192,7 +194,7 @@ typedef void (*bow_client_done_fn)(struct bow_result *result, bow_any_fn fn, voi
  * Thread:  any; the creating thread when confined
  * Owns:    borrows `request`; `done` borrows its result
  * Returns: 0; -EINVAL (request not of the method's type or not encodable, wrong thread,
- *          a streaming method); -ENOMEM; -EAGAIN when max_queued_calls wait already;
+ *          a streaming method); -ENOMEM; -EAGAIN when max_queued_calls, or bytes, wait already;
  *          -ESHUTDOWN once the client is being freed. No callback will come then.
  */
 BOW_EXPORT BOW_MUST_USE int

@@ -141,6 +141,10 @@
 /** Calls that a client queues while it has no connection. Option: max_queued_calls. */
 #define BOW_LIMIT_QUEUED_CALLS 1024u
 
+/** Bytes of the calls that a client queues, their requests above all; the first may be larger.
+ * Answers a program whose server is away. Option: max_queued_bytes. */
+#define BOW_LIMIT_QUEUED_BYTES ((size_t)64 << 20)
+
 /** Addresses of a client's `list:` target: as many connections on each of its loops. */
 #define BOW_LIMIT_LIST_ADDRESSES 64u
 

@@ -222,6 +222,42 @@ static void test_life_state_callback_frees_the_client(void **state)
     assert_int_equal(t->result.status.code, BOW_UNAVAILABLE);
 }
 
+/* Bounds of what waits */
+
+#define QUEUE_BYTES ((size_t)1 << 20)
+#define LARGE_BYTES ((size_t)60000)
+
+static void little_room(struct bow_client_options *options)
+{
+    options->max_queued_bytes = QUEUE_BYTES;
+    options->max_queued_calls = N_CLIENTS;
+}
+
+static void test_life_calls_that_wait_are_bounded_in_bytes(void **state)
+{
+    static uint8_t bytes[LARGE_BYTES];
+    struct calls *t = *state;
+    struct bow_call_options options = BOW_CALL_OPTIONS_INIT;
+    Calls__Request request = CALLS__REQUEST__INIT;
+    int n_waiting = (int)(QUEUE_BYTES / LARGE_BYTES);
+
+    choose_dead_address(t);
+    make_client(t, little_room);
+    request.payload.data = bytes;
+    request.payload.len = sizeof(bytes);
+    options.wait_for_ready = true;
+    for (int i = 0; i < 10 * n_waiting; i++) {
+        assert_int_equal(
+            calls__echo__say__start(t->client, &request, &options, calls_on_done, t, NULL), 0);
+    }
+    expect_end(t, BOW_RESOURCE_EXHAUSTED, "(max_queued_bytes)");
+    calls_wait(t, &t->n_done, 9 * n_waiting);
+    assert_int_equal(t->n_done, 9 * n_waiting);
+    assert_true(bow_context_bytes(t->context) < 2 * QUEUE_BYTES);
+    free_client(t);
+    assert_int_equal(t->n_done, 10 * n_waiting);
+}
+
 /* Many */
 
 static void test_life_many_clients_of_a_dead_address_are_freed_at_once(void **state)
@@ -250,6 +286,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest all[] = {
         LIFE_TEST(test_life_state_callback_begins_a_call),
         LIFE_TEST(test_life_state_callback_frees_the_client),
+        LIFE_TEST(test_life_calls_that_wait_are_bounded_in_bytes),
         LIFE_TEST(test_life_many_clients_of_a_dead_address_are_freed_at_once),
     };
     const struct CMUnitTest named[] = {
