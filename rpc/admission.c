@@ -71,8 +71,9 @@ int bow__admission_init(struct bow__admission *admission, struct bow_context *co
     *admission = (struct bow__admission){
         .context = context,
         .retry_after_ns = retry_after_ns,
-        .is_on = quotas != NULL || bow_context_max_bytes(context) > 0,
+        .has_limits = quotas != NULL || bow_context_max_bytes(context) > 0,
     };
+    bow__admission_watch(admission, false);
     if (quotas == NULL) {
         return 0;
     }
@@ -83,6 +84,11 @@ int bow__admission_init(struct bow__admission *admission, struct bow_context *co
     admission->quotas = quotas;
     atomic_fetch_add_explicit(&quotas->refs, 1, memory_order_relaxed);
     return 0;
+}
+
+void bow__admission_watch(struct bow__admission *admission, bool is_short)
+{
+    admission->is_on = admission->has_limits || is_short;
 }
 
 void bow__admission_fini(struct bow__admission *admission)
@@ -140,6 +146,15 @@ static bool is_short_of_memory(const struct bow__admission *admission, struct bo
     return true;
 }
 
+static bool is_crowded(const struct bow__flight_part *part, struct bow__text *text)
+{
+    if (!bow__flight_refuses_call(part)) {
+        return false;
+    }
+    bow__flight_describe(part->flight, text);
+    return true;
+}
+
 static bool is_server_full(struct bow__admission *admission, struct bow__text *text)
 {
     if (admission->quotas == NULL || take(admission, 0)) {
@@ -167,8 +182,8 @@ static bool is_method_full(struct bow__admission *admission, uint32_t index, str
 
 const char *bow__admission_admit(struct bow__admission *admission,
                                  const struct bow__registered_method *entry,
-                                 struct bow_metrics *metrics, struct bow__text *text,
-                                 struct bow_status *ret_status)
+                                 const struct bow__flight_part *part, struct bow_metrics *metrics,
+                                 struct bow__text *text, struct bow_status *ret_status)
 {
     const char *limit = NULL;
 
@@ -177,6 +192,9 @@ const char *bow__admission_admit(struct bow__admission *admission,
     if (is_short_of_memory(admission, text)) {
         metrics->calls_refused_memory++;
         limit = "max_bytes";
+    } else if (is_crowded(part, text)) {
+        metrics->calls_refused_bytes++;
+        limit = "max_bytes_in_flight";
     } else if (is_server_full(admission, text)) {
         metrics->calls_refused_server++;
         limit = "max_server_calls";

@@ -4,7 +4,8 @@
 
 /*
  * Whether a call that has just arrived is taken: fixed limits on the calls in
- * progress, of the whole server and of single methods, and the context's ceiling on memory.
+ * progress, of the whole server and of single methods, what all peers have in flight, and the
+ * context's ceiling on memory.
  * What is refused here was not decoded and cost a lookup.
  *
  *     arrives ──► admit ──► [the call's life, with its handler's] ──► leave
@@ -15,6 +16,7 @@
  * thread, maybe after the server has gone, so the counts are referenced by the workers.
  */
 
+#include "rpc/core/flight.h"
 #include "rpc/core/registry.h"
 #include "rpc/quota.h"
 #include <bowline/context.h>
@@ -35,7 +37,8 @@ struct bow__admission {
     struct bow__quotas *quotas;    /* a reference; NULL: no call is counted */
     struct bow__quota_part *parts; /* as many */
     uint64_t retry_after_ns;
-    bool is_on; /* there is anything to look at */
+    bool has_limits; /* that are looked at for each call */
+    bool is_on;      /* there is anything to look at */
 };
 
 /** NULL with 0: neither the server nor a method has a limit. Returns 0 or -ENOMEM. */
@@ -48,14 +51,17 @@ int bow__admission_init(struct bow__admission *admission, struct bow_context *co
                         struct bow__quotas *quotas, uint64_t retry_after_ns);
 void bow__admission_fini(struct bow__admission *admission);
 
+/** The server is short of room for what its peers have in flight, or is no more. Loop. */
+void bow__admission_watch(struct bow__admission *admission, bool is_short);
+
 /**
- * Take a call of `entry`. Returns NULL when it is taken; else the name of the limit, counts that
- * in `metrics`, and `*ret_status` with `text` says why. Loop.
+ * Take a call of `entry` that came on the connection of `part`. Returns NULL when it is taken; else
+ * the name of the limit, counts that in `metrics`, and `*ret_status` with `text` says why. Loop.
  */
 const char *bow__admission_admit(struct bow__admission *admission,
                                  const struct bow__registered_method *entry,
-                                 struct bow_metrics *metrics, struct bow__text *text,
-                                 struct bow_status *ret_status);
+                                 const struct bow__flight_part *part, struct bow_metrics *metrics,
+                                 struct bow__text *text, struct bow_status *ret_status);
 
 /** A call of method `index` that was admitted has been let go of; `elsewhere`: the calling thread
  * may be another than the loop's. */

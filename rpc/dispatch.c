@@ -170,7 +170,8 @@ static bool admit(struct bow__server_conn *conn, uint64_t key, const struct bow_
     if (bow__is_near_ceiling(worker->context)) {
         bow__worker_trim(worker);
     }
-    limit = bow__admission_admit(&worker->admission, entry, &worker->counters.now, &text, &status);
+    limit = bow__admission_admit(&worker->admission, entry, &conn->part, &worker->counters.now,
+                                 &text, &status);
     if (limit == NULL) {
         return true;
     }
@@ -237,6 +238,7 @@ static struct bow__served *begin(struct bow__server_conn *conn, uint64_t key,
     served->channel = conn->conn.channel;
     served->index = entry->index;
     served->complete = false;
+    served->n_request = 0;
     if (equip(served, &head->metadata) < 0) {
         bow__call_free(&served->call);
         return NULL;
@@ -340,6 +342,27 @@ static void refuse_none(struct bow__served *served)
     bow__dispatch_refuse(served, BOW_INTERNAL, text.bytes);
 }
 
+/* While the server is short of it, and for a call that lasts. Returns whether the call goes on. */
+static bool find_room(struct bow__served *served)
+{
+    struct bow_status status = BOW_STATUS_OK_INIT;
+    struct bow__text text;
+
+    if (bow__dispatch_count_request(served)) {
+        return true;
+    }
+    bow__text_clear(&text);
+    bow__text_printf(&text, "%s: no room for a request of %zu bytes: ", served->call.method->path,
+                     served->n_request);
+    bow__flight_describe(&served->worker->flight, &text);
+    status.code = BOW_RESOURCE_EXHAUSTED;
+    status.message = text.bytes;
+    status.not_processed = true;
+    status.retry_after_ns = served->worker->limits->retry_after_ns;
+    bow__dispatch_refuse_with(served, &status);
+    return false;
+}
+
 void bow__dispatch_message(struct bow__served *served, struct bow__message *message, bool last)
 {
     struct bow__session *session = served->call.session;
@@ -361,6 +384,10 @@ void bow__dispatch_message(struct bow__served *served, struct bow__message *mess
     session->ops->consumed(session, key, bow__consumed_bytes(n_bytes));
     if (rc < 0) {
         refuse_undecodable(served, rc, &reason);
+        return;
+    }
+    served->n_request = message->bytes.len; /* inflated */
+    if ((served->lasting || served->worker->flight.is_short) && !find_room(served)) {
         return;
     }
     if (last) {

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
  * What is done once for all calls of a batch of events. Most are answered in the batch
- * that brought them: those need no timer, and the clock is read once for all of them.
+ * that brought them: those need no timer, are not counted as in flight, and the clock is read once
+ * for all of them.
  * Knows nothing of what the calls are.
  */
 
+#include "rpc/core/call_stream.h"
 #include "rpc/dispatch.h"
 #include "rpc/dispatch_internal.h"
 
@@ -35,14 +37,24 @@ static void count_later(struct bow__served *served)
 
 void bow__dispatch_enlist(struct bow__served *served)
 {
-    served->timed = false;
+    served->lasting = false;
     bow__list_push_back(&served->conn->fresh, &served->link);
+}
+
+size_t bow__dispatch_weight(const struct bow__served *served)
+{
+    const struct bow__call_stream *stream = served->call.stream;
+    size_t n = BOW__SERVED_BYTES + served->n_request;
+
+    return stream != NULL ? n + sizeof(*stream) + stream->n_lent : n;
 }
 
 void bow__dispatch_delist(struct bow__served *served)
 {
-    if (served->timed) {
+    if (served->lasting) {
+        served->lasting = false;
         bow_timer_stop(&served->timer);
+        bow__flight_give_call(&served->conn->part, served->n_in_flight);
     }
     bow__list_remove(&served->link);
     count_later(served);
@@ -54,14 +66,32 @@ void bow__dispatch_delist(struct bow__served *served)
     count_times(served->worker);
 }
 
-static void watch_deadline(struct bow__served *served)
+static void let_last(struct bow__served *served)
 {
     bow__list_remove(&served->link);
+    served->lasting = true;
+    served->n_in_flight = BOW__SERVED_BYTES + served->n_request;
+    bow__flight_take_call(&served->conn->part, served->n_in_flight);
+    bow_timer_init(&served->timer, served->worker->loop, bow__dispatch_on_deadline, served);
     if (served->call.deadline_ns != BOW_NEVER) {
-        served->timed = true;
-        bow_timer_init(&served->timer, served->worker->loop, bow__dispatch_on_deadline, served);
         bow_timer_start_at(&served->timer, served->call.deadline_ns);
     }
+}
+
+bool bow__dispatch_count_request(struct bow__served *served)
+{
+    struct bow__flight_part *part = &served->conn->part;
+
+    if (!bow__flight_has_room(part, served->n_request)) {
+        return false;
+    }
+    if (!served->lasting) {
+        let_last(served);
+        return true;
+    }
+    served->n_in_flight += served->n_request;
+    bow__flight_take_call(part, served->n_request);
+    return true;
 }
 
 void bow__dispatch_end_batch(struct bow__conn *conn)
@@ -70,6 +100,6 @@ void bow__dispatch_end_batch(struct bow__conn *conn)
 
     count_times(own->worker);
     while (!bow__list_is_empty(&own->fresh)) {
-        watch_deadline(BOW__CONTAINER(own->fresh.next, struct bow__served, link));
+        let_last(BOW__CONTAINER(own->fresh.next, struct bow__served, link));
     }
 }

@@ -141,6 +141,9 @@ static void hold(struct bow_call *call)
 {
     struct bow__served *served = bow__served_of(call);
 
+    /* Its connection's part of it was given back. */
+    served->n_in_flight = bow__dispatch_weight(served);
+    bow__flight_keep(&served->worker->flight, served->n_in_flight);
     served->held = bow_channel_ref(served->conn->conn.channel);
     served->conn = NULL;
     bow__worker_ref(served->worker);
@@ -160,8 +163,10 @@ static void free_served(struct bow_call *call)
         bow__worker_put(worker, served);
         return;
     }
+    size_t n_in_flight = served->n_in_flight;
     bow__free(worker->context, served, BOW__SERVED_BYTES);
     bow_channel_unref(held);
+    bow__worker_let_go(worker, n_in_flight);
     atomic_fetch_sub_explicit(&worker->counters.n_unanswered, 1, memory_order_relaxed);
     bow__worker_unref(worker);
 }

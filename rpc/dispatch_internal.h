@@ -56,6 +56,10 @@ void bow__dispatch_on_deadline(struct bow_timer *timer, void *user);
 
 /** The call has begun. */
 void bow__dispatch_enlist(struct bow__served *served);
+/** What it counts for once its connection has done with it. */
+size_t bow__dispatch_weight(const struct bow__served *served);
+/** Its request has come: count it as in flight now. Returns whether there is room for it. */
+bool bow__dispatch_count_request(struct bow__served *served);
 /** It has ended: stop its timer, and count its time. */
 void bow__dispatch_delist(struct bow__served *served);
 

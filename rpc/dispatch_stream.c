@@ -21,6 +21,7 @@ int bow__dispatch_stream_begin(struct bow__served *served)
     if (rc < 0) {
         return rc;
     }
+    served->call.stream->in.part = &served->conn->part;
     served->call.stream->elsewhere = served->call.entry->elsewhere != NULL;
     served->deferred.fn = run_deferred;
     bow__list_init(&served->deferred.link);

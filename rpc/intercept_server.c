@@ -6,7 +6,7 @@
  */
 
 #include "rpc/core/call_metadata.h"
-#include "rpc/core/held.h"
+#include "rpc/core/kept.h"
 #include "rpc/dispatch_internal.h"
 #include "rpc/intercept.h"
 
@@ -17,7 +17,7 @@ struct interception {
     struct bow__intercepted it; /* first */
     struct bow__served *served;
     struct bow__deferred deferred;
-    struct bow__held_queue in;
+    struct bow__kept in;
     bool client_ended;
     bool *ended; /* of who replays messages: the call may go meanwhile */
 };
@@ -88,21 +88,21 @@ static void refuse_deferred(struct bow__intercepted *it)
 static void replay(struct interception *held)
 {
     struct bow__served *served = held->served;
-    struct bow__held_queue in = held->in;
+    struct bow__kept in = held->in;
     bool client_ended = held->client_ended;
     bool ended = false;
-    struct bow__held *kept;
+    struct bow__message message;
 
-    held->in = (struct bow__held_queue){NULL, NULL};
+    held->in = (struct bow__kept){.part = in.part};
     held->ended = &ended;
     (void)bow__dispatch_go_on(served);
-    while (!ended && (kept = bow__held_pop(&in)) != NULL) {
-        struct bow__message message = bow__held_release(kept);
-        bow__dispatch_message(served, &message, client_ended && in.first == NULL);
-        client_ended = client_ended && in.first != NULL;
+    while (!ended && bow__kept_pop(&in, &message)) {
+        bool is_last = client_ended && bow__kept_is_empty(&in);
+        bow__dispatch_message(served, &message, is_last);
+        client_ended = client_ended && !is_last;
         bow__block_unref(message.block);
     }
-    bow__held_clear(&in);
+    bow__kept_clear(&in);
     if (!ended && client_ended) {
         bow__dispatch_half_close(served);
     }
@@ -172,6 +172,7 @@ static struct bow__intercepted *make(struct bow__served *served)
     if (it != NULL) {
         struct interception *made = interception_of(it);
         made->served = served;
+        made->in.part = &served->conn->part;
         made->deferred.fn = run_deferred;
         bow__list_init(&made->deferred.link);
     }
@@ -225,13 +226,12 @@ void bow__served_keep(struct bow__served *served, struct bow__message *message, 
     if (message == NULL) {
         return;
     }
-    struct bow__held *kept = bow__held_keep(served->worker->context, message);
-    if (kept == NULL) {
-        bow__dispatch_refuse(served, BOW_RESOURCE_EXHAUSTED,
-                             "the server has no memory for a message that has to wait");
-        return;
+    struct bow__text text;
+    int rc = bow__kept_push(&held->in, served->worker->context, message);
+    if (rc < 0) {
+        bow__kept_describe(&held->in, rc, &text);
+        bow__dispatch_refuse(served, BOW_RESOURCE_EXHAUSTED, text.bytes);
     }
-    bow__held_push(&held->in, kept);
 }
 
 void bow__served_intercept_end(struct bow__served *served, const struct bow_status *status)
@@ -239,7 +239,7 @@ void bow__served_intercept_end(struct bow__served *served, const struct bow_stat
     struct interception *it = interception_of(served->call.intercepted);
 
     bow__list_remove(&it->deferred.link);
-    bow__held_clear(&it->in);
+    bow__kept_clear(&it->in);
     if (it->ended != NULL) {
         *it->ended = true;
     }

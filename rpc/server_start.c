@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "rpc/server_state.h"
 
+#include <bowline/limits.h>
 #include <errno.h>
 #include <string.h>
 
@@ -55,18 +56,44 @@ static int make_main(struct bow_server *server, enum bow_loop_thread kind)
     return rc;
 }
 
+/* A loop's share has to let large messages through. */
+static int share_flight(struct bow_server *server, uint32_t n_loops)
+{
+    struct bow__worker_limits *limits = &server->limits;
+    size_t max = server->options.max_bytes_in_flight;
+
+    if (max == 0) {
+        size_t least = 4 * limits->max_message_bytes * n_loops;
+        max = least > BOW_LIMIT_SERVER_BYTES_IN_FLIGHT ? least : BOW_LIMIT_SERVER_BYTES_IN_FLIGHT;
+    }
+    limits->max_bytes_in_flight = max;
+    limits->max_loop_bytes_in_flight = max / n_loops;
+    if (limits->max_loop_bytes_in_flight / 2 >= limits->max_message_bytes) {
+        return 0;
+    }
+    bow__text_printf(&server->error,
+                     "starting: max_bytes_in_flight (%zu) is less than two messages of "
+                     "max_message_bytes (%zu) for each of %u loops",
+                     max, limits->max_message_bytes, n_loops);
+    return -EINVAL;
+}
+
 static int make_workers(struct bow_server *server)
 {
     uint32_t n = server->group != NULL ? bow_group_size(server->group) : 1;
 
+    int rc = share_flight(server, n);
+    if (rc < 0) {
+        return rc;
+    }
     server->workers = bow__alloc_array(server->context, n, sizeof(struct bow__worker *));
     if (server->workers == NULL) {
         return -ENOMEM;
     }
     server->n_workers = n;
     server->limits.interceptors = server->interceptors.n > 0 ? &server->interceptors : NULL;
-    int rc = bow__quotas_new(server->context, &server->registry, server->options.max_server_calls,
-                             n, &server->limits.quotas);
+    rc = bow__quotas_new(server->context, &server->registry, server->options.max_server_calls, n,
+                         &server->limits.quotas);
     for (uint32_t i = 0; i < n && rc == 0; i++) {
         struct bow_loop *loop =
             server->group != NULL ? bow_group_get(server->group, i) : server->main;

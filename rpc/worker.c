@@ -31,6 +31,7 @@ static void check_done(struct bow__worker *worker)
         return;
     }
     worker->done = true;
+    bow__list_remove(&worker->relief.link);
     bow__loop_packing_stop(&worker->packing);
     bow__counters_publish(&worker->counters);
     if (worker->hooked) {
@@ -51,6 +52,7 @@ static int look_task(void *user)
     struct bow__worker *worker = user;
 
     atomic_store(&worker->look_posted, false);
+    bow__flight_look(&worker->flight);
     check_done(worker);
     bow__worker_unref(worker);
     return 0;
@@ -81,6 +83,48 @@ void bow__worker_leave_elsewhere(struct bow__worker *worker)
         look_from_outside(worker);
     }
     bow__worker_unref(worker);
+}
+
+void bow__worker_let_go(struct bow__worker *worker, size_t n_in_flight)
+{
+    if (bow__flight_let_go(&worker->flight, n_in_flight)) {
+        look_from_outside(worker);
+    }
+}
+
+/* What all connections have in flight */
+
+static void relieve(struct bow__deferred *deferred)
+{
+    struct bow__worker *worker = BOW__CONTAINER(deferred, struct bow__worker, relief);
+
+    for (struct bow__link *at = worker->conns.next; at != &worker->conns; at = at->next) {
+        struct bow__conn *conn = &server_conn_of(at)->conn;
+        if (conn->session != NULL && conn->session->ops->refill(conn->session)) {
+            bow__conn_touch(conn);
+        }
+    }
+}
+
+/* Not from inside a session, which what ended the shortage may be. */
+static void on_flight_turn(struct bow__flight *flight)
+{
+    struct bow__worker *worker = BOW__CONTAINER(flight, struct bow__worker, flight);
+
+    bow__admission_watch(&worker->admission, flight->is_short);
+    if (!flight->is_short && !worker->done) {
+        bow__loop_defer_flush(worker->loop, &worker->relief);
+    }
+}
+
+static void init_flight(struct bow__worker *worker)
+{
+    worker->flight.max_bytes = worker->limits->max_loop_bytes_in_flight;
+    worker->flight.server_max_bytes = worker->limits->max_bytes_in_flight;
+    worker->flight.n_refused = &worker->counters.now.calls_refused_bytes;
+    worker->flight.on_turn = on_flight_turn;
+    worker->relief.fn = relieve;
+    bow__list_init(&worker->relief.link);
 }
 
 static void on_published(void *owner)
@@ -170,6 +214,7 @@ int bow__worker_new(struct bow_context *context, struct bow_loop *loop, struct b
     worker->n_connections = n_connections;
     worker->on_done = on_done;
     worker->hook.fn = on_loop_shutdown;
+    init_flight(worker);
     bow__loop_packing_init(&worker->packing, context, loop, &limits->packing);
     atomic_store_explicit(&worker->refs, 1, memory_order_relaxed);
     bow__list_init(&worker->conns);
@@ -275,8 +320,10 @@ void bow__worker_trim(struct bow__worker *worker)
 
 static void configure(struct bow__conn *conn, struct bow__session_options *options)
 {
-    const struct bow__worker *worker = BOW__CONTAINER(conn, struct bow__server_conn, conn)->worker;
+    struct bow__server_conn *own = BOW__CONTAINER(conn, struct bow__server_conn, conn);
+    const struct bow__worker *worker = own->worker;
 
+    options->flight = &own->part;
     options->max_message_bytes = worker->limits->max_message_bytes;
     options->max_calls = worker->limits->max_calls;
     options->heartbeat_ns = worker->limits->heartbeat_ns;
@@ -309,6 +356,7 @@ static void on_gone(struct bow__conn *conn)
     struct bow__server_conn *lost = BOW__CONTAINER(conn, struct bow__server_conn, conn);
 
     bow__list_remove(&lost->link);
+    bow__flight_part_fini(&lost->part);
     atomic_fetch_sub_explicit(lost->worker->n_connections, 1, memory_order_relaxed);
     check_done(lost->worker);
 }
@@ -342,6 +390,7 @@ int bow__worker_accept(struct bow__worker *worker, struct bow_channel *channel,
     accepted->conn.protocols = listening->protocols;
     accepted->conn.write_timeout_ns = worker->limits->write_timeout_ns;
     bow__list_init(&accepted->fresh);
+    bow__flight_part_init(&accepted->part, &worker->flight);
     bow__list_push_back(&worker->conns, &accepted->link);
     bow__conn_init(&accepted->conn, channel, &ops, &worker->counters, true);
     uint64_t now = bow_loop_now(worker->loop);

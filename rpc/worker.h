@@ -30,6 +30,8 @@ struct bow__worker_limits {
     uint64_t heartbeat_timeout_ns;
     uint64_t first_frame_timeout_ns;
     size_t max_message_bytes;
+    size_t max_bytes_in_flight; /* of the whole server, and of each loop */
+    size_t max_loop_bytes_in_flight;
     uint32_t max_calls;
     uint32_t max_connections;
     uint64_t retry_after_ns;
@@ -66,6 +68,8 @@ struct bow__worker {
     struct bow__answered answered;
     struct bow__loop_packing packing;
     struct bow__admission admission;
+    struct bow__flight flight;
+    struct bow__deferred relief; /* credit that was withheld for it */
     struct bow__link conns;
     struct bow__served *idle;
     uint32_t n_idle;
@@ -84,6 +88,7 @@ struct bow__worker {
 struct bow__server_conn {
     struct bow__conn conn; /* first */
     struct bow__worker *worker;
+    struct bow__flight_part part;
     struct bow__link link;  /* in the worker's conns */
     struct bow__link fresh; /* calls that came with the batch under way */
 };
@@ -94,17 +99,19 @@ struct bow__served {
     struct bow__server_conn *conn; /* NULL once the stream has ended */
     struct bow__link link;         /* while it is fresh */
     struct bow_channel *channel;   /* outlives the call */
-    struct bow_timer timer;        /* set up when `timed` is */
+    struct bow_timer timer;        /* set up once it is `lasting` */
     struct bow_task task;
     struct bow__deferred deferred;  /* of a streaming call */
     struct bow_task elsewhere_task; /* of one whose handler runs on an executor */
     atomic_bool entered;            /* likewise: relaxed, the handler was entered there */
     uint64_t started_ns;
     uint64_t timeout_ns;
-    uint32_t index;           /* of the method: outlives its entry */
-    bool timed;               /* it has outlived its batch, and has a deadline */
-    bool capped;              /* by the server's max_deadline_ns */
-    bool complete;            /* the client has ended its side */
+    uint32_t index;     /* of the method: outlives its entry */
+    bool lasting;       /* it has outlived its batch: its timer is set up, and it is counted */
+    bool capped;        /* by the server's max_deadline_ns */
+    bool complete;      /* the client has ended its side */
+    size_t n_request;   /* bytes of a unary request, decoded */
+    size_t n_in_flight; /* what it counts for, while it is lasting or nobody waits for it */
     struct bow_channel *held; /* by a call that nobody waits for */
     struct bow__served *next; /* idle */
     _Alignas(16) uint8_t slab[];
@@ -130,6 +137,9 @@ int bow__worker_accept(struct bow__worker *worker, struct bow_channel *channel,
 
 /** The last event of a streaming call was given: the worker may be done. Loop. */
 void bow__worker_stream_closed(struct bow__worker *worker);
+
+/** What a call counted for that nobody waited for is in flight no more. Thread: any. */
+void bow__worker_let_go(struct bow__worker *worker, size_t n_in_flight);
 
 /** Something of a call is on an executor now: the worker stays. Loop. */
 void bow__worker_go_elsewhere(struct bow__worker *worker);

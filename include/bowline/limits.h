@@ -64,10 +64,15 @@
 
 /** Message bytes that one connection holds: arrived and not yet read by the call, or announced by
  * messages that have begun. Answers many large messages begun at once. Of a stream they are its
- * window, and one message; over HTTP/2 the windows of its streams bound a connection. All
- * connections of a server together are bounded by the ceiling of its context. Option: max_bytes of
- * the context. */
+ * window, and one message; over HTTP/2 the windows of its streams bound a connection. */
 #define BOW_LIMIT_BYTES_IN_FLIGHT ((size_t)64 << 20)
+
+/** What all connections of one server hold together: messages that have begun, with all that they
+ * announced, or wait to be read; and calls in progress, 4 KiB and their request each, also while
+ * nobody waits for them any more. What is answered or read in the moment it comes is not counted.
+ * Answers many connections of which each is below its own limits. Each loop has an equal share.
+ * Option: max_bytes_in_flight. */
+#define BOW_LIMIT_SERVER_BYTES_IN_FLIGHT ((size_t)1 << 30)
 
 /** Bytes of replies that wait for the peer of one connection. Answers a peer that asks for much and
  * takes nothing. With half of it waiting new calls are refused; above it a call ends with an error

@@ -62,6 +62,7 @@ struct bow_metrics {
     uint64_t connections_stalled;      /* ended after write_timeout_ns */
     uint64_t reloads;                  /* of certificates */
     uint64_t reloads_failed;           /* what was there before goes on */
+    uint64_t calls_refused_bytes;      /* over max_bytes_in_flight */
 };
 
 #define BOW_METRICS_INIT                                                                           \

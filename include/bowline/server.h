@@ -83,13 +83,16 @@ struct bow_server_options {
     void *reload_user;
     uint64_t write_timeout_ns; /* end a connection whose peer takes nothing of what waits for it for
                                   so long; 0: BOW_LIMIT_WRITE_NS; BOW_NEVER: none */
+    size_t max_bytes_in_flight; /* of all connections together: see <bowline/limits.h>; 0:
+                                   BOW_LIMIT_SERVER_BYTES_IN_FLIGHT, or four times
+                                   max_message_bytes for each loop if that is more */
 };
 
 #define BOW_SERVER_OPTIONS_INIT                                                                    \
     {                                                                                              \
         sizeof(struct bow_server_options), NULL, NULL, NULL, NULL, 0, false, 0, 0, 0, 0, 0, 0, 0,  \
             0, 0, 0, NULL, 0, NULL, 0, BOW_COMPRESSION_DEFAULT, 0, 0, 0, 0, NULL, 0, 0, 0, false,  \
-            NULL, NULL, 0                                                                          \
+            NULL, NULL, 0, 0                                                                       \
     }
 
 /**
@@ -195,7 +198,8 @@ BOW_EXPORT BOW_MUST_USE int bow_server_limit_calls(struct bow_server *server, co
  *
  * Thread:  any
  * Returns: 0, or a negative errno: -EADDRINUSE, -EACCES, -EADDRNOTAVAIL,
- *          -EINVAL (an address that cannot be parsed, none at all), -EPERM (plaintext
+ *          -EINVAL (an address that cannot be parsed, none at all, a max_bytes_in_flight of less
+ *          than two messages of max_message_bytes for each loop), -EPERM (plaintext
  *          beyond loopback without options.plaintext), -EDEADLK (a method is declared to block and
  *          has no executor), -ENOMEM, -EBUSY (started before)
  */

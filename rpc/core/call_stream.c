@@ -34,7 +34,7 @@ void bow__call_stream_free(struct bow_call *call)
     struct bow__call_stream *stream = call->stream;
 
     bow__held_clear(&stream->posted);
-    bow__held_clear(&stream->in);
+    bow__kept_clear(&stream->in);
     bow__held_free(stream->answer.reply);
     bow__block_unref(stream->answer.memory);
     bow__block_unref(stream->status_memory);
@@ -139,7 +139,7 @@ static void tell_half_close(struct bow_call *call)
 {
     struct bow__call_stream *stream = call->stream;
 
-    if (!stream->half_closed || stream->half_close_told || stream->in.first != NULL ||
+    if (!stream->half_closed || stream->half_close_told || !bow__kept_is_empty(&stream->in) ||
         stream->busy || !stream->listening || stream->paused || stream->ended) {
         return;
     }
@@ -305,7 +305,9 @@ void bow__call_stream_end(struct bow_call *call)
     pthread_mutex_lock(&stream->lock);
     bow__held_clear(&stream->posted);
     pthread_mutex_unlock(&stream->lock);
-    bow__held_clear(&stream->in);
+    bow__kept_clear(&stream->in);
+    bow__call_stream_unlend(call);
+    stream->in.part = NULL; /* it goes with the connection */
     family = atomic_load(&call->family);
     if (family != NULL) {
         bow__family_end(family);

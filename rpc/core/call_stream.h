@@ -39,6 +39,7 @@
 
 #include "rpc/core/call.h"
 #include "rpc/core/held.h"
+#include "rpc/core/kept.h"
 #include <bowline/call_stream.h>
 #include <pthread.h>
 
@@ -73,7 +74,7 @@ struct bow__call_stream {
     size_t n_counted;
     const void *events;
     void *user;
-    struct bow__held_queue in;
+    struct bow__kept in;
     struct bow_status status; /* for on_closed, once `ended` */
     struct bow__block *status_memory;
     bool listening;
@@ -90,6 +91,7 @@ struct bow__call_stream {
 
     ProtobufCMessage *message; /* being delivered */
     size_t n_message;          /* its bytes */
+    size_t n_lent;             /* of them, counted as in flight: it is on an executor */
     struct bow__arena arena;   /* its memory */
     _Alignas(16) uint8_t slab[BOW__CALL_STREAM_SLAB_BYTES];
 };
@@ -126,6 +128,8 @@ void bow__call_stream_go_on(struct bow_call *call);
 
 /** Give an event, here or on the executor. */
 void bow__call_stream_give(struct bow_call *call, enum bow__call_event event);
+/** The message on an executor is counted no more. */
+void bow__call_stream_unlend(struct bow_call *call);
 /** The message has been delivered: its memory and its credit go back. */
 void bow__call_stream_delivered(struct bow_call *call);
 

@@ -11,9 +11,40 @@
 
 #include <errno.h>
 
+static void refuse_to_keep(struct bow_call *call, int rc)
+{
+    struct bow__text text;
+
+    bow__kept_describe(&call->stream->in, rc, &text);
+    bow__call_stream_refuse(call, BOW_RESOURCE_EXHAUSTED, text.bytes);
+}
+
+/* One that waits for an executor takes memory meanwhile. */
+static bool lend(struct bow_call *call, size_t n)
+{
+    struct bow__call_stream *stream = call->stream;
+
+    if (!stream->elsewhere) {
+        return true;
+    }
+    if (!bow__flight_take_message(stream->in.part, n)) {
+        refuse_to_keep(call, -ENOBUFS);
+        return false;
+    }
+    stream->n_lent = n;
+    return true;
+}
+
+void bow__call_stream_unlend(struct bow_call *call)
+{
+    bow__flight_give_message(call->stream->in.part, call->stream->n_lent);
+    call->stream->n_lent = 0;
+}
+
 /* The callback may have ended the call, and with it the session's stream. */
 void bow__call_stream_delivered(struct bow_call *call)
 {
+    bow__call_stream_unlend(call);
     bow__arena_reset(&call->stream->arena);
     if (call->session != NULL) {
         call->session->ops->consumed(call->session, call->key,
@@ -55,6 +86,9 @@ static void deliver(struct bow_call *call, struct bow__message *message)
         return;
     }
     stream->n_message = n_bytes;
+    if (!lend(call, n_bytes)) {
+        return;
+    }
     if (call->method->call_thunks->on_message != NULL) {
         bow__call_stream_give(call, BOW__CALL_MESSAGE);
     } else {
@@ -69,21 +103,18 @@ static bool is_receiving(const struct bow__call_stream *stream)
 
 static void keep(struct bow_call *call, struct bow__message *message)
 {
-    struct bow__held *held = bow__held_keep(call->arena.context, message);
+    int rc = bow__kept_push(&call->stream->in, call->arena.context, message);
 
-    if (held == NULL) {
-        bow__call_stream_refuse(call, BOW_RESOURCE_EXHAUSTED,
-                                "the server has no memory for a message that has to wait");
-        return;
+    if (rc < 0) {
+        refuse_to_keep(call, rc);
     }
-    bow__held_push(&call->stream->in, held);
 }
 
 void bow__call_stream_take(struct bow_call *call, struct bow__message *message, bool end)
 {
     struct bow__call_stream *stream = call->stream;
 
-    if (is_receiving(stream) && stream->in.first == NULL) {
+    if (is_receiving(stream) && bow__kept_is_empty(&stream->in)) {
         deliver(call, message);
     } else {
         keep(call, message);
@@ -96,10 +127,9 @@ void bow__call_stream_take(struct bow_call *call, struct bow__message *message, 
 void bow__call_stream_deliver(struct bow_call *call)
 {
     struct bow__call_stream *stream = call->stream;
-    struct bow__held *held;
+    struct bow__message message;
 
-    while (is_receiving(stream) && (held = bow__held_pop(&stream->in)) != NULL) {
-        struct bow__message message = bow__held_release(held);
+    while (is_receiving(stream) && bow__kept_pop(&stream->in, &message)) {
         deliver(call, &message);
         bow__block_unref(message.block);
     }

@@ -32,6 +32,7 @@
 #include "base/block.h"
 #include "base/pool.h"
 #include "base/text.h"
+#include "rpc/core/flight.h"
 #include <bowline/status.h>
 #include <bowline/system.h>
 #include <sys/uio.h>
@@ -215,6 +216,9 @@ struct bow__session_ops {
      * cannot be told, so the connection is of no use any more.
      */
     int (*finish)(struct bow__session *session, uint64_t key, const struct bow_status *status);
+    /** Server: credit that was withheld for what all connections have in flight may be given now.
+     * Returns whether there is anything to send. */
+    bool (*refill)(struct bow__session *session);
     /** The host has done with messages of `n` bytes, as bow__consumed_bytes() counts each: credit
      * may be returned. */
     void (*consumed)(struct bow__session *session, uint64_t key, size_t n);
@@ -254,6 +258,7 @@ struct bow__session {
     const struct bow__session_events *events;
     void *owner;
     struct bow_context *context;
+    struct bow__flight_part *flight; /* NULL: nothing is counted */
     bool server;
     uint32_t n_streams; /* open now */
     uint64_t heartbeats_sent;
@@ -279,10 +284,11 @@ struct bow__session_options {
     const struct bow__session_events *events;
     void *owner;
     bool server;
-    bool unattended;          /* client: nobody reads between calls, so don't ping us then */
-    size_t max_message_bytes; /* that we accept */
-    uint32_t max_calls;       /* that we accept in flight (server) */
-    uint64_t heartbeat_ns;    /* BOW_NEVER: none */
+    struct bow__flight_part *flight; /* server: where messages that take memory count; or NULL */
+    bool unattended;                 /* client: nobody reads between calls, so don't ping us then */
+    size_t max_message_bytes;        /* that we accept */
+    uint32_t max_calls;              /* that we accept in flight (server) */
+    uint64_t heartbeat_ns;           /* BOW_NEVER: none */
     uint64_t heartbeat_timeout_ns;
     uint32_t encodings;         /* the set of encodings that we can decode; 0: identity alone */
     struct bow_slice authority; /* HTTP/2 client; borrowed for new */

@@ -7,7 +7,8 @@
  *
  * The window: bytes of the one message being assembled are granted anew at once,
  * so that it may be larger than the window. What arrives while the host holds
- * messages it has not consumed is granted when it has.
+ * messages it has not consumed is granted when it has. The connection's is granted anew at once,
+ * but to one that holds most in a server that is short, while no message of it is under way.
  */
 
 #include "rpc/http2/internal.h"
@@ -44,6 +45,27 @@ static void charge(struct bow__http2_session *session, struct bow__http2_stream 
     grant(session, stream, n);
 }
 
+void bow__http2_return_credit(struct bow__http2_session *session)
+{
+    size_t n = session->n_unreturned;
+
+    if (n == 0 || session->broken ||
+        (session->n_under_way == 0 && bow__flight_withholds(session->base.flight))) {
+        return;
+    }
+    session->n_unreturned = 0;
+    bow__http2_check(session, nghttp2_session_consume_connection(session->ng, n));
+}
+
+bool bow__http2_refill(struct bow__session *base)
+{
+    struct bow__http2_session *session = (struct bow__http2_session *)base;
+    size_t before = session->n_unreturned;
+
+    bow__http2_return_credit(session);
+    return session->n_unreturned < before;
+}
+
 void bow__http2_consumed(struct bow__session *base, uint64_t key, size_t n)
 {
     struct bow__http2_session *session = (struct bow__http2_session *)base;
@@ -57,6 +79,7 @@ void bow__http2_consumed(struct bow__session *base, uint64_t key, size_t n)
         grant(session, stream, stream->n_withheld);
         stream->n_withheld = 0;
     }
+    bow__http2_return_credit(session);
 }
 
 /* Of a message that is marked compressed; false when it is refused. */
@@ -102,6 +125,44 @@ static bool begin_message(struct bow__http2_session *session, struct bow__http2_
     return flag == 0 || check_encoding(session, stream);
 }
 
+/* A message that comes in pieces finds its room reserved, or it is refused. */
+static bool reserve(struct bow__http2_session *session, struct bow__http2_stream *stream)
+{
+    struct bow__http2_incoming *incoming = &stream->incoming;
+    struct bow__text text;
+
+    if (incoming->is_reserved) {
+        return true;
+    }
+    if (!bow__flight_take_message(session->base.flight, incoming->len)) {
+        bow__text_clear(&text);
+        bow__flight_describe(session->base.flight->flight, &text);
+        bow__http2_stream_refuse(session, stream, BOW_RESOURCE_EXHAUSTED,
+                                 "no room for a message of %u bytes: %s", incoming->len,
+                                 text.bytes);
+        return false;
+    }
+    incoming->is_reserved = true;
+    session->n_under_way++;
+    return true;
+}
+
+static void give_reserved(struct bow__http2_session *session, struct bow__http2_incoming *incoming)
+{
+    if (incoming->is_reserved) {
+        incoming->is_reserved = false;
+        session->n_under_way--;
+        bow__flight_give_message(session->base.flight, incoming->len);
+    }
+}
+
+void bow__http2_incoming_drop(struct bow__http2_session *session,
+                              struct bow__http2_incoming *incoming)
+{
+    incoming->block = bow__block_unref(incoming->block);
+    give_reserved(session, incoming);
+}
+
 static void emit(struct bow__http2_session *session, struct bow__http2_stream *stream,
                  const uint8_t *bytes, struct bow__block *block, bool end)
 {
@@ -113,6 +174,8 @@ static void emit(struct bow__http2_session *session, struct bow__http2_stream *s
         .encoding = stream->header.encoding,
     };
 
+    /* From here on it is its owner's to count. */
+    give_reserved(session, &stream->incoming);
     stream->incoming = (struct bow__http2_incoming){0};
     stream->n_unread += message.bytes.len;
     /* A client's last event is its status, which trailers bring. */
@@ -146,6 +209,9 @@ static bool keep(struct bow__http2_session *session, struct bow__http2_stream *s
 {
     struct bow__http2_incoming *incoming = &stream->incoming;
 
+    if (!reserve(session, stream)) {
+        return false;
+    }
     if (make_room(session, incoming, n) < 0) {
         bow__http2_stream_refuse(session, stream, BOW_RESOURCE_EXHAUSTED,
                                  "no memory for a message of %u bytes", incoming->len);

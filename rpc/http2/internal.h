@@ -180,6 +180,13 @@ void bow__http2_take(struct bow__http2_session *session, struct bow__http2_strea
 void bow__http2_take_end(struct bow__http2_session *session, struct bow__http2_stream *stream);
 bool bow__http2_is_mid_message(const struct bow__http2_stream *stream);
 void bow__http2_consumed(struct bow__session *base, uint64_t key, size_t n);
+/** What is kept of an unfinished message goes. */
+void bow__http2_incoming_drop(struct bow__http2_session *session,
+                              struct bow__http2_incoming *incoming);
+/** Grant anew to the connection what came on it, unless that is withheld for what the whole
+ * server has in flight. */
+void bow__http2_return_credit(struct bow__http2_session *session);
+bool bow__http2_refill(struct bow__session *base);
 
 /* open.c */
 

@@ -137,13 +137,17 @@ static int on_chunk(nghttp2_session *ng, uint8_t flags, int32_t id, const uint8_
     if (session->frame_left != SIZE_MAX) {
         session->frame_left -= len;
     }
+    (void)ng;
     /* Charged to its stream from here on, or dropped. */
-    bow__http2_check(session, nghttp2_session_consume_connection(ng, len));
+    session->n_unreturned += len;
+    bow__http2_return_credit(session);
     bow__http2_window_spent(session, stream, len);
     if (stream != NULL && stream->open && !session->broken) {
         bool last = (flags & NGHTTP2_FLAG_END_STREAM) != 0 && session->frame_left == 0;
         bow__http2_take(session, stream, (struct bow_slice){bytes, len}, last);
     }
+    /* It may have been withheld, and then a message have begun. */
+    bow__http2_return_credit(session);
     return result_of(session);
 }
 

@@ -297,6 +297,7 @@ static const struct bow__session_ops http2_ops = {
     .commit = bow__http2_commit,
     .send = bow__http2_send,
     .finish = bow__http2_finish,
+    .refill = bow__http2_refill,
     .consumed = bow__http2_consumed,
     .cancel = bow__http2_cancel,
     .never_left = never_left,
@@ -356,6 +357,7 @@ static void init(struct bow__http2_session *session, const struct bow__session_o
         .events = options->events,
         .owner = options->owner,
         .context = options->context,
+        .flight = options->flight,
         .server = options->server,
     };
     bow__outbuf_init(&session->out, options->pool);

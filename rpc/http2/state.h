@@ -134,6 +134,7 @@ struct bow__http2_incoming {
     uint32_t len;
     uint32_t n_bytes;         /* of `len`, in `block` */
     struct bow__block *block; /* NULL while nothing of a body is kept */
+    bool is_reserved;         /* `len` is counted as in flight in the server */
 };
 
 struct bow__http2_stream {
@@ -243,6 +244,8 @@ struct bow__http2_session {
     /* our receive windows */
     struct bow__http2_window window;
     size_t n_grown;         /* what the streams' have grown by */
+    size_t n_unreturned;    /* bytes that came and were not granted anew to the connection */
+    uint32_t n_under_way;   /* messages that have begun and are reserved */
     uint64_t path_rtt_ns;   /* 0: not known */
     uint64_t asked_ns;      /* when a PING was sent that is to be measured; 0: none was */
     uint64_t asked_path_ns; /* when one was sent to learn about the path */

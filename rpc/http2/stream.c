@@ -37,7 +37,7 @@ void bow__http2_stream_free(struct bow__http2_session *session, struct bow__http
     bow__http2_stream_detach(session, stream);
     bow__http2_drop_queue(session, stream);
     bow__http2_header_fini(session, &stream->header);
-    bow__block_unref(stream->incoming.block);
+    bow__http2_incoming_drop(session, &stream->incoming);
     bow__http2_window_forget(session, stream);
     bow__http2_fields_free(session, stream->fields);
     bow__http2_trailers_free(session, stream->trailers);

@@ -7,7 +7,9 @@
  * of need, while no whole message lies unread: otherwise a message larger than
  * the window could never become whole. The connection's credit comes back as soon as its
  * bytes have been charged to a stream, so a stream that nobody reads costs its
- * neighbours nothing; only when the connection holds too much is it withheld.
+ * neighbours nothing; only when the connection holds too much is it withheld, or when it is one
+ * of those that hold most in a server that is short. Not for a message that has begun: it has its
+ * place, and would wait in it for ever.
  */
 
 #include "rpc/native/send.h"
@@ -66,7 +68,8 @@ void bow__native_give_connection_credit(struct bow__native *session)
 {
     size_t n_grown = session->window.size - session->own.connection_window_bytes;
 
-    if (session->broken || session->n_held + n_grown >= BOW_LIMIT_BYTES_IN_FLIGHT) {
+    if (session->broken || session->n_held + n_grown >= BOW_LIMIT_BYTES_IN_FLIGHT ||
+        (session->n_promised == 0 && bow__flight_withholds(session->base.flight))) {
         return;
     }
     uint32_t more = session->n_unreturned + bow__native_window_grow_connection(session);
@@ -75,6 +78,15 @@ void bow__native_give_connection_credit(struct bow__native *session)
     session->window.n_granted += more;
     session->n_unreturned = 0;
     session->probe_due = true;
+}
+
+bool bow__native_refill(struct bow__session *base)
+{
+    struct bow__native *session = bow__native_of(base);
+    uint32_t before = session->receive_credit;
+
+    bow__native_return_connection_credit(session);
+    return session->receive_credit > before;
 }
 
 static size_t wanted_credit(const struct bow__native *session,

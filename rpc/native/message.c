@@ -46,6 +46,17 @@ static int refuse_held(struct bow__native *session, struct bow__native_stream *s
     return bow__native_refuse(session, stream, &why);
 }
 
+static int refuse_flight(struct bow__native *session, struct bow__native_stream *stream, size_t n)
+{
+    struct bow__text text;
+
+    bow__text_clear(&text);
+    bow__text_printf(&text, "no room for a message of %zu bytes: ", n);
+    bow__flight_describe(session->base.flight->flight, &text);
+    struct bow_status why = refusal(&text);
+    return bow__native_refuse(session, stream, &why);
+}
+
 static int refuse_no_memory(struct bow__native *session, struct bow__native_stream *stream)
 {
     struct bow__text text;
@@ -67,6 +78,21 @@ static bool may_hold(const struct bow__native *session, size_t n)
            (n_others < BOW_LIMIT_BYTES_IN_FLIGHT && n <= BOW_LIMIT_BYTES_IN_FLIGHT - n_others);
 }
 
+static bool reserve(struct bow__native *session, struct bow__native_stream *stream, size_t n)
+{
+    if (!bow__flight_take_message(session->base.flight, n)) {
+        return false;
+    }
+    stream->n_reserved += n;
+    return true;
+}
+
+static void give_reserved(struct bow__native *session, struct bow__native_stream *stream)
+{
+    bow__flight_give_message(session->base.flight, stream->n_reserved);
+    stream->n_reserved = 0;
+}
+
 static size_t promised(const struct bow__native_stream *stream)
 {
     return stream->n_announced > stream->n_arrived ? stream->n_announced - stream->n_arrived : 0;
@@ -81,11 +107,16 @@ int bow__native_message_begin(struct bow__native *session, struct bow__native_st
     if (!may_hold(session, announced)) {
         return refuse_held(session, stream, announced);
     }
+    if (!reserve(session, stream, announced)) {
+        return refuse_flight(session, stream, announced);
+    }
     stream->assembling = true;
     stream->compressed = compressed;
     stream->n_announced = announced;
     stream->n_arrived = 0;
     session->n_promised += announced;
+    /* It may have been withheld while none was under way. */
+    bow__native_return_connection_credit(session);
     return 0;
 }
 
@@ -125,6 +156,9 @@ int bow__native_message_add(struct bow__native *session, struct bow__native_stre
     if (total > stream->n_announced && !may_hold(session, n)) {
         return refuse_held(session, stream, total);
     }
+    if (total > stream->n_reserved && !reserve(session, stream, total - stream->n_reserved)) {
+        return refuse_flight(session, stream, total);
+    }
     if (make_room(session, stream, total) < 0) {
         return refuse_no_memory(session, stream);
     }
@@ -141,6 +175,7 @@ void bow__native_message_drop(struct bow__native *session, struct bow__native_st
     session->n_promised -= promised(stream);
     stream->assembling = false;
     stream->block = bow__block_unref(stream->block);
+    give_reserved(session, stream);
     bow__native_unhold(session, stream->n_arrived);
     stream->n_arrived = 0;
 }
@@ -188,6 +223,8 @@ void bow__native_message_end(struct bow__native *session, struct bow__native_str
     stream->assembling = false;
     stream->block = NULL;
     stream->n_arrived = 0;
+    /* From here on it is its owner's to count. */
+    give_reserved(session, stream);
     emit(session, stream, &message, end);
 }
 

@@ -96,6 +96,7 @@ struct bow__native_stream {
     bool compressed;
     size_t n_announced;
     size_t n_arrived;
+    size_t n_reserved;               /* bytes counted as in flight in the server */
     struct bow__block *block;        /* the message so far; NULL: no byte yet */
     struct bow__block *status_block; /* client: header block of a STATUS whose message arrives */
     size_t status_len;

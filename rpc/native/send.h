@@ -139,7 +139,8 @@ int bow__native_put_ping(struct bow__native *session);
  */
 int bow__native_receive_credit_spend(struct bow__native *session, const struct bow__frame *frame,
                                      struct bow__native_stream *stream, size_t n);
-/** Half of the connection's credit is spent: give it back, unless too much is held. */
+/** Half of the connection's credit is spent: give it back, unless too much is held, here or in the
+ * whole server. */
 void bow__native_give_connection_credit(struct bow__native *session);
 /** Give the connection's credit back when it is time. */
 static inline void bow__native_return_connection_credit(struct bow__native *session)
@@ -154,6 +155,7 @@ void bow__native_return_stream_credit(struct bow__native *session,
 /** `n` bytes are no longer held for a stream. */
 void bow__native_unhold(struct bow__native *session, size_t n);
 void bow__native_consumed(struct bow__session *base, uint64_t key, size_t n);
+bool bow__native_refill(struct bow__session *base);
 
 /* window.c */
 

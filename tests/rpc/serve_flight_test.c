@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * Many connections of one server, each below its own limits and together above the server's:
+ * messages that nobody reads, and requests that handlers hold. Its memory stays bounded, who is
+ * refused is told why, what is in progress ends, and a neighbour that wants little goes on.
+ */
+
+#include "serve_fixture.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define KIB ((size_t)1 << 10)
+#define MAX_IN_FLIGHT ((size_t)1024 * KIB)
+#define MESSAGE_BYTES ((size_t)60 * KIB)
+#define N_PEERS 8
+#define N_CALLS 4 /* of each */
+#define LIMIT "max_bytes_in_flight (1048576)"
+/* What connections, calls and blocks take beside the messages. */
+#define SPARE_BYTES ((size_t)1024 * KIB)
+
+struct crowd {
+    struct serving *s;
+    struct session_peer *peers[N_PEERS];
+    struct bow_call *calls[N_PEERS * N_CALLS + 1]; /* of the loop: references, of streams */
+    int n_calls;
+};
+
+static struct crowd *crowd; /* of the test that runs */
+
+static void start(void **state)
+{
+    struct serving *s = *state;
+    struct bow_server_options options;
+
+    calls_server_options(s->t, &options);
+    options.max_message_bytes = 64 * KIB;
+    options.max_bytes_in_flight = MAX_IN_FLIGHT;
+    options.retry_after_ns = 700 * MS;
+    serve_start(s, &options);
+    serve_connect(s); /* the neighbour */
+    crowd = calloc(1, sizeof(*crowd));
+    assert_non_null(crowd);
+    crowd->s = s;
+    for (int i = 0; i < N_PEERS; i++) {
+        crowd->peers[i] = calloc(1, sizeof(struct session_peer));
+        assert_non_null(crowd->peers[i]);
+        session_peer_begin(crowd->peers[i], s->peer_context, calls_raw_connect(s->t), false,
+                           calls_is_grpc());
+        session_peer_wait(crowd->peers[i], &crowd->peers[i]->n_readies, 1);
+    }
+}
+
+static void end(void)
+{
+    crowd->s->n_after_closed = 0; /* events of one call after the end of another */
+    for (int i = 0; i < N_PEERS; i++) {
+        session_peer_end(crowd->peers[i]);
+        free(crowd->peers[i]);
+    }
+    free(crowd);
+    crowd = NULL;
+}
+
+static void send_message(struct session_peer *peer, uint32_t flags, uint64_t number)
+{
+    Calls__Request request = CALLS__REQUEST__INIT;
+    static uint8_t payload[MESSAGE_BYTES];
+    static uint8_t bytes[MESSAGE_BYTES + 64];
+
+    request.number = number;
+    request.payload.len = MESSAGE_BYTES;
+    request.payload.data = payload;
+    session_peer_send(peer, flags, bytes, calls__request__pack(&request, bytes));
+}
+
+/* Each peer's calls, whose messages are as many as its streams' windows take. */
+static void crowd_in(const char *path, uint32_t flags)
+{
+    for (int call = 0; call < N_CALLS; call++) {
+        for (int i = 0; i < N_PEERS; i++) {
+            session_peer_begin_stream(crowd->peers[i], path, BOW_NEVER, NULL);
+            send_message(crowd->peers[i], flags, 1);
+            session_peer_flush(crowd->peers[i]);
+            (void)session_peer_serve(crowd->peers[i], 0);
+        }
+    }
+}
+
+static void serve_all(void)
+{
+    for (int i = 0; i < N_PEERS; i++) {
+        (void)session_peer_serve(crowd->peers[i], 1);
+    }
+}
+
+static int count_ends(void)
+{
+    int n = 0;
+
+    for (int i = 0; i < N_PEERS; i++) {
+        n += crowd->peers[i]->n_ends;
+    }
+    return n;
+}
+
+/* The calls that are not going to be refused have entered their handlers. */
+static void wait_all_known(void)
+{
+    for (int tries = 0; tries < 20000; tries++) {
+        if (serve_count(crowd->s, &crowd->s->n_steps) + count_ends() >= N_PEERS * N_CALLS) {
+            return;
+        }
+        serve_all();
+    }
+    fail_msg("%d entered, %d ended", serve_count(crowd->s, &crowd->s->n_steps), count_ends());
+}
+
+static void expect_refusals(void)
+{
+    int n = 0;
+
+    for (int i = 0; i < N_PEERS; i++) {
+        const struct session_peer *peer = crowd->peers[i];
+        if (peer->n_ends > 0 &&
+            (peer->code != BOW_RESOURCE_EXHAUSTED || strstr(peer->text, LIMIT) == NULL)) {
+            fail_msg("%s: %s", bow_code_name(peer->code), peer->text);
+        }
+        n += peer->n_ends;
+    }
+    assert_in_range(n, N_PEERS * N_CALLS - MAX_IN_FLIGHT / MESSAGE_BYTES, N_PEERS * N_CALLS - 8);
+    CALLS_WAIT_METRIC(crowd->s->t, calls_refused_bytes, (uint64_t)n);
+}
+
+static void answer(struct serving *s, struct bow_call *call)
+{
+    s->rc = serve_reply(call, 7);
+}
+
+static void expect_neighbour_served(struct serving *s)
+{
+    void (*enter)(struct serving * s, struct bow_call * call) = s->enter;
+
+    s->enter = answer;
+    s->peer.n_ends = 0;
+    session_peer_begin_stream(&s->peer, SERVE_PLAIN, BOW_NEVER, NULL);
+    serve_peer_send(s, BOW__SEND_END, 1);
+    serve_expect_status(s, BOW_OK, "");
+    s->enter = enter;
+}
+
+/* Messages that nobody reads */
+
+static void ignore(struct serving *s, struct bow_call *call)
+{
+    crowd->calls[crowd->n_calls++] = bow_call_ref(call);
+    serve_step(s);
+}
+
+static void finish_all(struct serving *s)
+{
+    for (int i = 0; i < crowd->n_calls; i++) {
+        serve_listen(s, crowd->calls[i]);
+    }
+}
+
+static void finish_one(struct serving *s, struct bow_call *call)
+{
+    (void)s;
+    (void)bow_call_finish(call);
+}
+
+static void let_calls_go(struct serving *s)
+{
+    (void)s;
+    for (int i = 0; i < crowd->n_calls; i++) {
+        bow_call_unref(crowd->calls[i]);
+    }
+    crowd->n_calls = 0;
+}
+
+static void test_flight_of_unread_messages_is_bounded_and_passes(void **state)
+{
+    struct serving *s = *state;
+
+    start(state);
+    size_t before = bow_context_bytes(s->t->context);
+    s->enter = ignore;
+    crowd_in(SERVE_BOTH, 0);
+    wait_all_known();
+    /* Some of those that entered lose their place by a message that finds none. */
+    for (int tries = 0; tries < 50; tries++) {
+        serve_all();
+        expect_neighbour_served(s);
+    }
+    assert_in_range(bow_context_bytes(s->t->context), before, before + MAX_IN_FLIGHT + SPARE_BYTES);
+    expect_refusals();
+    int n_refused = count_ends();
+
+    s->in_message = finish_one;
+    serve_on_loop(s, finish_all);
+    for (int tries = 0; count_ends() < N_PEERS * N_CALLS && tries < 20000; tries++) {
+        serve_all();
+    }
+    assert_int_equal(count_ends(), N_PEERS * N_CALLS);
+    assert_int_equal(serve_count(s, &s->n_messages), N_PEERS * N_CALLS - n_refused);
+    serve_on_loop(s, let_calls_go);
+    /* The same again, read at once: nobody is refused. */
+    s->enter = NULL;
+    crowd_in(SERVE_BOTH, BOW__SEND_END);
+    for (int tries = 0; count_ends() < 2 * N_PEERS * N_CALLS && tries < 20000; tries++) {
+        serve_all();
+    }
+    assert_int_equal(serve_count(s, &s->n_messages), 2 * N_PEERS * N_CALLS - n_refused);
+    CALLS_WAIT_METRIC(s->t, calls_refused_bytes, (uint64_t)n_refused);
+    end();
+}
+
+/* Requests that handlers hold */
+
+static void hold(struct serving *s, struct bow_call *call)
+{
+    crowd->calls[crowd->n_calls++] = call;
+    serve_step(s);
+}
+
+static void answer_all(struct serving *s)
+{
+    for (int i = 0; i < crowd->n_calls; i++) {
+        (void)serve_reply(crowd->calls[i], 7);
+    }
+    crowd->n_calls = 0;
+    serve_step(s);
+}
+
+static void test_flight_of_held_requests_is_bounded_and_passes(void **state)
+{
+    struct serving *s = *state;
+
+    start(state);
+    size_t before = bow_context_bytes(s->t->context);
+    s->enter = hold;
+    crowd_in(SERVE_PLAIN, BOW__SEND_END);
+    wait_all_known();
+    assert_in_range(bow_context_bytes(s->t->context), before, before + MAX_IN_FLIGHT + SPARE_BYTES);
+    expect_refusals();
+    int n_refused = count_ends();
+    expect_neighbour_served(s);
+
+    serve_on_loop(s, answer_all);
+    for (int tries = 0; count_ends() < N_PEERS * N_CALLS && tries < 20000; tries++) {
+        serve_all();
+    }
+    assert_int_equal(count_ends(), N_PEERS * N_CALLS);
+    s->enter = answer;
+    crowd_in(SERVE_PLAIN, BOW__SEND_END);
+    for (int tries = 0; count_ends() < 2 * N_PEERS * N_CALLS && tries < 20000; tries++) {
+        serve_all();
+    }
+    CALLS_WAIT_METRIC(s->t, calls_refused_bytes, (uint64_t)n_refused);
+    end();
+}
+
+/* A client that gives its calls up has not given back what their handlers still hold. */
+static void test_flight_counts_calls_that_nobody_waits_for(void **state)
+{
+    struct serving *s = *state;
+
+    start(state);
+    s->enter = hold;
+    crowd_in(SERVE_PLAIN, BOW__SEND_END);
+    wait_all_known();
+    int n_entered = serve_count(s, &s->n_steps);
+    for (int i = 0; i < N_PEERS; i++) {
+        session_peer_end(crowd->peers[i]);
+    }
+    CALLS_WAIT_METRIC(s->t, calls_unanswered, (uint64_t)n_entered);
+    for (int i = 0; i < N_PEERS; i++) {
+        memset(crowd->peers[i], 0, sizeof(struct session_peer));
+        session_peer_begin(crowd->peers[i], s->peer_context, calls_raw_connect(s->t), false,
+                           calls_is_grpc());
+        session_peer_wait(crowd->peers[i], &crowd->peers[i]->n_readies, 1);
+    }
+    crowd_in(SERVE_PLAIN, BOW__SEND_END);
+    for (int tries = 0; tries < 20000 &&
+                        serve_count(s, &s->n_steps) - n_entered + count_ends() < N_PEERS * N_CALLS;
+         tries++) {
+        serve_all();
+    }
+    /* Together they are no more than before. */
+    assert_in_range(serve_count(s, &s->n_steps), n_entered, MAX_IN_FLIGHT / MESSAGE_BYTES);
+    serve_on_loop(s, answer_all);
+    CALLS_WAIT_METRIC(s->t, calls_unanswered, 0);
+    s->enter = answer;
+    for (int i = 0; i < N_PEERS; i++) {
+        crowd->peers[i]->n_ends = 0;
+    }
+    crowd_in(SERVE_PLAIN, BOW__SEND_END);
+    for (int tries = 0; count_ends() < N_PEERS * N_CALLS && tries < 20000; tries++) {
+        serve_all();
+    }
+    for (int i = 0; i < N_PEERS; i++) {
+        assert_int_equal(crowd->peers[i]->code, BOW_OK);
+    }
+    end();
+}
+
+static void test_flight_smaller_than_two_messages_does_not_start(void **state)
+{
+    struct serving *s = *state;
+    struct bow_server_options options;
+
+    calls_server_options(s->t, &options);
+    options.max_bytes_in_flight = 1000;
+    assert_int_equal(bow_server_new(&options, &s->t->server), 0);
+    assert_int_equal(bow_server_start(s->t->server), -EINVAL);
+    assert_non_null(strstr(bow_server_error(s->t->server),
+                           "max_bytes_in_flight (1000) is less than two messages of "
+                           "max_message_bytes (4194304) for each of 1 loops"));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, serve_setup_bare, serve_teardown)
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_flight_of_unread_messages_is_bounded_and_passes),
+        TEST(test_flight_of_held_requests_is_bounded_and_passes),
+        TEST(test_flight_counts_calls_that_nobody_waits_for),
+        TEST(test_flight_smaller_than_two_messages_does_not_start),
+    };
+
+    calls_choose(argc, argv);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
