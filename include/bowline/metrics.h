@@ -68,7 +68,7 @@ struct bow_metrics {
 #define BOW_METRICS_INIT                                                                           \
     {                                                                                              \
         sizeof(struct bow_metrics), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-            0, 0, 0, 0, 0, 0, 0                                                                    \
+            0, 0, 0, 0, 0, 0, 0, 0                                                                 \
     }
 
 /** Add up what the loops of a server published. `metrics->size` must be set. Returns: 0, or

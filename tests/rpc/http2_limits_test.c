@@ -3,6 +3,7 @@
  * What a peer can make a session hold, and how far windows grow: over a path whose round
  * trip the test makes.
  */
+#include "rpc/http2/internal.h"
 #include "tests/rpc/http2_pair.h"
 
 #include <bowline/limits.h>
@@ -186,6 +187,62 @@ static void test_windows_of_all_streams_are_bounded(void **state)
     keys[0] = begin(pair);
     assert_true(pour(pair, 100 * MS, 12, keys, 1) > 8 * MIB);
     drop(pair, keys[0]);
+}
+
+/* Room of the whole server. */
+
+static void on_turn(struct bow__flight *flight)
+{
+    (void)flight;
+}
+
+static void send_small(struct pair *pair, uint64_t key, int n)
+{
+    for (int i = 0; i < n; i++) {
+        assert_int_equal(side_send_block(&pair->client, key, 0, 0, 16000), 0);
+        pair_run(pair, SIZE_MAX);
+    }
+}
+
+/* More of it than its even part is this connection's. */
+static void test_window_of_the_connection_is_withheld_while_the_server_is_short(void **state)
+{
+    struct pair *pair = &((struct fixture *)*state)->pair;
+    struct bow__session *server = pair->server.session;
+    const struct bow__http2_session *own = (const struct bow__http2_session *)server;
+    uint64_t n_refused = 0;
+    struct bow__flight flight = {
+        .max_bytes = 16 * MIB, .n_refused = &n_refused, .on_turn = on_turn};
+    struct bow__flight_part part;
+
+    bow__flight_part_init(&part, &flight);
+    server->flight = &part;
+    uint64_t key = begin(pair);
+    assert_true(bow__flight_take_message(&part, 13 * MIB));
+    send_small(pair, key, 60);
+    assert_int_equal(own->n_unreturned, 60 * 16005);
+    assert_false(server->ops->refill(server));
+    bow__flight_give_message(&part, 13 * MIB);
+    assert_true(server->ops->refill(server));
+    assert_int_equal(own->n_unreturned, 0);
+    pair_run(pair, SIZE_MAX);
+    /* A message that has begun gets to its end. */
+    assert_true(bow__flight_take_message(&part, 13 * MIB));
+    send_small(pair, key, 60);
+    assert_int_equal(own->n_unreturned, 60 * 16005);
+    uint32_t n_messages = pair->server.n_messages;
+    assert_int_equal(side_send_block(&pair->client, key, 0, 0, 800000), 0);
+    pair_run(pair, SIZE_MAX);
+    assert_int_equal(pair->server.n_messages, n_messages + 1);
+    assert_int_equal(part.n_messages, 13 * MIB);
+    /* One for which there is no room does not begin. */
+    uint32_t n_ended = pair->client.n_ended;
+    assert_int_equal(side_send_block(&pair->client, key, 0, 0, MIB + 1), 0);
+    pair_run(pair, SIZE_MAX);
+    assert_int_equal(n_refused, 1);
+    assert_int_equal(pair->client.n_ended, n_ended + 1);
+    server->flight = NULL;
+    bow__flight_part_fini(&part);
 }
 
 static size_t count_pings(struct fixture *t, size_t n_rounds, uint64_t key)
@@ -480,6 +537,7 @@ int main(void)
         TEST(test_window_stays_for_a_slow_reader),
         TEST(test_window_stays_while_nobody_reads),
         TEST(test_windows_of_all_streams_are_bounded),
+        TEST(test_window_of_the_connection_is_withheld_while_the_server_is_short),
         TEST(test_path_is_asked_for_once_a_second),
         TEST(test_flood_of_late_data_is_bounded),
         TEST(test_what_is_forgiven_is_bounded),

@@ -464,6 +464,64 @@ static void test_native_flow_room_that_is_not_used_is_forgotten(void **state)
     pair_fini(&pair);
 }
 
+static void on_turn(struct bow__flight *flight)
+{
+    (void)flight;
+}
+
+static void send_small(struct pair *pair, int n)
+{
+    static const uint8_t message[16000];
+
+    for (int i = 0; i < n; i++) {
+        side_call(&pair->client, "/s/m", 7, message, sizeof(message));
+    }
+    pair_run(pair);
+}
+
+/* More of the server's room than its even part is this connection's. */
+static void test_native_flow_short_server_withholds_the_connections_credit(void **state)
+{
+    uint64_t n_refused = 0;
+    struct bow__flight flight = {
+        .max_bytes = 16 * MIB, .n_refused = &n_refused, .on_turn = on_turn};
+    struct bow__flight_part part;
+    struct pair pair;
+
+    (void)state;
+    bow__flight_part_init(&part, &flight);
+    pair_init(&pair);
+    assert_int_equal(pair_open(&pair), 0);
+    struct bow__session *server = pair.server.session;
+    server->flight = &part;
+    assert_true(bow__flight_take_message(&part, 13 * MIB));
+    send_small(&pair, 33);
+    assert_int_equal(side_native(&pair.server)->receive_credit, MIB - 33 * 16000);
+    assert_false(server->ops->refill(server));
+    /* When it is no longer short, what was withheld is given. */
+    bow__flight_give_message(&part, 13 * MIB);
+    assert_true(server->ops->refill(server));
+    assert_int_equal(side_native(&pair.server)->receive_credit, MIB);
+    pair_run(&pair);
+    /* A message that has begun gets to its end. */
+    assert_true(bow__flight_take_message(&part, 13 * MIB));
+    send_small(&pair, 33);
+    assert_int_equal(side_native(&pair.server)->receive_credit, MIB - 33 * 16000);
+    size_t n_messages = pair.server.n_messages;
+    pair_call_pattern(&pair, 800000, 1);
+    pair_run(&pair);
+    assert_int_equal(pair.server.n_messages, n_messages + 1);
+    assert_int_equal(part.n_messages, 13 * MIB);
+    /* One for which there is no room does not begin. */
+    pair_call_pattern(&pair, MIB + 1, 1);
+    pair_run(&pair);
+    assert_int_equal(n_refused, 1);
+    assert_int_equal(pair.client.code, BOW_RESOURCE_EXHAUSTED);
+    assert_non_null(strstr(pair.client.text, "no room for a message of 1048577 bytes"));
+    pair_fini(&pair);
+    bow__flight_part_fini(&part);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -482,6 +540,7 @@ int main(void)
         cmocka_unit_test(test_native_flow_in_place_ends_where_the_peer_does_not_read),
         cmocka_unit_test(test_native_flow_messages_wait_while_much_output_does),
         cmocka_unit_test(test_native_flow_room_that_is_not_used_is_forgotten),
+        cmocka_unit_test(test_native_flow_short_server_withholds_the_connections_credit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
