@@ -84,7 +84,7 @@ bool bow__flight_has_room(struct bow__flight_part *part, size_t n)
     size_t max = flight->max_bytes;
 
     fold(flight);
-    if (flight->is_short && is_above_even(part, n)) {
+    if (flight->is_short && (n > max / 64 || is_above_even(part, n))) {
         max -= max / 8;
     }
     if (flight->n_bytes > max || n > max - flight->n_bytes) {

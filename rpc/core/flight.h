@@ -7,11 +7,12 @@
  * wait to be read, and calls in progress with their requests. Each loop has an equal share of the
  * server's limit and counts for itself; a part of the count is each connection's.
  *
- *     share of a loop  |──────────────── 3/4 ───── 7/8 ────| all
- *                       all is well        │         │      └ no message of anybody's, no new call
- *                                          │         └ no message of a crowding connection's
- *                                          └ short: no new call of a crowding connection, and no
- *                                            credit while it has no message under way
+ *     share of a loop  |───── all is well ───── 3/4 ───── 7/8 ───── all
+ *
+ *     from 3/4 on   it is short: a crowding connection gets no new call, and no credit while none
+ *                   of its messages is under way
+ *     from 7/8 on   no message that is large, and none of a crowding connection
+ *     all           no message that takes memory, and no new call
  *
  * A connection crowds if it has, or would have, more than its even part of those three quarters. So
  * what a few take is not missing for the others; and a message that has begun finds its room

@@ -216,8 +216,7 @@ struct bow__session_ops {
      * cannot be told, so the connection is of no use any more.
      */
     int (*finish)(struct bow__session *session, uint64_t key, const struct bow_status *status);
-    /** Server: credit that was withheld for what all connections have in flight may be given now.
-     * Returns whether there is anything to send. */
+    /** Server: give credit that was withheld. Returns whether there is anything to send. */
     bool (*refill)(struct bow__session *session);
     /** The host has done with messages of `n` bytes, as bow__consumed_bytes() counts each: credit
      * may be returned. */

@@ -81,12 +81,16 @@ static void test_flight_that_is_short_holds_back_who_crowds(void **state)
     assert_true(bow__flight_refuses_call(&t.parts[0]));
     assert_false(bow__flight_withholds(&t.parts[1]));
     assert_false(bow__flight_refuses_call(&t.parts[1]));
-    /* Seven eighths are for all, the last is for those that have little. */
+    /* Seven eighths are for all, the last is for those that have little and want little. */
     assert_true(bow__flight_take_message(&t.parts[0], 99));
     assert_false(bow__flight_take_message(&t.parts[0], 1));
     assert_int_equal(t.n_refused, 1);
-    assert_false(bow__flight_take_message(&t.parts[1], 301));
-    assert_true(bow__flight_take_message(&t.parts[1], 100));
+    assert_false(bow__flight_take_message(&t.parts[1], 13));
+    for (int i = 0; i < 8; i++) {
+        assert_true(bow__flight_take_message(&t.parts[1], 12));
+    }
+    assert_false(bow__flight_refuses_call(&t.parts[1]));
+    assert_true(bow__flight_take_message(&t.parts[1], 4));
     assert_false(bow__flight_take_message(&t.parts[1], 1));
     assert_true(bow__flight_refuses_call(&t.parts[1]));
     assert_int_equal(t.n_refused, 3);

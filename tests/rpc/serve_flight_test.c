@@ -19,7 +19,7 @@
 #define MAX_IN_FLIGHT ((size_t)1024 * KIB)
 #define MESSAGE_BYTES ((size_t)60 * KIB)
 #define N_PEERS 8
-#define N_CALLS 4 /* of each */
+#define N_CALLS 3 /* of each */
 #define LIMIT "max_bytes_in_flight (1048576)"
 /* What connections, calls and blocks take beside the messages. */
 #define SPARE_BYTES ((size_t)1024 * KIB)
