@@ -203,18 +203,14 @@ struct bow__session_ops {
                         size_t *ret_cap);
     /** The message is the first `len` bytes of the room. Returns 0, -ENOENT, or -ENOMEM. */
     int (*commit)(struct bow__session *session, uint64_t key, uint32_t flags, size_t len);
-    /**
-     * Send `len` bytes of `block` from `offset` as one message, under the peer's credit. Takes the
-     * caller's reference on success. Returns 0, -ENOENT, -ENOMEM.
-     */
+    /** Send `len` bytes of `block` from `offset` as one message, under the peer's credit. Takes the
+     * caller's reference on success. Returns 0, -ENOENT, -ENOMEM. */
     int (*send)(struct bow__session *session, uint64_t key, uint32_t flags,
                 struct bow__block *block, size_t offset, size_t len);
-    /**
-     * Server: end the call with `status` (borrowed), after the messages sent so far; with an error,
-     * those that wait may be dropped. Its metadata is the trailing one. Whatever it
-     * returns, the call has ended and no event follows. Returns 0; -ENOENT; -ENOMEM: the peer
-     * cannot be told, so the connection is of no use any more.
-     */
+    /** Server: end the call with `status` (borrowed), after the messages sent so far; with an
+     * error, those that wait may be dropped. Its metadata is the trailing one. Whatever it returns,
+     * the call has ended and no event follows. Returns 0; -ENOENT; -ENOMEM: the peer cannot be
+     * told, so the connection is of no use any more. */
     int (*finish)(struct bow__session *session, uint64_t key, const struct bow_status *status);
     /** Server: give credit that was withheld. Returns whether there is anything to send. */
     bool (*refill)(struct bow__session *session);
