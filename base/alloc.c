@@ -106,6 +106,16 @@ void bow__free(struct bow_context *context, void *memory, size_t size)
     discharge(context, size);
 }
 
+bool bow__has_spares(struct bow_context *context)
+{
+    return bow__large_has_spares(&context->large);
+}
+
+void bow__trim(struct bow_context *context)
+{
+    bow__large_trim(&context->large);
+}
+
 char *bow__dup(struct bow_context *context, const char *text, size_t len)
 {
     if (len == SIZE_MAX) {

@@ -9,6 +9,7 @@
 
 #include "base/shared.h"
 #include <bowline/context.h>
+#include <stdbool.h>
 
 /** Allocate `size` (> 0) bytes; NULL above the ceiling or out of memory. Thread: any. */
 BOW__SHARED void *bow__alloc(struct bow_context *context, size_t size);
@@ -24,6 +25,11 @@ void *bow__resize(struct bow_context *context, void *memory, size_t old_size, si
 
 /** Give back; NULL is allowed. `size` is what was asked for. */
 BOW__SHARED void bow__free(struct bow_context *context, void *memory, size_t size);
+
+/** Whether the default allocator keeps something for the next large block. Thread: any. */
+bool bow__has_spares(struct bow_context *context);
+/** Give that back to the system, if there was no large block since the last time. */
+void bow__trim(struct bow_context *context);
 
 /** Copy `len` bytes and a NUL after them; free with bow__free(.., len + 1). */
 BOW__SHARED char *bow__dup(struct bow_context *context, const char *text, size_t len);

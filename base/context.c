@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * The life of a context: from options to the last reference. Knows the default
- * allocator; of the system table only that it exists.
+ * The life of a context: from options to the last reference. Of the system table it knows only
+ * that it exists.
  */
 
 #include "base/context.h"
@@ -12,34 +12,6 @@
 
 #include <bowline/system.h>
 #include <errno.h>
-#include <stdlib.h>
-
-static void *malloc_alloc(void *user, size_t size)
-{
-    (void)user;
-    return malloc(size);
-}
-
-static void *malloc_resize(void *user, void *memory, size_t old_size, size_t new_size)
-{
-    (void)user;
-    (void)old_size;
-    return realloc(memory, new_size);
-}
-
-static void malloc_free(void *user, void *memory, size_t size)
-{
-    (void)user;
-    (void)size;
-    free(memory);
-}
-
-static const struct bow_allocator malloc_allocator = {
-    .alloc = malloc_alloc,
-    .resize = malloc_resize,
-    .free = malloc_free,
-    .user = NULL,
-};
 
 static bool allocator_is_whole(const struct bow_allocator *allocator)
 {
@@ -53,8 +25,8 @@ int bow_context_new(const struct bow_context_options *given, struct bow_context 
     if (rc < 0) {
         return rc;
     }
-    const struct bow_allocator *allocator =
-        options.allocator != NULL ? options.allocator : &malloc_allocator;
+    const struct bow_allocator small = bow__large_allocator(NULL);
+    const struct bow_allocator *allocator = options.allocator != NULL ? options.allocator : &small;
     const struct bow_system *system =
         options.system != NULL ? options.system : bow_system_default();
     if (!allocator_is_whole(allocator) || system->size != sizeof(*system)) {
@@ -75,6 +47,9 @@ int bow_context_new(const struct bow_context_options *given, struct bow_context 
     };
     atomic_init(&context->refs, 1);
     atomic_init(&context->n_bytes, 0);
+    if (options.allocator == NULL) {
+        context->allocator = bow__large_allocator(&context->large);
+    }
     *ret_context = context;
     return 0;
 }
@@ -101,6 +76,7 @@ struct bow_context *bow_context_unref(struct bow_context *context)
         bow__log(context, BOW_LOG_ERROR, "context: last reference dropped, %zu bytes still in use",
                  n_left);
     }
+    bow__large_fini(&context->large);
     struct bow_allocator allocator = context->allocator;
     allocator.free(allocator.user, context, sizeof(*context));
     return NULL;

@@ -5,10 +5,12 @@
 /*
  * What a context holds, for the files that make up the context: context.c (its
  * life), alloc.c (its memory), log.c (its sink),
- * slot.c (what upper layers keep in it). All others go through their
- * functions. Everything but the two counters and the slots is constant after bow_context_new().
+ * slot.c (what upper layers keep in it), large.c (its default allocator). All others go through
+ * their functions. Everything but the two counters and the slots is constant after
+ * bow_context_new().
  */
 
+#include "base/large.h"
 #include "base/slot.h"
 
 #include <bowline/context.h>
@@ -19,6 +21,7 @@ struct bow_context {
     atomic_size_t n_bytes; /* allocated now; a statistic that publishes nothing, so relaxed */
     size_t max_bytes;      /* 0: none */
     struct bow_allocator allocator;
+    struct bow__large large; /* what the default allocator works on */
     const struct bow_system *system;
     bow_log_fn log;
     void *log_user;

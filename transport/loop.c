@@ -60,6 +60,7 @@ static void init_fields(struct bow_loop *loop)
     loop->rest_until_ns = BOW_NEVER;
     loop->quiet_ns = BOW_NEVER;
     loop->shutdown_at_ns = BOW_NEVER;
+    loop->trim_at_ns = BOW_NEVER;
     bow__heap_init(&loop->timers);
     bow__list_init(&loop->scheduled);
     bow__list_init(&loop->watches);

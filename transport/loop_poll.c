@@ -95,7 +95,6 @@ static bool spin_until(struct bow_loop *loop, uint64_t end_ns)
     return false;
 }
 
-/* Returns when it wants to be asked again. */
 static uint64_t trim_pool(struct bow_loop *loop)
 {
     uint64_t due_ns = bow__time_add(loop->last_events_ns, IDLE_NS);
@@ -106,6 +105,26 @@ static uint64_t trim_pool(struct bow_loop *loop)
         due_ns = bow__time_add(loop->now_ns, IDLE_NS);
     }
     return loop->pool.n_idle > 0 ? due_ns : BOW_NEVER;
+}
+
+/* Whatever else goes on: large blocks are rare beside small calls. */
+static uint64_t trim_large(struct bow_loop *loop)
+{
+    if (!bow__has_spares(loop->context)) {
+        loop->trim_at_ns = BOW_NEVER;
+    } else if (loop->trim_at_ns == BOW_NEVER) {
+        loop->trim_at_ns = bow__time_add(loop->now_ns, IDLE_NS);
+    } else if (loop->trim_at_ns <= loop->now_ns) {
+        bow__trim(loop->context);
+        loop->trim_at_ns = bow__time_add(loop->now_ns, IDLE_NS);
+    }
+    return loop->trim_at_ns;
+}
+
+/* Returns when it wants to be asked again. */
+static uint64_t trim_memory(struct bow_loop *loop)
+{
+    return bow__time_min(trim_pool(loop), trim_large(loop));
 }
 
 static void sleep_for(struct bow_loop *loop, uint64_t max_wait_ns)
@@ -124,7 +143,7 @@ static void sleep_for(struct bow_loop *loop, uint64_t max_wait_ns)
         }
         now = loop->now_ns;
     }
-    until = bow__time_min(until, trim_pool(loop));
+    until = bow__time_min(until, trim_memory(loop));
     if (until <= now || !bow__inbox_sleep(&loop->inbox, until)) {
         poll_until(loop, 0);
         return;
@@ -148,7 +167,7 @@ void bow__loop_poll(struct bow_loop *loop, uint64_t max_wait_ns)
         return;
     case BOW_LOOP_BUSY_WAIT:
         poll_until(loop, 0);
-        trim_pool(loop);
+        trim_memory(loop);
         return;
     case BOW_LOOP_SELECT:
         break;

@@ -58,7 +58,7 @@ typedef void (*bow_log_fn)(enum bow_log_level level, const char *line, void *use
 /** What a context is made with; begin with BOW_CONTEXT_OPTIONS_INIT. */
 struct bow_context_options {
     size_t size;                           /* sizeof this struct, set by the INIT */
-    const struct bow_allocator *allocator; /* NULL: malloc; copied */
+    const struct bow_allocator *allocator; /* NULL: malloc, mmap for large blocks; copied */
     const struct bow_system *system;       /* NULL: the operating system; borrowed, must outlive */
     size_t max_bytes;                      /* ceiling of all allocations; 0: none */
     bow_log_fn log;                        /* NULL: nothing is logged */
