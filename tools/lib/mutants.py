@@ -5,8 +5,9 @@
 usage: mutants.py TOP SCRATCH [PART_OF_NAME ...]
 
 Each patch in tests/mutants takes one guard out of the tree; its header names the
-tests that must fail then. They run, under ASan and UBSan, in copies of the tree, which
-are kept in SCRATCH so that the next run compiles only what changed. Prints one line
+tests that must fail then. They run, under ASan and UBSan unless the header says
+"Build: plain", in copies of the tree, which are kept in SCRATCH so that the next run
+compiles only what changed. Prints one line
 a patch and as the last line "N passed, N failed".
 """
 import concurrent.futures
@@ -26,8 +27,9 @@ SKIP = 77
 # A test that takes that much longer than without the patch hangs.
 HANG_FACTOR = 5
 HANG_LEAST_S = 10
-SETUP = ["-Dwerror=false", "--buildtype=debug", "-Doptimization=1", "-Dbench=false",
-         "-Db_sanitize=address,undefined", "-Db_lundef=false"]
+PLAIN = ["-Dwerror=false", "--buildtype=debug", "-Doptimization=1", "-Dbench=false"]
+SETUPS = {"sanitized": [*PLAIN, "-Db_sanitize=address,undefined", "-Db_lundef=false"],
+          "plain": PLAIN}
 REFRESH = """\
         The code it changes has changed. Make the same change by hand in a clean tree, put the
         output of `git diff -U1` below the header of the patch, take the change back; or take
@@ -44,6 +46,7 @@ class Mutant:
         header = [line for line in lines[:next_index(lines, "--- ")] if line]
         fields = dict(line.split(": ", 1) for line in header if ": " in line and line[0] != " ")
         self.tests = fields.get("Tests", "").replace(",", " ").split()
+        self.build = fields.get("Build", "sanitized")
         self.files = [line.split()[1].split("/", 1)[1] for line in lines if line.startswith("+++ ")]
         if not {"Fault", "Guard", "Tests"} <= set(fields) or not self.tests or not self.files:
             sys.exit(f"{path}: needs Fault:, Guard: and Tests: above the diff")
@@ -68,8 +71,9 @@ def sources(top):
 class Tree:
     """A copy of the sources and its build."""
 
-    def __init__(self, top, path):
+    def __init__(self, top, path, setup):
         self.top = top
+        self.setup = setup
         self.path = path
         self.build = path / "build"
         self.tests = {}
@@ -92,7 +96,7 @@ class Tree:
 
     def configure(self):
         if not (self.build / "build.ninja").exists():
-            self.must(["meson", "setup", self.build, self.path, *SETUP])
+            self.must(["meson", "setup", self.build, self.path, *self.setup])
         self.must(["ninja", "-C", self.build, "build.ninja"])
         self.targets = {t["id"]: t["filename"] for t in self.introspect("--targets")}
         self.tests = {t["name"]: t for t in self.introspect("--tests")}
@@ -194,19 +198,15 @@ def try_mutant(trees, mutant, seconds):
         trees.put(tree)
 
 
-def main():
-    # A shell starts what runs in its background with it ignored, and tests that send it would hang.
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    top, scratch = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()
-    parts = sys.argv[3:] or [""]
-    mutants = [Mutant(path) for path in sorted((top / "tests/mutants").glob("*.patch"))]
-    mutants = [m for m in mutants if any(part in m.name for part in parts)]
-    if not mutants:
-        sys.exit("mutants: no patch has such a name")
-    all_trees = [Tree(top, scratch / f"tree-{n}") for n in range(min(N_TREES, len(mutants)))]
+def try_group(top, scratch, build, mutants):
+    """Try those of one build. Returns how many were missed."""
+    all_trees = [Tree(top, scratch / f"{build}-{n}", SETUPS[build])
+                 for n in range(min(N_TREES, len(mutants)))]
     failed = 0
 
-    print(f"{len(mutants)} patches; building {len(all_trees)} trees", flush=True)
+    if not mutants:
+        return 0
+    print(f"{len(mutants)} patches; building {len(all_trees)} trees, {build}", flush=True)
     with concurrent.futures.ThreadPoolExecutor(len(all_trees)) as pool:
         tests = sorted({test for mutant in mutants for test in mutant.tests})
         list(pool.map(prepare, all_trees, [tests] * len(all_trees)))
@@ -219,6 +219,20 @@ def main():
             is_caught, said = done.result()
             print(said, flush=True)
             failed += not is_caught
+    return failed
+
+
+def main():
+    # A shell starts what runs in its background with it ignored, and tests that send it would hang.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    top, scratch = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()
+    parts = sys.argv[3:] or [""]
+    mutants = [Mutant(path) for path in sorted((top / "tests/mutants").glob("*.patch"))]
+    mutants = [m for m in mutants if any(part in m.name for part in parts)]
+    if not mutants:
+        sys.exit("mutants: no patch has such a name")
+    failed = sum(try_group(top, scratch, build, [m for m in mutants if m.build == build])
+                 for build in SETUPS)
     print(f"{len(mutants) - failed} passed, {failed} failed")
     return 1 if failed else 0
 

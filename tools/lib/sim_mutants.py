@@ -35,7 +35,7 @@ class Tree(mutants.Tree):
 
     def configure(self):
         if not (self.build / "build.ninja").exists():
-            self.must(["meson", "setup", self.build, self.path, *SETUP])
+            self.must(["meson", "setup", self.build, self.path, *self.setup])
 
     def compile_sim(self):
         """Returns None, or what the compiler said."""
@@ -87,7 +87,7 @@ def main():
               if not parts or any(part in path.stem for part in parts)]
     if not chosen:
         sys.exit("sim_mutants: no patch has such a name")
-    all_trees = [Tree(top, scratch.resolve() / f"tree-{i}")
+    all_trees = [Tree(top, scratch.resolve() / f"tree-{i}", SETUP)
                  for i in range(min(mutants.N_TREES, len(chosen)))]
     trees = queue.SimpleQueue()
     failed = 0
