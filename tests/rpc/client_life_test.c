@@ -250,8 +250,8 @@ static void test_life_calls_that_wait_are_bounded_in_bytes(void **state)
         assert_int_equal(
             calls__echo__say__start(t->client, &request, &options, calls_on_done, t, NULL), 0);
     }
-    expect_end(t, BOW_RESOURCE_EXHAUSTED, "(max_queued_bytes)");
     calls_wait(t, &t->n_done, 9 * n_waiting);
+    expect_end(t, BOW_RESOURCE_EXHAUSTED, "(max_queued_bytes)");
     assert_int_equal(t->n_done, 9 * n_waiting);
     assert_true(bow_context_bytes(t->context) < 2 * QUEUE_BYTES);
     free_client(t);
