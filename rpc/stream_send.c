@@ -71,8 +71,8 @@ void bow__stream_check_writable(struct bow_stream *stream)
 /* To the session */
 
 /* Returns 1 when the message is to go as it is. */
-static int send_packed(struct bow_stream *stream, struct bow__session *session, uint64_t key,
-                       struct bow_slice bytes, uint32_t flags)
+static int send_packed(struct bow_stream *stream, struct bow__session *session,
+                       struct bow_slice bytes)
 {
     enum bow__encoding encoding = (enum bow__encoding)stream->call->encoding;
     size_t len = 0;
@@ -80,8 +80,8 @@ static int send_packed(struct bow_stream *stream, struct bow__session *session, 
     if (encoding == BOW__ENCODING_IDENTITY) {
         return 1;
     }
-    return bow__packing_send(&stream->call->link->packing.packing, session, key, encoding, flags,
-                             bytes, &len);
+    return bow__packing_send(&stream->call->link->packing.packing, session, stream->call->key,
+                             encoding, 0, bytes, &len);
 }
 
 static int send_held(struct bow__session *session, uint64_t key, struct bow__held *held,
@@ -100,10 +100,12 @@ static int send_held(struct bow__session *session, uint64_t key, struct bow__hel
 static int hand_over(struct bow_stream *stream, struct bow__session *session, uint64_t key,
                      struct bow__held *held, uint32_t flags)
 {
-    struct bow_slice bytes = {bow__held_bytes(held), held->len};
+    struct bow__client_call *call = stream->call;
+    size_t len = 0;
 
-    bow__intercept_sent(stream->call->intercepted, bytes.data, bytes.len);
-    int rc = send_packed(stream, session, key, bytes, flags);
+    bow__intercept_sent(call->intercepted, bow__held_bytes(held), held->len);
+    int rc = bow__packing_send_held(&call->link->packing.packing, session, key,
+                                    (enum bow__encoding)call->encoding, flags, held, &len);
     if (rc == 0) {
         bow__held_free(held);
     } else if (rc > 0) {
@@ -273,8 +275,7 @@ static int send_in_place(struct bow_stream *stream, const ProtobufCMessage *mess
         return n == -ENOBUFS ? 1 : -EINVAL;
     }
     bow__intercept_sent(stream->call->intercepted, room, (size_t)n);
-    int rc =
-        send_packed(stream, session, stream->call->key, (struct bow_slice){room, (size_t)n}, 0);
+    int rc = send_packed(stream, session, (struct bow_slice){room, (size_t)n});
     if (rc > 0) {
         rc = session->ops->commit(session, stream->call->key, 0, (size_t)n);
     }
@@ -368,8 +369,7 @@ int bow_stream_send_payload(struct bow_stream *stream, struct bow_payload *paylo
     if (rc < 0) {
         return rc;
     }
-    struct bow__held *held =
-        bow__held_share(stream->context, payload->block, BOW__PAYLOAD_OFFSET, payload->len);
+    struct bow__held *held = bow__held_share(stream->context, payload);
     if (held == NULL) {
         return -ENOMEM;
     }

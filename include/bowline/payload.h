@@ -4,7 +4,10 @@
 
 /*
  * A message that is encoded once and sent many times: to any number of streams, over
- * any protocol, from any thread. Its bytes are shared, not copied.
+ * any protocol, from any thread. Its bytes are shared, not copied. Streams that compress
+ * share as much: the first that needs it in an encoding and level compresses it, and it is kept so,
+ * in memory of the payload's context, until the payload goes. (Two loops that need it at once may
+ * both compress it; streams of another context than the payload's do so for themselves.)
  *
  *     new ──► send to as many as you like ──► unref; the last stream that sent it frees it
  */

@@ -135,7 +135,8 @@ int bow__call_stream_hand_over(struct bow_call *call, struct bow__held *held, ui
         return rc;
     }
     bow__intercept_sent(call->intercepted, bow__held_bytes(held), len);
-    rc = send_packed(call, (struct bow_slice){bow__held_bytes(held), len}, flags, &len);
+    rc = bow__packing_send_held(call->packing, call->session, call->key,
+                                (enum bow__encoding)call->encoding, flags, held, &len);
     if (rc == 0) {
         bow__held_free(held);
     } else if (rc > 0) {
@@ -432,8 +433,7 @@ int bow_call_send_payload(struct bow_call *call, struct bow_payload *payload)
             return rc;
         }
     }
-    struct bow__held *held =
-        bow__held_share(call->arena.context, payload->block, BOW__PAYLOAD_OFFSET, payload->len);
+    struct bow__held *held = bow__held_share(call->arena.context, payload);
     if (held == NULL) {
         return -ENOMEM;
     }

@@ -5,6 +5,7 @@
 
 #include "rpc/core/held.h"
 #include "base/list.h"
+#include "rpc/core/payload.h"
 #include "rpc/core/session.h"
 
 #include <string.h>
@@ -28,15 +29,15 @@ struct bow__held *bow__held_new(struct bow_context *context, size_t len)
     return held;
 }
 
-struct bow__held *bow__held_share(struct bow_context *context, struct bow__block *block,
-                                  size_t offset, size_t len)
+struct bow__held *bow__held_share(struct bow_context *context, struct bow_payload *payload)
 {
     struct bow__held *held = bow__held_new(context, 0);
 
     if (held != NULL) {
-        held->shared = bow__block_ref(block);
-        held->offset = offset;
-        held->len = len;
+        held->payload = bow_payload_ref(payload);
+        held->shared = bow__block_ref(payload->block);
+        held->offset = BOW__PAYLOAD_OFFSET;
+        held->len = payload->len;
     }
     return held;
 }
@@ -79,6 +80,7 @@ void bow__held_free(struct bow__held *held)
 {
     if (held != NULL) {
         bow__block_unref(held->shared);
+        bow_payload_unref(held->payload);
         bow__block_unref(own_block(held));
     }
 }
@@ -91,6 +93,7 @@ struct bow__block *bow__held_block(struct bow__held *held)
 void bow__held_given(struct bow__held *held)
 {
     if (held->shared != NULL) {
+        bow_payload_unref(held->payload);
         bow__block_unref(own_block(held));
     }
 }

@@ -7,18 +7,20 @@
  * of its bytes, but for one whose bytes lie in a block that others share.
  *
  *     block  | struct bow__held | bytes …          own
- *     block  | struct bow__held | ──► shared block
+ *     block  | struct bow__held | ──► shared block, of a message received or of a payload
  */
 
 #include "base/block.h"
 #include <bowline/slice.h>
 
 struct bow__message;
+struct bow_payload;
 
 struct bow__held {
     struct bow__held *next;
-    struct bow__block *shared; /* a reference; NULL: the bytes are its own */
-    size_t offset;             /* of the bytes, in the block that has them */
+    struct bow__block *shared;   /* a reference; NULL: the bytes are its own */
+    struct bow_payload *payload; /* a reference; NULL: they are not a payload's */
+    size_t offset;               /* of the bytes, in the block that has them */
     size_t len;
     bool compressed;  /* a received one, with: */
     uint8_t encoding; /* an enum bow__encoding */
@@ -31,9 +33,8 @@ struct bow__held_queue {
 
 /** One with room for `len` bytes of its own; NULL out of memory. */
 struct bow__held *bow__held_new(struct bow_context *context, size_t len);
-/** One whose bytes lie in `block`, to which it takes a reference. NULL out of memory. */
-struct bow__held *bow__held_share(struct bow_context *context, struct bow__block *block,
-                                  size_t offset, size_t len);
+/** One whose bytes are a payload's, to which it takes a reference. NULL out of memory. */
+struct bow__held *bow__held_share(struct bow_context *context, struct bow_payload *payload);
 /** Keep a received message: its block is taken if it has one, else its bytes are copied. */
 struct bow__held *bow__held_keep(struct bow_context *context, struct bow__message *message);
 void bow__held_free(struct bow__held *held);

@@ -5,6 +5,10 @@
  */
 
 #include "rpc/core/packing.h"
+#include "rpc/core/held.h"
+#include "rpc/core/payload.h"
+
+#include <errno.h>
 
 static void touch(struct bow__packing *packing)
 {
@@ -26,6 +30,25 @@ enum bow__encoding bow__packing_choose(const struct bow__session *session, uint6
     return (both & 1u << BOW__ENCODING_GZIP) != 0 ? BOW__ENCODING_GZIP : BOW__ENCODING_IDENTITY;
 }
 
+static bool is_wanted(const struct bow__packing *packing, enum bow__encoding encoding, size_t len)
+{
+    return encoding != BOW__ENCODING_IDENTITY && len >= packing->threshold_bytes;
+}
+
+/* Takes the reference to `block`, if it succeeds. */
+static int send_block(struct bow__session *session, uint64_t key, uint32_t flags,
+                      struct bow__block *block, size_t len, size_t *ret_len)
+{
+    int rc = session->ops->send(session, key, flags | BOW__SEND_COMPRESSED, block, 0, len);
+
+    if (rc < 0) {
+        bow__block_unref(block);
+        return rc;
+    }
+    *ret_len = len;
+    return 0;
+}
+
 int bow__packing_send(struct bow__packing *packing, struct bow__session *session, uint64_t key,
                       enum bow__encoding encoding, uint32_t flags, struct bow_slice bytes,
                       size_t *ret_len)
@@ -33,20 +56,57 @@ int bow__packing_send(struct bow__packing *packing, struct bow__session *session
     struct bow__block *block = NULL;
     size_t len = 0;
 
-    if (encoding == BOW__ENCODING_IDENTITY || bytes.len < packing->threshold_bytes) {
+    if (!is_wanted(packing, encoding, bytes.len)) {
         return 1;
     }
     touch(packing);
     if (bow__deflate(&packing->coders, encoding, packing->level, bytes, &block, &len) < 0) {
         return 1;
     }
-    int rc = session->ops->send(session, key, flags | BOW__SEND_COMPRESSED, block, 0, len);
-    if (rc < 0) {
-        bow__block_unref(block);
-        return rc;
+    return send_block(session, key, flags, block, len, ret_len);
+}
+
+/* That it does not get smaller is worth knowing, too. NULL out of memory. */
+static const struct bow__form *make_form(struct bow__packing *packing, struct bow_payload *payload,
+                                         enum bow__encoding encoding)
+{
+    struct bow__form form = {.encoding = encoding, .level = packing->level};
+
+    touch(packing);
+    int rc = bow__deflate(&packing->coders, encoding, packing->level, bow__payload_bytes(payload),
+                          &form.block, &form.len);
+    return rc == 0 || rc == -ENOBUFS ? bow__payload_add_form(payload, &form) : NULL;
+}
+
+static int send_payload(struct bow__packing *packing, struct bow__session *session, uint64_t key,
+                        enum bow__encoding encoding, uint32_t flags, struct bow_payload *payload,
+                        size_t *ret_len)
+{
+    if (!is_wanted(packing, encoding, payload->len)) {
+        return 1;
     }
-    *ret_len = len;
-    return 0;
+    const struct bow__form *form = bow__payload_form(payload, encoding, packing->level);
+    if (form == NULL) {
+        form = make_form(packing, payload, encoding);
+    }
+    if (form == NULL || form->block == NULL) {
+        return 1;
+    }
+    return send_block(session, key, flags, bow__block_ref(form->block), form->len, ret_len);
+}
+
+int bow__packing_send_held(struct bow__packing *packing, struct bow__session *session, uint64_t key,
+                           enum bow__encoding encoding, uint32_t flags, struct bow__held *held,
+                           size_t *ret_len)
+{
+    struct bow_payload *payload = held->payload;
+
+    /* Memory of one context is not left with a payload of another. */
+    if (payload != NULL && payload->block->context == packing->coders.context) {
+        return send_payload(packing, session, key, encoding, flags, payload, ret_len);
+    }
+    return bow__packing_send(packing, session, key, encoding, flags,
+                             (struct bow_slice){bow__held_bytes(held), held->len}, ret_len);
 }
 
 int bow__packing_unpack(struct bow__packing *packing, struct bow__message *message,

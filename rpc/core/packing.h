@@ -13,6 +13,8 @@
 
 #include "rpc/core/compress.h"
 
+struct bow__held;
+
 struct bow__packing {
     struct bow__coders coders;
     size_t max_message_bytes; /* that a message may inflate to */
@@ -34,6 +36,12 @@ enum bow__encoding bow__packing_choose(const struct bow__session *session, uint6
 int bow__packing_send(struct bow__packing *packing, struct bow__session *session, uint64_t key,
                       enum bow__encoding encoding, uint32_t flags, struct bow_slice bytes,
                       size_t *ret_len);
+
+/** The same for one that waits, which stays the caller's. A payload's is compressed once for all
+ * that send it in that encoding and level. */
+int bow__packing_send_held(struct bow__packing *packing, struct bow__session *session, uint64_t key,
+                           enum bow__encoding encoding, uint32_t flags, struct bow__held *held,
+                           size_t *ret_len);
 
 /** Inflate a message that came compressed: its bytes, and the block that holds them, are others
  * then. Returns 0, or as bow__inflate() with the message as it was. */

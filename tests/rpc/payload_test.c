@@ -109,6 +109,26 @@ static void test_payload_without_memory_is_refused(void **state)
     assert_null(payload);
 }
 
+/* As when two loops have compressed it at once. */
+static void test_payload_second_of_the_same_form_is_dropped(void **state)
+{
+    struct fixture *t = *state;
+    Codec3__Empty empty = CODEC3__EMPTY__INIT;
+    struct bow_payload *payload = NULL;
+    struct bow__form forms[2] = {{.encoding = BOW__ENCODING_ZSTD, .len = 1},
+                                 {.encoding = BOW__ENCODING_ZSTD, .len = 2}};
+
+    assert_int_equal(bow_payload_new(t->context, &empty.base, &payload), 0);
+    for (int i = 0; i < 2; i++) {
+        forms[i].block = bow__block_new(t->context, 10);
+    }
+    const struct bow__form *first = bow__payload_add_form(payload, &forms[0]);
+    assert_ptr_equal(bow__payload_add_form(payload, &forms[1]), first);
+    assert_int_equal(first->len, 1);
+    assert_null(first->next);
+    bow_payload_unref(payload);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -117,6 +137,7 @@ int main(void)
         TEST(test_payload_new_encodes_the_message),
         TEST(test_payload_empty_message_is_a_payload),
         TEST(test_payload_lives_until_its_last_holder),
+        TEST(test_payload_second_of_the_same_form_is_dropped),
         TEST(test_payload_of_what_cannot_be_encoded_is_refused),
         TEST(test_payload_without_memory_is_refused),
     };
