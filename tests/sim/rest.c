@@ -16,8 +16,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* The largest, with what is around it. */
-#define MAX_MESSAGE_BYTES ((size_t)200 << 10)
+/* The largest that may lie unread, one of a stream, with what is around it. */
+#define MAX_UNREAD_BYTES ((size_t)32 << 10)
 
 /** What a session has counted of its calls. */
 struct counted {
@@ -48,7 +48,7 @@ static void check_http2_windows(const struct sim_machine *machine,
         n_grown += stream->window.size - (uint32_t)BOW__HTTP2_STREAM_WINDOW;
         if (stream->window.size > BOW_LIMIT_STREAM_WINDOW_BYTES ||
             credit + stream->n_withheld > stream->window.size ||
-            credit + stream->n_unread > stream->window.size + MAX_MESSAGE_BYTES) {
+            credit + stream->n_unread > stream->window.size + MAX_UNREAD_BYTES) {
             sim_violate(machine->world,
                         "%s has a stream with a window of %u bytes, of which the peer has %zu, "
                         "%zu are withheld, and %zu unread",
