@@ -66,10 +66,11 @@ static void check_http2_windows(const struct sim_machine *machine,
     }
 }
 
-/* What has come is granted anew before half a window of it has. */
+/* What has come is granted anew before half a window of it has; by a broken session it is not. */
 static bool has_lost_credit(const struct bow__http2_session *session)
 {
-    return 2 * nghttp2_session_get_local_window_size(session->ng) < (int32_t)session->window.size;
+    return !session->broken &&
+           2 * nghttp2_session_get_local_window_size(session->ng) < (int32_t)session->window.size;
 }
 
 static struct counted count(const struct bow__session *session)
