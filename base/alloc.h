@@ -37,4 +37,7 @@ BOW__SHARED char *bow__dup(struct bow_context *context, const char *text, size_t
 /** The system table of `context`: the operating system's unless options named another. */
 const struct bow_system *bow__context_system(const struct bow_context *context);
 
+/** Which process uses `context`, see base/process.h. */
+const struct bow__process *bow__context_process(const struct bow_context *context);
+
 #endif

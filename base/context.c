@@ -45,6 +45,7 @@ int bow_context_new(const struct bow_context_options *given, struct bow_context 
         .log_user = options.log_user,
         .log_level = options.log_level,
     };
+    bow__process_init(&context->process);
     atomic_init(&context->refs, 1);
     atomic_init(&context->n_bytes, 0);
     if (options.allocator == NULL) {
@@ -77,6 +78,7 @@ struct bow_context *bow_context_unref(struct bow_context *context)
                  n_left);
     }
     bow__large_fini(&context->large);
+    bow__process_fini(&context->process);
     struct bow_allocator allocator = context->allocator;
     allocator.free(allocator.user, context, sizeof(*context));
     return NULL;
@@ -95,4 +97,9 @@ size_t bow_context_max_bytes(const struct bow_context *context)
 const struct bow_system *bow__context_system(const struct bow_context *context)
 {
     return context->system;
+}
+
+const struct bow__process *bow__context_process(const struct bow_context *context)
+{
+    return &context->process;
 }

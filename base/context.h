@@ -5,12 +5,13 @@
 /*
  * What a context holds, for the files that make up the context: context.c (its
  * life), alloc.c (its memory), log.c (its sink),
- * slot.c (what upper layers keep in it), large.c (its default allocator). All others go through
- * their functions. Everything but the two counters and the slots is constant after
- * bow_context_new().
+ * slot.c (what upper layers keep in it), large.c (its default allocator), process.c (the process
+ * that uses it). All others go through their functions. Everything but the two counters and the
+ * slots is constant after bow_context_new().
  */
 
 #include "base/large.h"
+#include "base/process.h"
 #include "base/slot.h"
 
 #include <bowline/context.h>
@@ -23,6 +24,7 @@ struct bow_context {
     struct bow_allocator allocator;
     struct bow__large large; /* what the default allocator works on */
     const struct bow_system *system;
+    struct bow__process process;
     bow_log_fn log;
     void *log_user;
     enum bow_log_level log_level;

@@ -18,6 +18,7 @@ enum bow__slot {
 
 struct bow__slot_ops {
     size_t size;
+    bool has_thread; /* which a child process lacks: it makes an object of its own */
     void (*init)(void *object, struct bow_context *context); /* `object` is zeroed */
     void (*fini)(void *object); /* may block; the context can still allocate and free */
 };

@@ -75,12 +75,14 @@ int bow_executor_new(struct bow_context *context, const struct bow_executor_opti
     }
     executor->context = bow_context_ref(context);
     executor->system = bow__context_system(context);
+    executor->process = bow__context_process(context);
     executor->options = known;
     executor->n_threads = known.n_threads;
     executor->quiet_ns = BOW_NEVER;
     executor->shutdown_at_ns = BOW_NEVER;
     atomic_init(&executor->refs, 1);
     atomic_init(&executor->memory_refs, 1);
+    atomic_init(&executor->used_by, 0);
     atomic_init(&executor->state, BOW_LOOP_NOT_STARTED);
     set_name(executor);
     *ret_executor = executor;
@@ -122,6 +124,12 @@ void bow__executor_release(struct bow_executor *executor)
     bow_context_unref(context);
 }
 
+bool bow__executor_is_foreign(const struct bow_executor *executor)
+{
+    int id = atomic_load_explicit(&executor->used_by, memory_order_relaxed);
+    return id != 0 && id != bow__process_id(executor->process);
+}
+
 /* Posting */
 
 void bow__executor_reject(struct bow_executor *executor, const char *name, bow_task_fn fn,
@@ -136,6 +144,9 @@ void bow__executor_reject(struct bow_executor *executor, const char *name, bow_t
 int bow__executor_post_internal(struct bow_executor *executor, struct bow_task *task)
 {
     assert((task->flags & BOW__EXECUTOR_TASK_POSTED) == 0);
+    if (bow__executor_is_foreign(executor)) {
+        return -ECHILD;
+    }
     pthread_mutex_lock(&executor->mutex);
     int rc = bow__executor_admit_locked(executor);
     if (rc == 0) {

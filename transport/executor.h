@@ -14,6 +14,9 @@
 void bow__executor_hold(struct bow_executor *executor);
 void bow__executor_release(struct bow_executor *executor);
 
+/** As bow__loop_is_foreign(); the mutex of such a one may be locked for ever. */
+bool bow__executor_is_foreign(const struct bow_executor *executor);
+
 /** Take, or give back, one of the places that max_pending_tasks bounds. Thread: any. */
 bool bow__executor_take_place(struct bow_executor *executor);
 void bow__executor_leave_place(struct bow_executor *executor);

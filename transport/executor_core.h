@@ -19,6 +19,7 @@
  *     state                      written under mutex, release            loads: acquire
  *     refs, memory_refs          relaxed up, acq_rel down                each other
  *     owner, worker.id           relaxed: a thread looks for itself      none
+ *     used_by                    relaxed: fork() itself publishes it     none
  *     n_executes                 relaxed: a bound, not a publication     none
  *     counters                   relaxed: statistics                     none
  *
@@ -26,6 +27,7 @@
  * those who may still post and be refused; all `refs` together hold one of them.
  */
 
+#include "base/process.h"
 #include "transport/executor.h"
 #include "transport/inbox.h"
 
@@ -54,7 +56,9 @@ struct bow_executor {
     atomic_uint refs;
     atomic_uint memory_refs;
     atomic_int state;
-    atomic_uintptr_t owner; /* with 0 threads: who runs it */
+    atomic_uintptr_t owner;             /* with 0 threads: who runs it */
+    atomic_int used_by;                 /* the process that runs it; 0: none has yet */
+    const struct bow__process *process; /* the context's */
     _Atomic(uint64_t) n_executes;
     _Atomic(uint64_t) n_run;
     _Atomic(uint64_t) n_failed;
@@ -82,6 +86,12 @@ struct bow_executor {
 static inline enum bow_loop_state bow__executor_state(const struct bow_executor *executor)
 {
     return (enum bow_loop_state)atomic_load_explicit(&executor->state, memory_order_acquire);
+}
+
+static inline void bow__executor_claim(struct bow_executor *executor)
+{
+    atomic_store_explicit(&executor->used_by, bow__process_id(executor->process),
+                          memory_order_relaxed);
 }
 
 static inline void bow__chain_push(struct bow__task_chain *chain, struct bow_task *task)

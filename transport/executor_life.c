@@ -190,6 +190,7 @@ static int start_thread_locked(struct bow_executor *executor)
     snprintf(name, sizeof(name), "%s-%u", executor->name, index);
     memcpy(options.name, name, sizeof(options.name) - 1);
     worker->executor = executor;
+    bow__executor_claim(executor);
     int rc = executor->system->thread_start(executor->system->user, &options, thread_main, worker,
                                             &worker->thread);
     if (rc < 0) {
@@ -242,6 +243,7 @@ static int enter_locked(struct bow_executor *executor)
         return -EBUSY;
     }
     executor->is_run = true;
+    bow__executor_claim(executor);
     bow__executor_hold(executor);
     if (bow__executor_state(executor) != BOW_LOOP_TERMINATED) {
         atomic_store_explicit(&executor->owner, (uintptr_t)pthread_self(), memory_order_relaxed);
@@ -287,6 +289,9 @@ static void run_present_locked(struct bow_executor *executor, uint64_t timeout_n
 
 int bow_executor_run_once(struct bow_executor *executor, uint64_t timeout_ns)
 {
+    if (bow__executor_is_foreign(executor)) {
+        return -ECHILD;
+    }
     pthread_mutex_lock(&executor->mutex);
     int rc = enter_locked(executor);
     if (rc < 0) {
@@ -304,6 +309,9 @@ int bow_executor_run_once(struct bow_executor *executor, uint64_t timeout_ns)
 
 int bow_executor_run(struct bow_executor *executor)
 {
+    if (bow__executor_is_foreign(executor)) {
+        return -ECHILD;
+    }
     pthread_mutex_lock(&executor->mutex);
     int rc = enter_locked(executor);
     if (rc < 0) {
@@ -339,6 +347,9 @@ static void shut_down_locked(struct bow_executor *executor, uint64_t quiet_ns, u
 
 int bow_executor_shutdown(struct bow_executor *executor, uint64_t quiet_ns, uint64_t timeout_ns)
 {
+    if (bow__executor_is_foreign(executor)) {
+        return -ECHILD;
+    }
     pthread_mutex_lock(&executor->mutex);
     shut_down_locked(executor, quiet_ns, timeout_ns);
     pthread_mutex_unlock(&executor->mutex);
@@ -350,6 +361,9 @@ int bow_executor_join(struct bow_executor *executor, uint64_t timeout_ns)
     const struct timespec deadline = bow__waiting_deadline(timeout_ns);
     bool in_time = true;
 
+    if (bow__executor_is_foreign(executor)) {
+        return -ECHILD;
+    }
     if (bow_executor_in_executor(executor)) {
         return -EDEADLK;
     }
@@ -378,6 +392,9 @@ static bool leave_to_runner(struct bow_executor *executor)
 
 void bow__executor_abandon(struct bow_executor *executor)
 {
+    if (bow__executor_is_foreign(executor)) {
+        return; /* its memory stays: nobody can say what its threads were doing */
+    }
     if (leave_to_runner(executor)) {
         return;
     }

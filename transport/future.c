@@ -206,6 +206,9 @@ int bow_future_wait(struct bow_future *future, uint64_t timeout_ns)
     if (bow__future_is_done(future)) {
         return 0;
     }
+    if (bow__place_is_foreign(&future->home) || bow__place_is_foreign(&future->worker)) {
+        return -ECHILD;
+    }
     if (bow__place_is_here(&future->home) || bow__place_is_here(&future->worker)) {
         return -EDEADLK;
     }

@@ -110,6 +110,7 @@ int bow__loop_new_over(struct bow_context *context, const struct bow_system *sys
     loop->context = context;
     loop->system = system;
     loop->options = known;
+    bow__loop_note_maker(loop);
     copy_name(loop);
     init_fields(loop);
     rc = bow__waiting_init(&loop->mutex, &loop->terminated);
@@ -223,6 +224,9 @@ uint64_t bow_loop_now(const struct bow_loop *loop)
 
 int bow_loop_fd(struct bow_loop *loop)
 {
+    if (bow__loop_is_foreign(loop)) {
+        return -ECHILD;
+    }
     assert(bow__loop_may_touch(loop));
     int fd = loop->system->poller->fd(loop->facade != NULL ? loop->facade : loop->poller);
     if (fd >= 0) {

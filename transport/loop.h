@@ -102,10 +102,22 @@ uint64_t bow__loop_read_clock(const struct bow_loop *loop);
  * has not run). */
 bool bow__loop_may_touch(const struct bow_loop *loop);
 
+/* After fork(), see loop_fork.c */
+
+/** Whether a process that this one was forked from runs the loop: nothing of it may be used here.
+ * Thread: any. */
+bool bow__loop_is_foreign(const struct bow_loop *loop);
+/** The calling thread becomes the loop's, as by a turn, but a child process may still take it over.
+ * Only for BOW_LOOP_OWNER, before anything else is done with the loop. */
+void bow__loop_settle(struct bow_loop *loop);
+/** Close this process's copies of a foreign loop's descriptors, if the thread that forked is the
+ * loop's; all else stays as it is, for ever. */
+void bow__loop_forsake(struct bow_loop *loop);
+
 /**
  * Post a task of the library that is due at `due_ns` (0: wake the loop at once, BOW_NEVER: never
- * wake it). The rejection handler is not asked. Returns 0, -ESHUTDOWN, or what starting the thread
- * failed with. Thread: any.
+ * wake it). The rejection handler is not asked. Returns 0, -ESHUTDOWN, -ECHILD, or what starting
+ * the thread failed with. Thread: any.
  */
 int bow__loop_post_internal(struct bow_loop *loop, struct bow_task *task, uint64_t due_ns);
 

@@ -13,6 +13,7 @@
  *     loop_terminated.c    futures that tell of the end
  *     loop_watch.c     descriptors, deferred work
  *     loop_repair.c    a poller that fails
+ *     loop_fork.c      whose it is after fork()
  *     loop_stats.c     what the loop tells about itself
  *     hold.c           who holds it
  *     timer.c, scheduled.c    on the heap
@@ -35,6 +36,7 @@
  *                    who takes it to 0 signals
  *     n_rejected, n_lazy_posts    relaxed, statistics         none
  *     counters, is_healthy    relaxed, one writer             none
+ *     used_by        relaxed: fork() itself publishes it      none
  *
  * `refs` are those of users: the last one shuts down. `memory_refs` keep the
  * memory and the descriptors, so that one who still holds a scheduled task or a
@@ -43,6 +45,7 @@
  */
 
 #include "base/heap.h"
+#include "base/process.h"
 #include "transport/hold.h"
 #include "transport/inbox.h"
 #include "transport/loop.h"
@@ -106,6 +109,9 @@ struct bow_loop {
     atomic_int state;
     atomic_uintptr_t owner; /* pthread_self() of the loop's thread; 0: none */
     atomic_bool running;    /* a thread is in bow_loop_run() or bow_loop_run_once() */
+    atomic_int used_by;     /* the process that runs it; 0: none has yet */
+    int made_by;
+    const struct bow__process *process; /* the context's */
     atomic_uint refs;
     atomic_uint memory_refs;
     _Atomic(uint64_t) n_executes;
@@ -203,6 +209,13 @@ bool bow__loop_check_shutdown(struct bow_loop *loop);
 /** When the shutdown check wants to be asked again; BOW_NEVER while nobody has shut down. */
 uint64_t bow__loop_shutdown_due(struct bow_loop *loop);
 
+/* loop_fork.c */
+
+void bow__loop_note_maker(struct bow_loop *loop);
+/** This process is going to run the loop, which is not foreign; nobody else does anything with it.
+ * Returns 0, or what opening descriptors of its own failed with. */
+int bow__loop_claim(struct bow_loop *loop);
+
 /* loop_turn.c */
 
 /** One turn that waits at most `max_wait_ns`. True when the loop has terminated. */
@@ -220,6 +233,9 @@ uint64_t bow__loop_timeout(struct bow_loop *loop);
 
 /* loop_repair.c */
 
+/** Put a new poller in the place of the old one, with all watches. Returns 0, or a negative errno
+ * with the old one in place. */
+int bow__loop_replace_poller(struct bow_loop *loop);
 /** Say what the poller could not do, but not each time. */
 void bow__loop_log_poller(struct bow_loop *loop, const char *what, int error);
 /** After each poll: what it returned, and until when it should have waited (0: not at all). */

@@ -63,9 +63,12 @@ static int start_locked(struct bow_loop *loop)
         .cpu = loop->options.cpu,
     };
 
+    int rc = bow__loop_claim(loop);
+    if (rc < 0) {
+        return rc;
+    }
     memcpy(options.name, loop->name, sizeof(options.name));
-    int rc =
-        loop->system->thread_start(loop->system->user, &options, thread_main, loop, &loop->thread);
+    rc = loop->system->thread_start(loop->system->user, &options, thread_main, loop, &loop->thread);
     if (rc == 0) {
         advance(loop, BOW_LOOP_NOT_STARTED, BOW_LOOP_STARTED);
     }
@@ -89,18 +92,31 @@ int bow__loop_start(struct bow_loop *loop)
 
 /* Running by the owner */
 
+void bow__loop_settle(struct bow_loop *loop)
+{
+    set_owner(loop);
+    advance(loop, BOW_LOOP_NOT_STARTED, BOW_LOOP_STARTED);
+}
+
 static int enter(struct bow_loop *loop)
 {
+    if (bow__loop_is_foreign(loop)) {
+        return -ECHILD;
+    }
     if (loop->options.thread != BOW_LOOP_OWNER) {
         return -EINVAL;
     }
     if (atomic_exchange_explicit(&loop->running, true, memory_order_acquire)) {
         return -EBUSY;
     }
+    int rc = bow__loop_claim(loop);
+    if (rc < 0) {
+        atomic_store_explicit(&loop->running, false, memory_order_release);
+        return rc;
+    }
     bow__loop_hold(loop);
     if (bow__loop_state(loop) != BOW_LOOP_TERMINATED) {
-        set_owner(loop);
-        advance(loop, BOW_LOOP_NOT_STARTED, BOW_LOOP_STARTED);
+        bow__loop_settle(loop);
     }
     return 0;
 }
@@ -122,11 +138,13 @@ int bow_loop_run(struct bow_loop *loop)
     if (rc < 0) {
         return rc;
     }
-    while (bow__loop_state(loop) != BOW_LOOP_TERMINATED) {
+    /* A callback may have forked, and returned in the child as well. */
+    while (bow__loop_state(loop) != BOW_LOOP_TERMINATED && rc == 0) {
         bow__loop_turn(loop, BOW_NEVER);
+        rc = bow__loop_is_foreign(loop) ? -ECHILD : 0;
     }
     leave(loop);
-    return 0;
+    return rc;
 }
 
 int bow_loop_run_once(struct bow_loop *loop, uint64_t timeout_ns)
@@ -140,7 +158,7 @@ int bow_loop_run_once(struct bow_loop *loop, uint64_t timeout_ns)
         has_terminated = bow__loop_turn(loop, timeout_ns);
     }
     /* Nobody else has a reference left to drive it to its end with. */
-    while (loop->is_abandoned && !has_terminated) {
+    while (loop->is_abandoned && !has_terminated && !bow__loop_is_foreign(loop)) {
         has_terminated = bow__loop_turn(loop, BOW_NEVER);
     }
     leave(loop);
@@ -171,6 +189,9 @@ int bow_loop_shutdown(struct bow_loop *loop, uint64_t quiet_ns, uint64_t timeout
 {
     uint64_t at_ns = bow__time_add(bow__loop_clock(loop), timeout_ns);
 
+    if (bow__loop_is_foreign(loop)) {
+        return -ECHILD;
+    }
     pthread_mutex_lock(&loop->mutex);
     loop->quiet_ns = bow__time_min(loop->quiet_ns, quiet_ns);
     loop->shutdown_at_ns = bow__time_min(loop->shutdown_at_ns, at_ns);
@@ -317,6 +338,9 @@ int bow_loop_join(struct bow_loop *loop, uint64_t timeout_ns)
     const struct timespec deadline = bow__waiting_deadline(timeout_ns);
     int rc = 0;
 
+    if (bow__loop_is_foreign(loop)) {
+        return -ECHILD;
+    }
     if (bow_loop_in_loop(loop)) {
         return -EDEADLK;
     }
@@ -334,7 +358,7 @@ static void drive_to_the_end(struct bow_loop *loop)
 {
     while (bow__loop_state(loop) != BOW_LOOP_TERMINATED) {
         int rc = bow_loop_run_once(loop, BOW_NEVER);
-        assert(rc == 0); /* whoever else runs it holds a reference */
+        assert(rc != -EBUSY); /* whoever else runs it holds a reference */
         if (rc < 0) {
             return;
         }
@@ -343,6 +367,10 @@ static void drive_to_the_end(struct bow_loop *loop)
 
 void bow__loop_abandon(struct bow_loop *loop)
 {
+    if (bow__loop_is_foreign(loop)) {
+        bow__loop_forsake(loop);
+        return;
+    }
     bow_loop_shutdown(loop, 0, 0);
     if (bow_loop_in_loop(loop) && loop->in_turn) {
         loop->is_abandoned = true;

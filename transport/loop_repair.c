@@ -123,22 +123,20 @@ static int open_fresh(struct bow_loop *loop, struct bow_poller **ret_fresh)
     return 0;
 }
 
-static void rebuild(struct bow_loop *loop)
+int bow__loop_replace_poller(struct bow_loop *loop)
 {
     struct bow_poller *fresh = NULL;
     struct bow__link lost;
 
     int rc = open_fresh(loop, &fresh);
     if (rc < 0) {
-        bow__loop_log_poller(loop, "opening a new poller", rc);
-        return;
+        return rc;
     }
     retire_poller(loop);
     bow__list_init(&lost);
     register_all(loop, fresh, &lost);
     loop->poller = fresh;
     loop->armed_at_ns = 0;
-    bow__count(&loop->counters.rebuilds, 1);
     if (loop->facade != NULL) {
         const struct bow_poller_ops *ops = loop->system->poller;
         rc = ops->add(loop->facade, ops->fd(fresh), BOW_POLL_IN, loop);
@@ -147,6 +145,17 @@ static void rebuild(struct bow_loop *loop)
         }
     }
     tell_lost(loop, &lost);
+    return 0;
+}
+
+static void rebuild(struct bow_loop *loop)
+{
+    int rc = bow__loop_replace_poller(loop);
+    if (rc < 0) {
+        bow__loop_log_poller(loop, "opening a new poller", rc);
+        return;
+    }
+    bow__count(&loop->counters.rebuilds, 1);
 }
 
 /* Errors in a row */

@@ -55,6 +55,9 @@ static void append(struct bow__task_chain *chain, struct bow__task_chain more)
 
 static int submit_inside(struct bow_loop *loop, struct bow_task *task)
 {
+    if (bow__loop_is_foreign(loop)) {
+        return -ECHILD;
+    }
     if (bow__loop_state(loop) >= BOW_LOOP_SHUTDOWN) {
         return -ESHUTDOWN;
     }
@@ -65,6 +68,9 @@ static int submit_inside(struct bow_loop *loop, struct bow_task *task)
 
 static int submit_outside(struct bow_loop *loop, struct bow_task *task, uint64_t due_ns)
 {
+    if (bow__loop_is_foreign(loop)) {
+        return -ECHILD;
+    }
     if (bow__loop_state(loop) == BOW_LOOP_NOT_STARTED) {
         int rc = bow__loop_start(loop);
         if (rc < 0) {
@@ -136,6 +142,9 @@ void bow_loop_wake(struct bow_loop *loop)
 {
     int kept = errno; /* a signal may have come between a failing call and the look at its errno */
 
+    if (bow__loop_is_foreign(loop)) {
+        return;
+    }
     loop->system->wake_signal(loop->system->user, loop->wake_watch.fd);
     errno = kept;
 }

@@ -50,6 +50,10 @@ static int set_interest(struct bow_loop *loop, struct bow__watch *watch, uint32_
     if (events == watch->events) {
         return 0;
     }
+    /* The poller is the parent's too, and would hear of it no more. */
+    if (bow__loop_is_foreign(loop)) {
+        return -ECHILD;
+    }
     if (watch->source != NULL) {
         watch->source->set(watch->source, loop, watch, events);
         return 0;

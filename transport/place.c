@@ -31,6 +31,12 @@ bool bow__place_is_here(const struct bow__place *place)
            (place->executor != NULL && bow_executor_in_executor(place->executor));
 }
 
+bool bow__place_is_foreign(const struct bow__place *place)
+{
+    return (place->loop != NULL && bow__loop_is_foreign(place->loop)) ||
+           (place->executor != NULL && bow__executor_is_foreign(place->executor));
+}
+
 bool bow__place_take(const struct bow__place *place)
 {
     return place->loop != NULL ? bow__loop_take_place(place->loop)

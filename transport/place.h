@@ -25,6 +25,9 @@ void bow__place_release(const struct bow__place *place);
 /** Whether the calling thread is the place's, or one of them. */
 bool bow__place_is_here(const struct bow__place *place);
 
+/** Whether it was run by a process that this one was forked from. */
+bool bow__place_is_foreign(const struct bow__place *place);
+
 /** Take, or give back, one of the places in its bounded queue. */
 bool bow__place_take(const struct bow__place *place);
 void bow__place_leave(const struct bow__place *place);

@@ -185,8 +185,12 @@ static void resolver_fini(void *object)
     pthread_mutex_destroy(&resolver->mutex);
 }
 
-static const struct bow__slot_ops resolver_slot = {sizeof(struct resolver), resolver_init,
-                                                   resolver_fini};
+static const struct bow__slot_ops resolver_slot = {
+    .size = sizeof(struct resolver),
+    .has_thread = true,
+    .init = resolver_init,
+    .fini = resolver_fini,
+};
 
 /* Asking */
 

@@ -241,6 +241,9 @@ int bow_loop_schedule(struct bow_loop *loop, enum bow_schedule_kind kind, uint64
     if (kind > BOW_SCHEDULE_FIXED_DELAY || (kind != BOW_SCHEDULE_ONCE && period_ns == 0)) {
         return -EINVAL;
     }
+    if (bow__loop_is_foreign(loop)) {
+        return -ECHILD;
+    }
     struct bow_scheduled *scheduled = make(loop, name, fn, user, ret_scheduled != NULL ? 2 : 1);
     if (scheduled == NULL) {
         return -ENOMEM;

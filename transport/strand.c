@@ -99,6 +99,9 @@ static int post(struct bow_strand *strand, struct bow_task *task, bool is_last)
     int rc = 0;
 
     assert((task->flags & BOW__EXECUTOR_TASK_POSTED) == 0);
+    if (bow__executor_is_foreign(executor)) {
+        return -ECHILD;
+    }
     pthread_mutex_lock(&executor->mutex);
     if (!is_last || !strand->is_active) {
         rc = bow__executor_admit_locked(executor);

@@ -97,8 +97,8 @@ BOW_EXPORT struct bow_context *bow_executor_context(const struct bow_executor *e
  *
  * Thread:  any
  * Owns:    keeps `task` until its `fn` starts
- * Returns: 0; -ESHUTDOWN from SHUTDOWN on (the rejection handler has run); what starting the
- * first thread failed with
+ * Returns: 0; -ESHUTDOWN from SHUTDOWN on (the rejection handler has run); -ECHILD after fork(),
+ *          when the parent process has used it; what starting the first thread failed with
  */
 BOW_EXPORT BOW_MUST_USE int bow_executor_post(struct bow_executor *executor, struct bow_task *task);
 
@@ -139,7 +139,8 @@ BOW_EXPORT BOW_MUST_USE int bow_strand_execute(struct bow_strand *strand, const 
 /**
  * Run the executor on this thread until it has terminated. Only with 0 threads.
  *
- * Returns: 0; -EBUSY when it is being run already; -EINVAL for one with threads
+ * Returns: 0; -EBUSY when it is being run already; -EINVAL for one with threads; -ECHILD as
+ *          bow_executor_post()
  */
 BOW_EXPORT BOW_MUST_USE int bow_executor_run(struct bow_executor *executor);
 
@@ -156,13 +157,14 @@ BOW_EXPORT BOW_MUST_USE int bow_executor_run_once(struct bow_executor *executor,
  * terminated when this returns.
  *
  * Thread:  any
- * Returns: 0
+ * Returns: 0; -ECHILD as bow_executor_post()
  */
 BOW_EXPORT int bow_executor_shutdown(struct bow_executor *executor, uint64_t quiet_ns,
                                      uint64_t timeout_ns);
 
 /** Wait until the executor has terminated. Real time counts, whatever the context's clock says.
- * Returns: 0; -ETIMEDOUT; -EDEADLK on a thread of the executor. Thread: any but the executor's. */
+ * Returns: 0; -ETIMEDOUT; -EDEADLK on a thread of the executor; -ECHILD as bow_executor_post().
+ * Thread: any but the executor's. */
 BOW_EXPORT BOW_MUST_USE int bow_executor_join(struct bow_executor *executor, uint64_t timeout_ns);
 
 /** Counters since the executor was made, and gauges. Begin with `size` set, the rest zero. */

@@ -125,7 +125,8 @@ BOW_EXPORT int bow_future_cancel(struct bow_future *future);
  * Wait until it is done, in whatever way. Real time counts, whatever the context's clock says.
  *
  * Thread:  any but those that the future needs: its home's, and where its work runs
- * Returns: 0; -ETIMEDOUT; -EDEADLK on such a thread, at once, unless it is done
+ * Returns: 0; -ETIMEDOUT; -EDEADLK on such a thread, at once, unless it is done; -ECHILD after
+ *          fork(), when its loop or executor is the parent's
  */
 BOW_EXPORT BOW_MUST_USE int bow_future_wait(struct bow_future *future, uint64_t timeout_ns);
 

@@ -4,7 +4,7 @@
 
 /*
  * Several loops with threads of their own, and a way to choose one. Threads are
- * named PREFIX-GROUP-N, and start with the first work of each.
+ * named PREFIX-GROUP-N, and start with the first work of each. For fork() see <bowline/loop.h>.
  *
  *     struct bow_group *workers;
  *     int rc = bow_group_new(context, NULL, &workers);         a loop for each CPU we may use
@@ -73,7 +73,7 @@ BOW_EXPORT struct bow_loop *bow_group_current(const struct bow_group *group);
 /** Do bow_loop_shutdown() with each loop. Thread: any. */
 BOW_EXPORT void bow_group_shutdown(struct bow_group *group, uint64_t quiet_ns, uint64_t timeout_ns);
 /** Wait until all loops have terminated, `timeout_ns` for all of them together. Thread: any but the
- * loops'. Returns: 0; -ETIMEDOUT; -EDEADLK on a thread of the group. */
+ * loops'. Returns: 0; -ETIMEDOUT; -EDEADLK on a thread of the group; -ECHILD after fork(). */
 BOW_EXPORT BOW_MUST_USE int bow_group_join(struct bow_group *group, uint64_t timeout_ns);
 
 #ifdef __cplusplus

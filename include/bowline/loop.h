@@ -21,6 +21,11 @@
  * spinning: I/O rests for a second while tasks and timers go on, and the loop says
  * that it is not healthy (<bowline/loop_stats.h>).
  *
+ * fork(): a loop belongs to the process that first ran it. In a child its functions return -ECHILD
+ * at once, and bow_loop_unref() forgets it, for what it has is the parent's too. One that was only
+ * made and set up runs in the child, and in the parent, but not in both when bow_loop_fd() was
+ * called before. A child forked in a callback does not return from it: exec() or _exit().
+ *
  *     struct bow_loop *loop;
  *     int rc = bow_loop_new(context, NULL, &loop);
  *     rc = bow_loop_execute(loop, "greet", greet, NULL);     its thread starts with this
@@ -170,8 +175,8 @@ BOW_EXPORT uint64_t bow_loop_now(const struct bow_loop *loop);
  *
  * Thread:  any
  * Owns:    keeps `task` until its `fn` starts or it is handed to the rejection handler
- * Returns: 0; -ESHUTDOWN from SHUTDOWN on (the rejection handler has run); what starting the thread
- * failed with
+ * Returns: 0; -ESHUTDOWN from SHUTDOWN on (the rejection handler has run); -ECHILD after fork();
+ *          what starting the thread failed with
  */
 BOW_EXPORT BOW_MUST_USE int bow_loop_post(struct bow_loop *loop, struct bow_task *task);
 
@@ -191,8 +196,8 @@ BOW_EXPORT void bow_loop_wake(struct bow_loop *loop);
 BOW_EXPORT BOW_MUST_USE int bow_loop_post_tail(struct bow_loop *loop, struct bow_task *task);
 
 /**
- * Run `fn(user)` on the loop; allocates a task. Returns: 0; -EAGAIN when max_pending_tasks wait
- * (the rejection handler has run); -ESHUTDOWN; -ENOMEM. `name` must live for ever. Thread: any.
+ * Run `fn(user)` on the loop; allocates a task. Returns: as bow_loop_post(); -ENOMEM; -EAGAIN when
+ * max_pending_tasks wait (the rejection handler has run). `name` must live for ever. Thread: any.
  */
 BOW_EXPORT BOW_MUST_USE int bow_loop_execute(struct bow_loop *loop, const char *name,
                                              bow_task_fn fn, void *user);
@@ -213,8 +218,7 @@ enum bow_schedule_kind {
  *
  * Thread:  any
  * Owns:    gives `*ret_scheduled` when it is not NULL; drop it with bow_scheduled_unref()
- * Returns: 0; -ENOMEM; -ESHUTDOWN; -EINVAL (a periodic one with period 0); what starting the thread
- * failed with
+ * Returns: 0; -ENOMEM; -EINVAL (a periodic one with period 0); as bow_loop_post()
  */
 BOW_EXPORT BOW_MUST_USE int bow_loop_schedule(struct bow_loop *loop, enum bow_schedule_kind kind,
                                               uint64_t delay_ns, uint64_t period_ns,
@@ -237,7 +241,8 @@ BOW_EXPORT struct bow_scheduled *bow_scheduled_unref(struct bow_scheduled *sched
 /**
  * Run the loop on this thread until it has terminated. Only for BOW_LOOP_OWNER.
  *
- * Returns: 0; -EBUSY when another thread runs it; -EINVAL for a loop with a thread of its own
+ * Returns: 0; -EBUSY when another thread runs it; -EINVAL for a loop with a thread of its own;
+ *          -ECHILD after fork(); in a child also as bow_loop_new()
  */
 BOW_EXPORT BOW_MUST_USE int bow_loop_run(struct bow_loop *loop);
 
@@ -248,7 +253,8 @@ BOW_EXPORT BOW_MUST_USE int bow_loop_run(struct bow_loop *loop);
 BOW_EXPORT BOW_MUST_USE int bow_loop_run_once(struct bow_loop *loop, uint64_t timeout_ns);
 
 /** One descriptor that is readable when bow_loop_run_once() has I/O, a wake-up or a due timer to
- * serve; -ENOTSUP when the poller has none. It is for polling only, and the loop's. Thread: loop.
+ * serve; -ENOTSUP when the poller has none, -ECHILD after fork(). It is for polling only, and the
+ * loop's. Thread: loop.
  */
 BOW_EXPORT int bow_loop_fd(struct bow_loop *loop);
 
@@ -264,7 +270,7 @@ BOW_EXPORT uint64_t bow_loop_next_timeout(struct bow_loop *loop);
  * A loop of its own thread that never started has terminated when this returns.
  *
  * Thread:  any
- * Returns: 0
+ * Returns: 0; -ECHILD after fork()
  */
 BOW_EXPORT int bow_loop_shutdown(struct bow_loop *loop, uint64_t quiet_ns, uint64_t timeout_ns);
 
@@ -272,7 +278,7 @@ BOW_EXPORT int bow_loop_shutdown(struct bow_loop *loop, uint64_t quiet_ns, uint6
  * Wait until the loop has terminated. Real time counts, whatever the context's clock says.
  *
  * Thread:  any but the loop's
- * Returns: 0; -ETIMEDOUT; -EDEADLK on the loop's own thread
+ * Returns: 0; -ETIMEDOUT; -EDEADLK on the loop's own thread; -ECHILD after fork()
  */
 BOW_EXPORT BOW_MUST_USE int bow_loop_join(struct bow_loop *loop, uint64_t timeout_ns);
 

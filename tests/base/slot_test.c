@@ -8,6 +8,8 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -34,7 +36,11 @@ static void thing_fini(void *object)
     n_ended++;
 }
 
-static const struct bow__slot_ops thing_ops = {sizeof(struct thing), thing_init, thing_fini};
+static const struct bow__slot_ops thing_ops = {
+    .size = sizeof(struct thing), .init = thing_init, .fini = thing_fini};
+
+static const struct bow__slot_ops threaded_ops = {
+    .size = sizeof(struct thing), .has_thread = true, .init = thing_init, .fini = thing_fini};
 
 static void test_slot_asked_twice_gives_one_object(void **state)
 {
@@ -66,11 +72,42 @@ static void test_slot_never_asked_ends_nothing(void **state)
     assert_int_equal(n_ended, 0);
 }
 
+static int child_status(struct bow_context *context, struct thing *shared, struct thing *threaded)
+{
+    int status = 0;
+
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct thing *mine = bow__context_slot(context, BOW__SLOT_RESOLVER, &threaded_ops);
+        bool is_good = bow__context_slot(context, BOW__SLOT_INPROC, &thing_ops) == shared &&
+                       mine != NULL && mine != threaded && mine->value == 7 &&
+                       bow__context_slot(context, BOW__SLOT_RESOLVER, &threaded_ops) == mine;
+        n_ended = 0;
+        bow_context_unref(context);
+        _exit(!is_good || n_ended != 2); /* the parent's was not ended */
+    }
+    return waitpid(pid, &status, 0) == pid ? status : -1;
+}
+
+static void test_slot_with_a_thread_is_made_anew_in_a_child(void **state)
+{
+    struct bow_context *context = NULL;
+    (void)state;
+
+    assert_int_equal(bow_context_new(NULL, &context), 0);
+    struct thing *shared = bow__context_slot(context, BOW__SLOT_INPROC, &thing_ops);
+    struct thing *threaded = bow__context_slot(context, BOW__SLOT_RESOLVER, &threaded_ops);
+    assert_int_equal(child_status(context, shared, threaded), 0);
+    assert_ptr_equal(bow__context_slot(context, BOW__SLOT_RESOLVER, &threaded_ops), threaded);
+    bow_context_unref(context);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_slot_asked_twice_gives_one_object),
         cmocka_unit_test(test_slot_never_asked_ends_nothing),
+        cmocka_unit_test(test_slot_with_a_thread_is_made_anew_in_a_child),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
