@@ -58,7 +58,8 @@ static int make_own_loop(struct bow_client *client)
     }
     client->confined = true;
     client->thread = pthread_self();
-    return bow_loop_run_once(client->own_loop, 0);
+    bow__loop_settle(client->own_loop);
+    return 0;
 }
 
 /* What there is of their memory; they are not set up. */
@@ -279,8 +280,22 @@ static void free_confined(struct bow_client *client)
     }
 }
 
+/* The connections are the parent's, and its threads may have been anywhere. */
+static void forsake(struct bow_client *client)
+{
+    for (uint32_t i = 0; i < client->n_links; i++) {
+        if (bow__loop_is_foreign(client->links[i].loop)) {
+            bow__loop_forsake(client->links[i].loop);
+        }
+    }
+}
+
 void bow_client_free(struct bow_client *client)
 {
+    if (client != NULL && bow__client_is_foreign(client)) {
+        forsake(client);
+        return;
+    }
     if (client == NULL || atomic_exchange(&client->closing, true)) {
         return;
     }
@@ -339,6 +354,18 @@ int bow_client_poll(struct bow_client *client, uint64_t timeout_ns)
 }
 
 /* Links and threads */
+
+bool bow__client_is_foreign(const struct bow_client *client)
+{
+    for (uint32_t i = 0; i < client->n_links; i++) {
+        const struct bow__client_link *link = &client->links[i];
+        if (atomic_load_explicit(&link->used, memory_order_relaxed) &&
+            bow__loop_is_foreign(link->loop)) {
+            return true;
+        }
+    }
+    return false;
+}
 
 bool bow__client_in_loops(const struct bow_client *client)
 {

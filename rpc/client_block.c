@@ -31,6 +31,10 @@ void bow__client_fill_error(struct bow_client *client, int rc, const char *messa
 static void fill_start_error(struct bow_client *client, int rc, struct bow__text *reason,
                              struct bow_result *ret_result)
 {
+    if (rc == -ECHILD) {
+        bow__text_clear(reason);
+        bow__text_printf(reason, "%s", BOW__CLIENT_FORKED_TEXT);
+    }
     if (reason->len == 0) {
         bow__text_printf(reason, "starting the call: ");
         bow__text_errno(reason, rc);

@@ -356,6 +356,9 @@ int bow__client_begin(struct bow_client *client, const struct bow__client_begin 
         bow__text_printf(reason, "%s", BOW__CONFINED_TEXT);
         return -EINVAL;
     }
+    if (bow__loop_is_foreign(link->loop)) {
+        return -ECHILD;
+    }
     bool in_loop = bow_loop_in_loop(link->loop);
     struct bow__client_call *call = bow__client_call_new(link, in_loop);
     if (call == NULL) {
@@ -408,5 +411,8 @@ void bow__client_call_request_cancel(struct bow__client_call *call)
 
 void bow_client_cancel(struct bow_client *client, uint64_t id)
 {
+    if (bow__client_is_foreign(client)) {
+        return;
+    }
     bow__call_ids_with(&client->ids, id, bow__client_call_request_cancel);
 }

@@ -48,6 +48,10 @@ struct bow__metadata_list;
     "the client is confined to the thread that created it: make one for each thread, or set "      \
     "options.loop or options.group"
 
+/** What a process is told that was forked after the client had been used. */
+#define BOW__CLIENT_FORKED_TEXT                                                                    \
+    "the client was used before fork(), and belongs to the parent process: make one in the child"
+
 /** Requests up to this size live in the call itself. */
 #define BOW__INLINE_REQUEST_BYTES 256
 
@@ -148,6 +152,8 @@ void bow__client_options_complete(struct bow_client_options *options);
 /** The link for the calling thread, marked as used; NULL for a confined client on another thread.
  */
 struct bow__client_link *bow__client_link_of(struct bow_client *client);
+/** Whether a process that this one was forked from uses it. Thread: any. */
+bool bow__client_is_foreign(const struct bow_client *client);
 /** Whether the calling thread is one of the client's loops'. */
 bool bow__client_in_loops(const struct bow_client *client);
 /** The loop holds something of the link from now on. Loop. */

@@ -282,6 +282,10 @@ void bow_server_free(struct bow_server *server)
     if (server == NULL) {
         return;
     }
+    if (bow__server_is_foreign(server)) {
+        bow__server_forsake(server);
+        return;
+    }
     if (bow__server_get_state(server) == BOW__SERVER_STARTED) {
         bow_server_stop(server);
         (void)bow_server_join(server);

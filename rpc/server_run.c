@@ -46,13 +46,17 @@ static int choose_loop(struct run *run)
 {
     struct bow_loop_options options = BOW_LOOP_OPTIONS_INIT;
 
-    /* Says -EINVAL for a loop with a thread of its own. */
-    if (bow_loop_run_once(run->server->main, 0) == 0) {
+    int rc = bow_loop_run_once(run->server->main, 0);
+    if (rc == 0) {
         run->loop = bow_loop_ref(run->server->main);
         return 0;
     }
+    /* It has a thread of its own, or another thread runs it. */
+    if (rc != -EINVAL && rc != -EBUSY) {
+        return rc;
+    }
     options.thread = BOW_LOOP_OWNER;
-    int rc = bow_loop_new(run->server->context, &options, &run->loop);
+    rc = bow_loop_new(run->server->context, &options, &run->loop);
     if (rc < 0) {
         return rc;
     }
@@ -84,6 +88,13 @@ static bool ask_to_be_woken(struct run *run)
     return running;
 }
 
+static void tell_started(struct bow_server *server)
+{
+    if (server->options.on_started != NULL) {
+        server->options.on_started(server, server->options.started_user);
+    }
+}
+
 static int serve(struct run *run)
 {
     int rc = 0;
@@ -100,38 +111,43 @@ static int serve(struct run *run)
     return rc;
 }
 
-static int run_started(struct bow_server *server)
+static int run_started(struct run *run)
 {
-    struct run run = {.server = server};
-
-    int rc = choose_loop(&run);
+    int rc = choose_loop(run);
     if (rc < 0) {
-        drop_loop(&run);
+        drop_loop(run);
         return rc;
     }
-    rc = bow__signals_start(&run.signals, run.loop, server->options.reload_on_sighup, on_signal,
-                            &run);
+    rc = bow__signals_start(&run->signals, run->loop, on_signal, run);
     if (rc == 0) {
-        if (ask_to_be_woken(&run)) {
-            rc = serve(&run);
+        if (ask_to_be_woken(run)) {
+            tell_started(run->server);
+            rc = serve(run);
         }
-        bow__signals_stop(&run.signals);
+        bow__signals_stop(&run->signals);
     }
-    drop_loop(&run);
+    drop_loop(run);
     return rc;
 }
 
 int bow_server_run(struct bow_server *server)
 {
+    struct run run = {.server = server};
     int rc = 0;
 
+    if (bow__server_is_foreign(server)) {
+        return bow__server_refuse_foreign(server, "running");
+    }
     bow__server_ref(server);
+    /* Before it listens: whoever finds that it does may ask it to end. */
+    bow__signals_take(&run.signals, server->options.reload_on_sighup);
     if (bow__server_get_state(server) == BOW__SERVER_NEW) {
         rc = bow__server_start(server, BOW_LOOP_OWNER);
     }
     if (rc == 0 && bow__server_get_state(server) == BOW__SERVER_STARTED) {
-        rc = run_started(server);
+        rc = run_started(&run);
     }
+    bow__signals_give_back(&run.signals);
     bow__server_unref(server);
     return rc;
 }

@@ -116,6 +116,9 @@ static int make_all(struct bow_server *server, enum bow_loop_thread kind)
     if (rc == 0) {
         rc = make_main(server, kind);
     }
+    if (rc == 0 && bow__server_is_foreign(server)) {
+        rc = bow__server_refuse_foreign(server, "starting");
+    }
     if (rc == 0) {
         rc = make_workers(server);
     }
@@ -193,6 +196,9 @@ static int open_all(struct bow_server *server)
 int bow__server_start(struct bow_server *server, enum bow_loop_thread kind)
 {
     bow__text_clear(&server->error);
+    if (bow__server_is_foreign(server)) {
+        return bow__server_refuse_foreign(server, "starting");
+    }
     if (bow__server_get_state(server) != BOW__SERVER_NEW) {
         bow__text_printf(&server->error, "starting: the server has been started before");
         return -EBUSY;

@@ -9,6 +9,7 @@
  *     server_start.c   loops, workers, listeners
  *     server_stop.c    drain: lame duck, GOAWAY, grace, close
  *     server_run.c     bow_server_run() and its signals
+ *     server_fork.c    one that is the parent process's
  *     server_reload.c  renewed certificates
  *
  * Design. `main` is the loop that accepts and drains; each worker has its own. A
@@ -100,6 +101,15 @@ int bow__server_listen_list(struct bow_server *server);
 void bow__server_free_listeners(struct bow_server *server);
 /** Bind and listen on each. Returns 0 or a negative errno with server->error. */
 int bow__server_make_acceptors(struct bow_server *server);
+
+/* server_fork.c */
+
+/** Whether a process that this one was forked from runs one of its loops. Thread: any. */
+bool bow__server_is_foreign(const struct bow_server *server);
+/** Say so in its error, and return -ECHILD. */
+int bow__server_refuse_foreign(struct bow_server *server, const char *stage);
+/** Close what can be of this process's copies of its descriptors; its memory stays for ever. */
+void bow__server_forsake(struct bow_server *server);
 
 /* server_reload.c */
 

@@ -248,7 +248,7 @@ void bow__server_hurry(struct bow_server *server)
 
 void bow_server_stop(struct bow_server *server)
 {
-    if (bow__server_get_state(server) != BOW__SERVER_STARTED ||
+    if (bow__server_is_foreign(server) || bow__server_get_state(server) != BOW__SERVER_STARTED ||
         atomic_exchange(&server->stop_requested, true)) {
         return;
     }
@@ -258,6 +258,9 @@ void bow_server_stop(struct bow_server *server)
 
 int bow_server_join(struct bow_server *server)
 {
+    if (bow__server_is_foreign(server)) {
+        return -ECHILD;
+    }
     if (bow__server_get_state(server) == BOW__SERVER_STARTED && bow__server_in_loops(server)) {
         return -EDEADLK;
     }

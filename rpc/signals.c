@@ -78,17 +78,21 @@ static void set_dispositions(struct bow__signals *signals, bool ours)
 
 static const struct bow__watch_ops watch_ops = {.on_events = on_readable};
 
-int bow__signals_start(struct bow__signals *signals, struct bow_loop *loop, bool hangup,
-                       void (*on_signal)(int number, void *user), void *user)
+void bow__signals_take(struct bow__signals *signals, bool hangup)
 {
-    *signals = (struct bow__signals){
-        .watch.ops = &watch_ops,
-        .loop = loop,
-        .on_signal = on_signal,
-        .user = user,
-    };
+    *signals = (struct bow__signals){.watch.ops = &watch_ops};
     bow__list_init(&signals->watch.link);
     choose(signals, hangup);
+    pthread_sigmask(SIG_BLOCK, &signals->taken, NULL);
+    set_dispositions(signals, true);
+}
+
+int bow__signals_start(struct bow__signals *signals, struct bow_loop *loop,
+                       void (*on_signal)(int number, void *user), void *user)
+{
+    signals->loop = loop;
+    signals->on_signal = on_signal;
+    signals->user = user;
     signals->fd = signalfd(-1, &signals->taken, SFD_NONBLOCK | SFD_CLOEXEC);
     if (signals->fd < 0) {
         return -errno;
@@ -96,11 +100,8 @@ int bow__signals_start(struct bow__signals *signals, struct bow_loop *loop, bool
     int rc = bow__loop_watch(loop, &signals->watch, signals->fd, BOW_POLL_IN);
     if (rc < 0) {
         close(signals->fd);
-        return rc;
     }
-    pthread_sigmask(SIG_BLOCK, &signals->taken, NULL);
-    set_dispositions(signals, true);
-    return 0;
+    return rc;
 }
 
 void bow__signals_stop(struct bow__signals *signals)
@@ -111,7 +112,11 @@ void bow__signals_stop(struct bow__signals *signals)
     /* What came too late would end the process once it is unblocked. */
     while (read(signals->fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
     }
+    close(signals->fd);
+}
+
+void bow__signals_give_back(struct bow__signals *signals)
+{
     set_dispositions(signals, false);
     pthread_sigmask(SIG_UNBLOCK, &signals->unblocked, NULL);
-    close(signals->fd);
 }

@@ -28,17 +28,23 @@ struct bow__signals {
     struct sigaction old[BOW__N_SIGNALS];
 };
 
+/** Take SIGTERM, SIGINT and, if wanted, SIGHUP, where their disposition is the default: from now on
+ * they wait, as do those that were blocked and are pending. Thread: the one that is going to drive
+ * the loop. */
+void bow__signals_take(struct bow__signals *signals, bool hangup);
+
 /**
- * Take SIGTERM, SIGINT and, if wanted, SIGHUP, where their disposition is the default. Returns 0 or
- * a negative errno (nothing is taken then).
+ * Hear of those that were taken, the ones that wait already first. Returns 0 or a negative errno.
  *
- * Thread:  the loop's, which is to be driven by this thread
+ * Thread:  the loop's, which took them
  * Owns:    keeps `signals` until stop
  */
-int bow__signals_start(struct bow__signals *signals, struct bow_loop *loop, bool hangup,
+int bow__signals_start(struct bow__signals *signals, struct bow_loop *loop,
                        void (*on_signal)(int number, void *user), void *user);
 
-/** Give them back. Same thread. */
+/** Hear of them no more; those that still wait are dropped. Same thread. */
 void bow__signals_stop(struct bow__signals *signals);
+/** What was taken is as it was before. Same thread. */
+void bow__signals_give_back(struct bow__signals *signals);
 
 #endif

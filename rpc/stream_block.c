@@ -29,6 +29,9 @@ static int check_caller(struct bow_stream *stream)
     if (!bow__stream_is_blocking(stream)) {
         return -EINVAL;
     }
+    if (bow__loop_is_foreign(stream->loop)) {
+        return -ECHILD;
+    }
     pthread_mutex_lock(&stream->lock);
     const struct bow_client *client = stream->closed ? NULL : stream->client;
     if (client != NULL && client->confined && !pthread_equal(client->thread, pthread_self())) {

@@ -15,6 +15,9 @@
 
 static int refusal(const struct bow_stream *stream)
 {
+    if (bow__loop_is_foreign(stream->loop)) {
+        return -ECHILD;
+    }
     if (atomic_load(&stream->ended)) {
         return -ECANCELED;
     }
@@ -379,6 +382,9 @@ int bow_stream_send_payload(struct bow_stream *stream, struct bow_payload *paylo
 /* What was accepted goes first; the end travels with the last of it. */
 int bow_stream_half_close(struct bow_stream *stream)
 {
+    if (bow__loop_is_foreign(stream->loop)) {
+        return -ECHILD;
+    }
     pthread_mutex_lock(&stream->lock);
     int rc = refusal(stream);
     if (rc == 0 || rc == -EAGAIN) {

@@ -72,6 +72,13 @@ static int add_tokens(struct bow_context *context, struct bow_server *server, co
     return add(server, &interceptor);
 }
 
+static void on_started(struct bow_server *server, void *user)
+{
+    (void)user;
+    printf("listening on port %d\n", (int)bow_server_port(server));
+    fflush(stdout);
+}
+
 static int run(struct bow_context *context, struct bow_server *server, const char *tokens)
 {
     struct demo__greeter__handlers handlers = {.say_hello = say_hello};
@@ -84,11 +91,6 @@ static int run(struct bow_context *context, struct bow_server *server, const cha
         rc = add_tokens(context, server, tokens);
     }
     if (rc == 0) {
-        rc = bow_server_start(server);
-    }
-    if (rc == 0) {
-        printf("listening on port %d\n", (int)bow_server_port(server));
-        fflush(stdout);
         rc = bow_server_run(server);
     }
     return rc;
@@ -106,6 +108,7 @@ int main(int argc, char **argv)
     }
     options.context = context;
     options.listen = argc > 2 ? argv[2] : "127.0.0.1:50051";
+    options.on_started = on_started;
     if (bow_server_new(&options, &server) != 0) {
         return 1;
     }

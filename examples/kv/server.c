@@ -122,6 +122,13 @@ static void put(struct bow_call *call, const Demo__Entry *request, void *user)
     }
 }
 
+static void on_started(struct bow_server *server, void *user)
+{
+    (void)user;
+    printf("listening on port %u\n", bow_server_port(server));
+    fflush(stdout);
+}
+
 int main(int argc, char **argv)
 {
     struct bow_server_options options = BOW_SERVER_OPTIONS_INIT;
@@ -130,6 +137,7 @@ int main(int argc, char **argv)
     struct bow_server *server;
 
     options.listen = argc > 1 ? argv[1] : "127.0.0.1:50053";
+    options.on_started = on_started;
     options.grace_ns = UINT64_C(200000000); /* at the end: watches would go on for ever */
     if (bow_server_new(&options, &server) != 0) {
         fprintf(stderr, "kv-server: out of memory\n");
@@ -137,11 +145,6 @@ int main(int argc, char **argv)
     }
     int rc = demo__kv__serve(server, &handlers, &service);
     if (rc == 0) {
-        rc = bow_server_start(server);
-    }
-    if (rc == 0) {
-        printf("listening on port %u\n", bow_server_port(server));
-        fflush(stdout);
         rc = bow_server_run(server);
     }
     if (rc != 0) {

@@ -80,6 +80,13 @@ static void join(struct demo__room__join__call call, void *user)
     demo__room__join__listen(call, &events, member);
 }
 
+static void on_started(struct bow_server *server, void *user)
+{
+    (void)user;
+    printf("listening on port %u\n", bow_server_port(server));
+    fflush(stdout);
+}
+
 int main(int argc, char **argv)
 {
     struct bow_server_options options = BOW_SERVER_OPTIONS_INIT;
@@ -88,17 +95,13 @@ int main(int argc, char **argv)
     struct bow_server *server;
 
     options.listen = argc > 1 ? argv[1] : "127.0.0.1:50052";
+    options.on_started = on_started;
     if (bow_server_new(&options, &server) != 0) {
         fprintf(stderr, "room-server: out of memory\n");
         return 1;
     }
     int rc = demo__room__serve(server, &handlers, &room);
     if (rc == 0) {
-        rc = bow_server_start(server);
-    }
-    if (rc == 0) {
-        printf("listening on port %u\n", bow_server_port(server));
-        fflush(stdout);
         rc = bow_server_run(server);
     }
     if (rc != 0) {

@@ -104,6 +104,13 @@ static void print_table(const struct table *table)
     printf("%" PRIu64 " export calls\n", table->n_requests);
 }
 
+static void on_started(struct bow_server *server, void *user)
+{
+    const struct bow_server_options *options = user;
+    printf("listening on %s, port %d\n", options->listen, (int)bow_server_port(server));
+    fflush(stdout);
+}
+
 int main(int argc, char **argv)
 {
     struct bow_server_options options = BOW_SERVER_OPTIONS_INIT;
@@ -113,6 +120,8 @@ int main(int argc, char **argv)
     struct table table = {.n_rows = 0};
 
     options.listen = argc > 1 ? argv[1] : "127.0.0.1:4317"; /* OTLP's port for gRPC */
+    options.on_started = on_started;
+    options.started_user = &options;
     if (bow_server_new(&options, &server) != 0) {
         fprintf(stderr, "spans-server: out of memory\n");
         return 1;
@@ -120,11 +129,6 @@ int main(int argc, char **argv)
     int rc =
         opentelemetry__proto__collector__trace__v1__trace_service__serve(server, &handlers, &table);
     if (rc == 0) {
-        rc = bow_server_start(server);
-    }
-    if (rc == 0) {
-        printf("listening on %s, port %d\n", options.listen, (int)bow_server_port(server));
-        fflush(stdout);
         rc = bow_server_run(server);
     }
     if (rc != 0) {

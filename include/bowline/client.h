@@ -160,13 +160,16 @@ BOW_EXPORT BOW_MUST_USE int bow_client_new(const struct bow_client_options *opti
  * Close the client: its calls complete with CANCELLED, then it is freed. Off
  * its loops this waits until all callbacks have run; on one of them it returns
  * at once and the rest happens in later turns. Allowed in a completion callback. NULL is allowed.
+ * In a process that was forked after it had been used, it is forgotten: its connections are the
+ * parent's and are not touched.
  *
  * Thread:  any; the creating thread when confined
  */
 BOW_EXPORT void bow_client_free(struct bow_client *client);
 
 /**
- * Call and wait. Fills `*ret_result` (which must be empty) in every case.
+ * Call and wait. Fills `*ret_result` (which must be empty) in every case. The status is
+ * FAILED_PRECONDITION for a client that was used before fork(), by the parent process.
  *
  * Thread:  any but the client's loops, where the status is FAILED_PRECONDITION
  *          (-EDEADLK) naming the callback form; the creating thread when confined
@@ -195,7 +198,8 @@ typedef void (*bow_client_done_fn)(struct bow_result *result, bow_any_fn fn, voi
  * Owns:    borrows `request`; `done` borrows its result
  * Returns: 0; -EINVAL (request not of the method's type or not encodable, wrong thread,
  *          a streaming method); -ENOMEM; -EAGAIN when max_queued_calls, or bytes, wait already;
- *          -ESHUTDOWN once the client is being freed. No callback will come then.
+ *          -ESHUTDOWN once the client is being freed; -ECHILD for a client that was used before
+ *          fork(), by the parent process. No callback will come then.
  */
 BOW_EXPORT BOW_MUST_USE int
 bow_client_start(struct bow_client *client, const struct bow_method *method,
@@ -215,7 +219,7 @@ BOW_EXPORT void bow_client_cancel(struct bow_client *client, uint64_t id);
 BOW_EXPORT enum bow_client_state bow_client_get_state(const struct bow_client *client);
 
 /** Drive a confined client's loop for at most `timeout_ns`, so that callbacks run. Thread: the
- * creating one. Returns: 0 or -EINVAL. */
+ * creating one. Returns: 0; -EINVAL; -ECHILD as bow_client_start(). */
 BOW_EXPORT int bow_client_poll(struct bow_client *client, uint64_t timeout_ns);
 
 #ifdef __cplusplus

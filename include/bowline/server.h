@@ -86,13 +86,17 @@ struct bow_server_options {
     size_t max_bytes_in_flight; /* of all connections together: see <bowline/limits.h>; 0:
                                    BOW_LIMIT_SERVER_BYTES_IN_FLIGHT, or four times
                                    max_message_bytes for each loop if that is more */
+    /** Told by bow_server_run() when it listens and a signal drains it: the time to say so, to a
+     * supervisor or a user. Thread: that of bow_server_run(). */
+    void (*on_started)(struct bow_server *server, void *user);
+    void *started_user;
 };
 
 #define BOW_SERVER_OPTIONS_INIT                                                                    \
     {                                                                                              \
         sizeof(struct bow_server_options), NULL, NULL, NULL, NULL, 0, false, 0, 0, 0, 0, 0, 0, 0,  \
             0, 0, 0, NULL, 0, NULL, 0, BOW_COMPRESSION_DEFAULT, 0, 0, 0, 0, NULL, 0, 0, 0, false,  \
-            NULL, NULL, 0, 0                                                                       \
+            NULL, NULL, 0, 0, NULL, NULL                                                           \
     }
 
 /**
@@ -196,18 +200,24 @@ BOW_EXPORT BOW_MUST_USE int bow_server_limit_calls(struct bow_server *server, co
  * Bind and listen on every address, and start the loops (all but the caller's own). On failure
  * nothing listens and bow_server_error() says what went wrong and where.
  *
+ * Signals are taken by bow_server_run() only: one that comes between the two ends the process. Who
+ * needs this function before it (options.on_started is told where the server listens) blocks
+ * SIGTERM and SIGINT with pthread_sigmask() first; bow_server_run() takes in what is pending.
+ *
  * Thread:  any
  * Returns: 0, or a negative errno: -EADDRINUSE, -EACCES, -EADDRNOTAVAIL,
  *          -EINVAL (an address that cannot be parsed, none at all, a max_bytes_in_flight of less
  *          than two messages of max_message_bytes for each loop), -EPERM (plaintext
  *          beyond loopback without options.plaintext), -EDEADLK (a method is declared to block and
- *          has no executor), -ENOMEM, -EBUSY (started before)
+ *          has no executor), -ENOMEM, -EBUSY (started before), -ECHILD (it or its loop was used
+ *          before fork(), by the parent process)
  */
 BOW_EXPORT BOW_MUST_USE int bow_server_start(struct bow_server *server);
 
 /**
  * Start unless started, then serve until SIGTERM, SIGINT or bow_server_stop(); drain; return.
- * Handles a signal only where its disposition is the default, and restores it. A
+ * Handles a signal only where its disposition is the default, and restores it; from before it
+ * listens on, so that none is missed. A
  * further signal skips what is left of the lame-duck period; once that is over (or
  * there is none), the next one ends the grace period and closes the connections at
  * once. So a second Ctrl-C ends a server without a lame duck soon, whatever its
@@ -238,12 +248,15 @@ BOW_EXPORT BOW_MUST_USE int bow_server_reload(struct bow_server *server,
 /** Begin to drain: lame duck, GOAWAY, grace, close. Idempotent. Thread: any. */
 BOW_EXPORT void bow_server_stop(struct bow_server *server);
 
-/** Wait until the server has stopped. Returns: 0; or -EDEADLK at once on a thread of its loops
- * while it has not: whoever drives options.loop asks again after each turn. Thread: any. */
+/** Wait until the server has stopped. Returns: 0; -ECHILD (see bow_server_start()); or -EDEADLK at
+ * once on a thread of its loops while it has not: whoever drives options.loop asks again after each
+ * turn. Thread: any. */
 BOW_EXPORT int bow_server_join(struct bow_server *server);
 
 /** Free a server that has stopped or was never started; else stop it first, and wait, or on one of
- * its loops free it once it has stopped. NULL is allowed. Thread: any, once. */
+ * its loops free it once it has stopped. NULL is allowed. In a process that was forked after it had
+ * been started, it is forgotten: its connections are the parent's and are not touched. Thread: any,
+ * once. */
 BOW_EXPORT void bow_server_free(struct bow_server *server);
 
 /** Why the last function on `server` failed: stage, address, reason; "" when none did. Lives until

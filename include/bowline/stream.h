@@ -71,7 +71,7 @@ bow_client_open(struct bow_client *client, const struct bow_method *method,
  *          waits counts for a little more than its bytes): nothing was done, and on_writable
  *          comes when it makes sense to try again; -ECANCELED once the call has ended; -EPIPE
  *          after bow_stream_half_close(); -EINVAL for a message of another type, one that cannot
- *          be encoded, or a method whose client sends one; -ENOMEM
+ *          be encoded, or a method whose client sends one; -ENOMEM; -ECHILD as bow_client_start()
  */
 BOW_EXPORT BOW_MUST_USE int bow_stream_send(struct bow_stream *stream,
                                             const ProtobufCMessage *message);
@@ -84,7 +84,8 @@ BOW_EXPORT BOW_MUST_USE int bow_stream_send_payload(struct bow_stream *stream,
 /** Whether bow_stream_send() would take a message now. Thread: any that holds a reference. */
 BOW_EXPORT bool bow_stream_is_writable(const struct bow_stream *stream);
 
-/** No further message follows. Returns: 0, -ECANCELED, -EPIPE (said before). Thread: as send. */
+/** No further message follows. Returns: 0, -ECANCELED, -EPIPE (said before), -ECHILD. Thread: as
+ * send. */
 BOW_EXPORT int bow_stream_half_close(struct bow_stream *stream);
 
 /** Give the call up: it ends with CANCELLED, later, unless it has ended; messages that had come
@@ -114,8 +115,8 @@ BOW_EXPORT void bow_stream_unref(struct bow_stream *stream);
  * Owns:    lends `*ret_message`
  * Returns: 1 and the message in `*ret_message`, which lives until the next receive or finish;
  *          0 at the end: bow_stream_finish() says how it ended; -ETIMEDOUT after `timeout_ns`
- *          (BOW_NEVER: none; the call's own deadline ends the call); -EDEADLK; -EINVAL for a
- *          stream with events, or the wrong thread
+ *          (BOW_NEVER: none; the call's own deadline ends the call); -EDEADLK; -ECHILD as
+ *          bow_client_start(); -EINVAL for a stream with events, or the wrong thread
  */
 BOW_EXPORT BOW_MUST_USE int bow_stream_receive(struct bow_stream *stream, uint64_t timeout_ns,
                                                const ProtobufCMessage **ret_message);
@@ -132,7 +133,8 @@ BOW_EXPORT BOW_MUST_USE int bow_stream_write(struct bow_stream *stream,
  * bow_stream_cancel() before.
  *
  * Owns:    takes the opener's reference; the caller finishes `*ret_result` with bow_result_fini()
- * Returns: 0; -EDEADLK and -EINVAL as bow_stream_receive(): the stream is the caller's still
+ * Returns: 0; -EDEADLK, -ECHILD and -EINVAL as bow_stream_receive(): the stream is the caller's
+ *          still
  */
 BOW_EXPORT int bow_stream_finish(struct bow_stream *stream, struct bow_result *ret_result);
 
