@@ -282,16 +282,14 @@ BOW_EXPORT int bow_loop_shutdown(struct bow_loop *loop, uint64_t quiet_ns, uint6
  */
 BOW_EXPORT BOW_MUST_USE int bow_loop_join(struct bow_loop *loop, uint64_t timeout_ns);
 
-/** Runs on the loop at shutdown, after the channels were closed, newest first; embedded by its
- * owner. */
+/** Runs on the loop at shutdown, after the channels were closed, newest first; embedded. */
 struct bow_loop_hook {
     void (*fn)(struct bow_loop_hook *hook); /* public */
     struct bow_loop_hook *next;             /* private */
     struct bow_loop_hook *prev;             /* private */
 };
 
-/** Add a shutdown hook; remove it before its memory goes. Thread: loop. Returns: 0 or -ESHUTDOWN.
- */
+/** Add a shutdown hook; remove it before its memory goes. Thread: loop. Returns: 0, -ESHUTDOWN. */
 BOW_EXPORT BOW_MUST_USE int bow_loop_add_hook(struct bow_loop *loop, struct bow_loop_hook *hook);
 /** Take a hook out; nothing when it is not in, or has run. Thread: loop. */
 BOW_EXPORT void bow_loop_remove_hook(struct bow_loop *loop, struct bow_loop_hook *hook);
