@@ -181,8 +181,10 @@ static int open_all(struct bow_server *server)
 {
     server->n_parts = server->n_workers + server->n_acceptors;
     server->n_open_acceptors = server->n_acceptors;
-    server->state = BOW__SERVER_STARTED;
     bow__server_ref(server);
+    pthread_mutex_lock(&server->lock);
+    server->state = BOW__SERVER_STARTED;
+    pthread_mutex_unlock(&server->lock);
     int rc = bow_loop_post(server->main, &server->open_task);
     for (uint32_t i = 0; i < server->n_workers && rc == 0; i++) {
         rc = bow__worker_open(server->workers[i]);
@@ -214,6 +216,8 @@ int bow__server_start(struct bow_server *server, enum bow_loop_thread kind)
     rc = open_all(server);
     if (rc < 0) {
         explain(server, "starting the server's loops", rc);
+    }
+    if (rc < 0 || atomic_load(&server->stop_requested)) {
         bow_server_stop(server);
     }
     return rc;

@@ -68,7 +68,8 @@ struct bow_server {
     atomic_uint n_reloads_failed;
 
     atomic_uint refs;
-    atomic_bool stop_requested;
+    atomic_bool stop_requested; /* also before the start */
+    atomic_bool stop_posted;
     struct bow_task open_task;
     struct bow_task stop_task;
     struct bow_task hurry_task;

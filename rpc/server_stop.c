@@ -248,8 +248,10 @@ void bow__server_hurry(struct bow_server *server)
 
 void bow_server_stop(struct bow_server *server)
 {
-    if (bow__server_is_foreign(server) || bow__server_get_state(server) != BOW__SERVER_STARTED ||
-        atomic_exchange(&server->stop_requested, true)) {
+    /* Before the look at the state: who starts it looks here behind that. */
+    atomic_store(&server->stop_requested, true);
+    if (bow__server_get_state(server) != BOW__SERVER_STARTED || bow__server_is_foreign(server) ||
+        atomic_exchange(&server->stop_posted, true)) {
         return;
     }
     /* Refused only by a loop that shuts down, whose hook does the same. */

@@ -245,7 +245,8 @@ BOW_EXPORT BOW_MUST_USE int bow_server_run(struct bow_server *server);
 BOW_EXPORT BOW_MUST_USE int bow_server_reload(struct bow_server *server,
                                               struct bow_transport_error *ret_error);
 
-/** Begin to drain: lame duck, GOAWAY, grace, close. Idempotent. Thread: any. */
+/** Begin to drain: lame duck, GOAWAY, grace, close; a server that has not started yet does when it
+ * has. Idempotent. Thread: any. */
 BOW_EXPORT void bow_server_stop(struct bow_server *server);
 
 /** Wait until the server has stopped. Returns: 0; -ECHILD (see bow_server_start()); or -EDEADLK at

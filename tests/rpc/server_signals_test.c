@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
  * A signal that comes early: while bow_server_run() starts the server, and between
- * bow_server_start() and bow_server_run(). In a child each, which it would end.
+ * bow_server_start() and bow_server_run(). In a child each, which it would end. And a stop that
+ * comes early.
  */
 
 #include "call_fixture.h"
@@ -125,6 +126,40 @@ static void test_server_run_that_fails_gives_signals_back(void **state)
     assert_true(!is_blocked(SIGINT) && is_default(SIGINT));
 }
 
+static void test_server_run_ends_when_it_was_stopped_before(void **state)
+{
+    struct calls *t = *state;
+    struct bow_server_options options;
+
+    calls_server_options(t, &options);
+    t->server = calls_make_server(t, &options);
+    bow_server_stop(t->server);
+    assert_int_equal(bow_server_run(t->server), 0);
+}
+
+static void *stop(void *server)
+{
+    bow_server_stop(server);
+    return NULL;
+}
+
+static void test_server_run_ends_by_a_stop_at_any_moment(void **state)
+{
+    struct calls *t = *state;
+    struct bow_server_options options;
+
+    for (int i = 0; i < 200; i++) {
+        pthread_t thread;
+        calls_server_options(t, &options);
+        t->server = calls_make_server(t, &options);
+        assert_int_equal(pthread_create(&thread, NULL, stop, t->server), 0);
+        calls_hold_loop((uint64_t)(i % 10) * 20000);
+        assert_int_equal(bow_server_run(t->server), 0);
+        pthread_join(thread, NULL);
+        calls_kill_server(t);
+    }
+}
+
 int main(int argc, char **argv)
 {
     calls_choose(argc, argv);
@@ -133,6 +168,8 @@ int main(int argc, char **argv)
         TEST(test_server_run_drains_for_a_signal_that_comes_while_it_starts),
         TEST(test_server_run_takes_a_signal_that_was_blocked_before_start),
         TEST(test_server_run_that_fails_gives_signals_back),
+        TEST(test_server_run_ends_when_it_was_stopped_before),
+        TEST(test_server_run_ends_by_a_stop_at_any_moment),
     };
 #undef TEST
 
