@@ -4,7 +4,8 @@
  * and free: up to the largest class the next power of two, since blocks grow by doubling, beyond
  * it whole pages. Only pages that were written to take memory.
  *
- * Under AddressSanitizer all blocks are malloc's, for it watches the borders of those.
+ * Under AddressSanitizer all blocks are malloc's, for it watches the borders of those. Under
+ * ThreadSanitizer, which does not see mremap(), bytes are moved, not pages.
  */
 
 #include "base/large.h"
@@ -18,6 +19,12 @@
 
 #ifndef __has_feature
 #define __has_feature(feature) 0
+#endif
+
+#if defined(__SANITIZE_THREAD__) || __has_feature(thread_sanitizer)
+#define MOVES_PAGES 0
+#else
+#define MOVES_PAGES 1
 #endif
 
 static bool is_large(size_t size)
@@ -144,7 +151,10 @@ static void *large_resize(void *user, void *memory, size_t old_size, size_t new_
     if (new_length == 0) {
         return NULL;
     }
-    void *moved = mremap(memory, old_length, new_length, MREMAP_MAYMOVE); /* pages, not bytes */
+    if (!MOVES_PAGES) {
+        return move(user, memory, old_size, new_size);
+    }
+    void *moved = mremap(memory, old_length, new_length, MREMAP_MAYMOVE);
     return moved == MAP_FAILED ? NULL : moved;
 }
 
