@@ -38,7 +38,8 @@ struct crowd_deeds {
 
 /** `n` clients, each with a connection of its own, of both protocols; one call a millisecond. */
 void crowd_fork_good(struct crowd *crowd, unsigned n);
-/** `n` that are silent, drip, send garbage, reset or never read, of both protocols. */
+/** `n` that are silent, drip, send garbage, reset or never read, of both protocols, with what the
+ * others leave of the processors. */
 void crowd_fork_bad(struct crowd *crowd, unsigned n);
 
 /** Tell where the server is. The good ones connect, and answer when all have made a call. */
