@@ -13,6 +13,9 @@
 #include <errno.h>
 #include <string.h>
 
+/* A peer that goes on sending does not keep a call from its beginning. */
+#define MAX_TURNS_TAKEN_IN 32
+
 /* Life */
 
 static void destroy(struct bow_client *client)
@@ -326,9 +329,29 @@ int bow__client_drive(struct bow_client *client, uint64_t timeout_ns)
     return rc;
 }
 
+/* What has come to pass in it; equal when a turn had nothing to do. */
+static uint64_t progress(const struct bow_loop *loop)
+{
+    struct bow_loop_stats stats = {.size = sizeof(stats)};
+
+    return bow_loop_get_stats(loop, &stats) == 0 ? stats.events + stats.tasks_run : 0;
+}
+
 int bow__client_take_in(struct bow_client *client)
 {
-    return client->confined && !client->driving ? bow__client_drive(client, 0) : 0;
+    uint64_t before;
+    int rc = 0;
+    int n_turns = 0;
+
+    if (!client->confined || client->driving) {
+        return 0;
+    }
+    /* A turn reads so much and no more, and the end of a connection may stand behind that. */
+    do {
+        before = progress(client->own_loop);
+        rc = bow__client_drive(client, 0);
+    } while (rc == 0 && ++n_turns < MAX_TURNS_TAKEN_IN && progress(client->own_loop) != before);
+    return rc;
 }
 
 /* The counters are shown here, for their timer does not fire while nobody drives the loop. */
