@@ -27,8 +27,9 @@ static bool is_wanted(const struct bow__http2_session *session)
     if (session->base.server && !session->is_peer_unattended) {
         return true;
     }
-    return session->base.n_streams > 0 || session->is_ready_wanted || session->out.n_bytes > 0 ||
-           session->is_doubted;
+    /* A PING that was sent is awaited to its end, though the calls it was sent for are over. */
+    return session->pinged_ns != 0 || session->base.n_streams > 0 || session->is_ready_wanted ||
+           session->out.n_bytes > 0 || session->is_doubted;
 }
 
 /* After that long a silence, and as often as the peer puts up with. */
@@ -92,7 +93,6 @@ void bow__http2_heartbeat(struct bow__http2_session *session)
     ask(session);
 }
 
-/* A PING that was awaited while nobody waited for more is as good as new. */
 bool bow__http2_doubt(struct bow__session *base, uint64_t now_ns)
 {
     struct bow__http2_session *session = (struct bow__http2_session *)base;
@@ -106,8 +106,6 @@ bool bow__http2_doubt(struct bow__session *base, uint64_t now_ns)
             return false;
         }
         ask(session);
-    } else if (!is_wanted(session)) {
-        session->pinged_ns = now_ns;
     }
     session->is_doubted = !session->broken;
     return session->is_doubted;

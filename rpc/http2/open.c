@@ -64,10 +64,6 @@ int bow__http2_open(struct bow__session *base, const struct bow__request_head *h
         return rc;
     }
     session->next_key++;
-    if (base->n_streams == 1) {
-        /* A PING that was awaited while nobody waited for more proves nothing. */
-        session->pinged_ns = 0;
-    }
     if (!bow__http2_can_open(base)) {
         session->is_ready_wanted = true;
     }
