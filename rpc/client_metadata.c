@@ -113,20 +113,38 @@ int bow__client_call_take_metadata(struct bow__client_call *call,
     return take_with_trace(call, given, received);
 }
 
-void bow__client_call_replace_trace(struct bow__client_call *call, struct bow__metadata_list *list,
-                                    const char *key)
+static size_t inherited_bytes(const struct bow__client_call *call,
+                              const struct bow__metadata_list *list)
 {
-    size_t first = call->n_given;
-    size_t n = call->n_inherited;
+    const struct bow_metadata inherited = {list->entries + call->n_given, call->n_inherited};
 
-    if (n == 0 || !is_trace_key(key)) {
-        return;
-    }
-    struct bow_metadata inherited = {list->entries + first, n};
-    list->n_bytes -= bow__metadata_bytes(&inherited);
-    list->n -= n;
-    memmove(list->entries + first, list->entries + first + n,
-            (list->n - first) * sizeof(*list->entries));
+    return bow__metadata_bytes(&inherited);
+}
+
+static void drop_inherited(struct bow__client_call *call, struct bow__metadata_list *list)
+{
+    struct bow_metadata_entry *first = list->entries + call->n_given;
+
+    list->n -= call->n_inherited;
+    memmove(first, first + call->n_inherited, (list->n - call->n_given) * sizeof(*first));
     call->n_inherited = 0;
+}
+
+int bow__client_call_add_metadata(struct bow__client_call *call, struct bow__metadata_list *list,
+                                  const char *key, struct bow_slice value)
+{
+    bool replaces = call->n_inherited > 0 && is_trace_key(key);
+    size_t n_replaced = replaces ? inherited_bytes(call, list) : 0;
+
+    list->n_bytes -= n_replaced;
+    int rc = bow__metadata_add(list, &call->memory->arena, key, value);
+    if (rc < 0) {
+        list->n_bytes += n_replaced;
+        return rc;
+    }
+    if (replaces) {
+        drop_inherited(call, list);
+    }
     call->metadata = bow__metadata_of(list);
+    return 0;
 }

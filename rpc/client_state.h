@@ -204,10 +204,10 @@ void bow__client_call_request_cancel(struct bow__client_call *call);
 int bow__client_call_take_metadata(struct bow__client_call *call,
                                    const struct bow_call_options *options,
                                    struct bow__text *reason);
-/** An interceptor adds `key` to `list`, which begins with the call's metadata: a trace context of
- * its own takes the place of the parent's. Loop. */
-void bow__client_call_replace_trace(struct bow__client_call *call, struct bow__metadata_list *list,
-                                    const char *key);
+/** An interceptor adds to `list`, which begins with the call's metadata: a trace context of its own
+ * takes the place of the parent's. Returns as bow__metadata_add(). Loop. */
+int bow__client_call_add_metadata(struct bow__client_call *call, struct bow__metadata_list *list,
+                                  const char *key, struct bow_slice value);
 
 /* client_block.c */
 

@@ -72,12 +72,7 @@ static int add(struct bow__intercepted *it, enum bow__intercept_add what, const 
             return rc;
         }
     }
-    bow__client_call_replace_trace(call, list, key);
-    int rc = bow__metadata_add(list, it->arena, key, value);
-    if (rc == 0) {
-        call->metadata = bow__metadata_of(list);
-    }
-    return rc;
+    return bow__client_call_add_metadata(call, list, key, value);
 }
 
 /* What becomes of a call */

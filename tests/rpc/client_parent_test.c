@@ -230,14 +230,30 @@ static void add_trace(struct bow_interception *at, void *user)
     struct bow_slice own = {(const uint8_t *)OTHER, strlen(OTHER)};
     struct bow_slice x = {(const uint8_t *)"x", 1};
 
-    if (user != NULL) {
-        assert_int_equal(bow_interception_add_request(at, "first", x), 0);
-    }
+    (void)user;
     assert_int_equal(bow_interception_add_request(at, "traceparent", own), 0);
     assert_int_equal(bow_interception_add_request(at, "tracestate", x), 0);
 }
 
-static void expect_replaced(struct calls *t, bool adds_before, const char *expected)
+static void add_trace_behind_another(struct bow_interception *at, void *user)
+{
+    struct bow_slice x = {(const uint8_t *)"x", 1};
+
+    assert_int_equal(bow_interception_add_request(at, "first", x), 0);
+    add_trace(at, user);
+}
+
+static void add_bad_trace(struct bow_interception *at, void *user)
+{
+    struct bow_slice bad = {(const uint8_t *)"\n", 1};
+
+    (void)user;
+    assert_int_equal(bow_interception_add_request(at, "traceparent", bad), -EINVAL);
+}
+
+static void expect_traced(struct calls *t,
+                          void (*on_start)(struct bow_interception *at, void *user),
+                          const char *expected)
 {
     struct bow_interceptor tracer = BOW_INTERCEPTOR_INIT;
     const struct bow_interceptor *interceptors[] = {&tracer};
@@ -247,8 +263,7 @@ static void expect_replaced(struct calls *t, bool adds_before, const char *expec
     struct bow_call *parent = start_traced(t);
 
     tracer.name = "tracer";
-    tracer.on_start = add_trace;
-    tracer.user = adds_before ? t : NULL;
+    tracer.on_start = on_start;
     calls_client_options(t, &options);
     options.interceptors = interceptors;
     options.n_interceptors = 1;
@@ -262,8 +277,15 @@ static void expect_replaced(struct calls *t, bool adds_before, const char *expec
 
 static void test_client_interceptors_trace_goes_instead(void **state)
 {
-    expect_replaced(*state, false, "own=x;traceparent=" OTHER ";tracestate=x;");
-    expect_replaced(*state, true, "own=x;first=x;traceparent=" OTHER ";tracestate=x;");
+    expect_traced(*state, add_trace, "own=x;traceparent=" OTHER ";tracestate=x;");
+    expect_traced(*state, add_trace_behind_another,
+                  "own=x;first=x;traceparent=" OTHER ";tracestate=x;");
+}
+
+static void test_client_interceptors_trace_that_is_refused_leaves_the_parents(void **state)
+{
+    expect_traced(*state, add_bad_trace,
+                  "own=x;tracestate=a=1;traceparent=" PARENT ";tracestate=b=2;");
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, calls_setup, calls_teardown)
@@ -280,6 +302,7 @@ int main(int argc, char **argv)
         TEST(test_client_childs_own_trace_goes_instead),
         TEST(test_client_parents_trace_that_does_not_fit_is_left_out),
         TEST(test_client_interceptors_trace_goes_instead),
+        TEST(test_client_interceptors_trace_that_is_refused_leaves_the_parents),
     };
 
     calls_choose(argc, argv);
