@@ -4,7 +4,7 @@
  * them where nobody reads.
  */
 
-#include "call_fixture.h"
+#include "access_lines.h"
 
 #include <bowline/access_log.h>
 #include <errno.h>
@@ -26,8 +26,7 @@
 
 static struct calls *calls; /* of the running test */
 static struct bow_access_log *log_;
-static char lines[4096]; /* under the lock */
-static int n_lines;
+static struct access_lines lines;
 
 static uint64_t noon(void *user)
 {
@@ -35,24 +34,11 @@ static uint64_t noon(void *user)
     return UINT64_C(1772366400123456789); /* 2026-03-01T12:00:00.123456789Z */
 }
 
-static void on_line(const char *line, size_t len, void *user)
-{
-    (void)user;
-    assert_int_equal(strlen(line), len);
-    pthread_mutex_lock(&calls->lock);
-    size_t at = strlen(lines);
-    (void)snprintf(lines + at, sizeof(lines) - at, "%s\n", line);
-    n_lines++;
-    pthread_cond_broadcast(&calls->changed);
-    pthread_mutex_unlock(&calls->lock);
-}
-
 static int setup(void **state)
 {
     calls_setup_bare(state);
     calls = *state;
-    lines[0] = '\0';
-    n_lines = 0;
+    access_lines_init(&lines, calls);
     return 0;
 }
 
@@ -104,7 +90,8 @@ static struct bow_access_log_options to_callback(void)
     struct bow_access_log_options options = BOW_ACCESS_LOG_OPTIONS_INIT;
 
     options.context = calls->context;
-    options.line = on_line;
+    options.line = access_lines_add;
+    options.user = &lines;
     options.unix_ns = noon;
     return options;
 }
@@ -115,9 +102,9 @@ static void expect_line(const char *before_peer, const char *after_peer)
     char seen[4096];
     char *to = seen;
 
-    calls_wait(calls, &n_lines, 1);
-    assert_int_equal(strncmp(lines, before_peer, strlen(before_peer)), 0);
-    const char *at = lines + strlen(before_peer);
+    calls_wait(calls, &lines.n, 1);
+    assert_int_equal(strncmp(lines.text, before_peer, strlen(before_peer)), 0);
+    const char *at = lines.text + strlen(before_peer);
     at += strcspn(at, " \"");
     while (*at != '\0') {
         bool is_time = strncmp(at, "us=", 3) == 0 || strncmp(at, "us\":", 4) == 0;
@@ -178,10 +165,10 @@ static void test_access_log_line_cannot_be_forged(void **state)
         options.context = calls->context;
         serve(&options);
         say("a\" id=\"b\\", evil, BOW_ABORTED);
-        calls_wait(calls, &n_lines, 1);
-        assert_ptr_equal(strchr(lines, '\n'), lines + strlen(lines) - 1);
-        assert_non_null(strstr(lines, "\"a\\u0022 id=\\u0022b\\u005c\""));
-        assert_non_null(strstr(lines,
+        calls_wait(calls, &lines.n, 1);
+        assert_ptr_equal(strchr(lines.text, '\n'), lines.text + strlen(lines.text) - 1);
+        assert_non_null(strstr(lines.text, "\"a\\u0022 id=\\u0022b\\u005c\""));
+        assert_non_null(strstr(lines.text,
                                "\"asked to fail: x\\u0022\\u000a2026 forged \\u001b[2J\\u005c "
                                "\\u00c3\\u00bc\""));
         if (json == 0) {
@@ -205,10 +192,11 @@ static void test_access_log_cuts_what_is_long(void **state)
     text[sizeof(text) - 1] = '\0';
     serve(&options);
     say(id, text, BOW_ABORTED);
-    calls_wait(calls, &n_lines, 1);
-    assert_non_null(strstr(lines, "\\u0022...\" message=\"asked to fail: \\u0001"));
-    assert_string_equal(lines + strlen(lines) - strlen("\\u0001...\"\n"), "\\u0001...\"\n");
-    assert_true(strlen(lines) < 2400);
+    calls_wait(calls, &lines.n, 1);
+    assert_non_null(strstr(lines.text, "\\u0022...\" message=\"asked to fail: \\u0001"));
+    assert_string_equal(lines.text + strlen(lines.text) - strlen("\\u0001...\"\n"),
+                        "\\u0001...\"\n");
+    assert_true(strlen(lines.text) < 2400);
 }
 
 /* Descriptors */

@@ -4,6 +4,7 @@
  * peer cannot fill the log with them.
  */
 
+#include "access_lines.h"
 #include "serve_fixture.h"
 
 #include <bowline/access_log.h>
@@ -20,8 +21,7 @@ static struct calls *calls; /* of the running test */
 static struct bow_access_log *log_;
 static struct bow_access_log_options log_options;
 static uint64_t unix_ns;
-static char lines[8192]; /* under the lock */
-static int n_lines;
+static struct access_lines lines;
 
 static uint64_t now(void *user)
 {
@@ -30,18 +30,6 @@ static uint64_t now(void *user)
     uint64_t ns = unix_ns;
     pthread_mutex_unlock(&calls->lock);
     return ns;
-}
-
-static void on_line(const char *line, size_t len, void *user)
-{
-    (void)user;
-    assert_int_equal(strlen(line), len);
-    pthread_mutex_lock(&calls->lock);
-    size_t at = strlen(lines);
-    (void)snprintf(lines + at, sizeof(lines) - at, "%s\n", line);
-    n_lines++;
-    pthread_cond_broadcast(&calls->changed);
-    pthread_mutex_unlock(&calls->lock);
 }
 
 static void intercept(struct serving *s)
@@ -60,11 +48,11 @@ static int setup(void **state)
     struct serving *s = *state;
     calls = s->t;
     s->before_start = intercept;
-    lines[0] = '\0';
-    n_lines = 0;
+    access_lines_init(&lines, calls);
     unix_ns = UINT64_C(1772366400000000000);
     log_options = (struct bow_access_log_options)BOW_ACCESS_LOG_OPTIONS_INIT;
-    log_options.line = on_line;
+    log_options.line = access_lines_add;
+    log_options.user = &lines;
     log_options.unix_ns = now;
     log_options.max_refused_per_second = MAX_REFUSED;
     return 0;
@@ -102,10 +90,10 @@ static void keep(struct serving *s, struct bow_call *call)
 static void expect_in_log(const char *words)
 {
     pthread_mutex_lock(&calls->lock);
-    bool found = strstr(lines, words) != NULL;
+    bool found = strstr(lines.text, words) != NULL;
     pthread_mutex_unlock(&calls->lock);
     if (!found) {
-        fail_msg("\"%s\" is not in\n%s", words, lines);
+        fail_msg("\"%s\" is not in\n%s", words, lines.text);
     }
 }
 
@@ -122,7 +110,7 @@ static void test_access_log_names_the_limit_of_a_refused_call(void **state)
     struct bow_call *first = s->call;
     session_peer_begin_stream(&s->peer, SERVE_PLAIN, BOW_NEVER, &metadata);
     serve_expect_status(s, BOW_RESOURCE_EXHAUSTED, "max_server_calls");
-    calls_wait(calls, &n_lines, 1);
+    calls_wait(calls, &lines.n, 1);
     snprintf(expected, sizeof(expected),
              " %s /calls.Kinds/Plain RESOURCE_EXHAUSTED in=0/0 out=0/0 us=0 left_us=- id=\"r7\" "
              "message=\"/calls.Kinds/Plain: the server is overloaded",
@@ -130,7 +118,7 @@ static void test_access_log_names_the_limit_of_a_refused_call(void **state)
     expect_in_log(expected);
     expect_in_log("\" refused=max_server_calls unlogged=0\n");
     assert_int_equal(serve_reply(first, 1), 0);
-    calls_wait(calls, &n_lines, 2);
+    calls_wait(calls, &lines.n, 2);
     expect_in_log("/calls.Kinds/Plain OK in=1/");
 }
 
@@ -151,7 +139,7 @@ static void test_access_log_names_the_limit_of_a_method(void **state)
     serve_begin(s, SERVE_PLAIN);
     session_peer_begin_stream(&s->peer, SERVE_PLAIN, BOW_NEVER, NULL);
     serve_expect_status(s, BOW_RESOURCE_EXHAUSTED, "bow_server_limit_calls");
-    calls_wait(calls, &n_lines, 1);
+    calls_wait(calls, &lines.n, 1);
     expect_in_log("\"method\":\"/calls.Kinds/Plain\",\"code\":\"RESOURCE_EXHAUSTED\",\"in\":0,");
     expect_in_log("\"left_us\":null,");
     expect_in_log("\",\"refused\":\"bow_server_limit_calls\",\"unlogged\":0}\n");
@@ -165,7 +153,7 @@ static void test_access_log_has_calls_that_came_expired(void **state)
     start(s, 0);
     session_peer_begin_stream(&s->peer, SERVE_PLAIN, 0, NULL);
     serve_expect_status(s, BOW_DEADLINE_EXCEEDED, "passed");
-    calls_wait(calls, &n_lines, 1);
+    calls_wait(calls, &lines.n, 1);
     expect_in_log("/calls.Kinds/Plain DEADLINE_EXCEEDED in=0/0");
     expect_in_log(" refused=expired unlogged=0\n");
 }
@@ -179,11 +167,11 @@ static void test_access_log_escapes_the_path_of_an_unknown_method(void **state)
     session_peer_begin_stream(&s->peer, calls_is_grpc() ? "/a\"b\\c" : "/a\"b\\c d\nOK", BOW_NEVER,
                               NULL);
     serve_expect_status(s, BOW_UNIMPLEMENTED, "unknown method");
-    calls_wait(calls, &n_lines, 1);
+    calls_wait(calls, &lines.n, 1);
     expect_in_log(calls_is_grpc() ? " /a\\u0022b\\u005cc UNIMPLEMENTED in=0/0"
                                   : " /a\\u0022b\\u005cc\\u0020d\\u000aOK UNIMPLEMENTED in=0/0");
     expect_in_log(" refused=unknown_method unlogged=0\n");
-    assert_ptr_equal(strchr(lines, '\n'), lines + strlen(lines) - 1);
+    assert_ptr_equal(strchr(lines.text, '\n'), lines.text + strlen(lines.text) - 1);
 }
 
 static void call_unknown(struct serving *s)
@@ -203,15 +191,15 @@ static void test_access_log_cannot_be_filled_with_refused_calls(void **state)
     for (int i = 0; i < MAX_REFUSED + 5; i++) {
         call_unknown(s);
     }
-    assert_int_equal(serve_count(s, &n_lines), MAX_REFUSED);
+    assert_int_equal(serve_count(s, &lines.n), MAX_REFUSED);
     pthread_mutex_lock(&calls->lock);
     unix_ns += UINT64_C(1000000000);
     pthread_mutex_unlock(&calls->lock);
     call_unknown(s);
-    assert_int_equal(serve_count(s, &n_lines), MAX_REFUSED + 1);
+    assert_int_equal(serve_count(s, &lines.n), MAX_REFUSED + 1);
     expect_in_log(" refused=unknown_method unlogged=5\n");
     call_unknown(s);
-    assert_string_equal(lines + strlen(lines) - strlen("unlogged=0\n"), "unlogged=0\n");
+    assert_string_equal(lines.text + strlen(lines.text) - strlen("unlogged=0\n"), "unlogged=0\n");
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
