@@ -40,6 +40,14 @@ const char *certs_path(const struct certs *certs, const char *name, char *path, 
     return path;
 }
 
+const char *certs_file(struct certs *certs, const char *name)
+{
+    char *path = certs->paths[certs->next_path];
+
+    certs->next_path = (certs->next_path + 1) % CERTS_N_PATHS;
+    return certs_path(certs, name, path, sizeof(certs->paths[0]));
+}
+
 static FILE *open_file(const struct certs *certs, const char *name, const char *suffix,
                        const char *mode)
 {
@@ -166,6 +174,7 @@ void certs_make(struct certs *certs)
     };
     static const struct wish stranger = {"stranger", "server.test", NULL, names, -DAY, DAY, false};
 
+    certs->next_path = 0;
     (void)snprintf(certs->folder, sizeof(certs->folder), "/tmp/bowline-certs-XXXXXX");
     assert_non_null(mkdtemp(certs->folder));
     struct made ca = make(certs, &ca_wish, NULL);

@@ -20,14 +20,20 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#define CERTS_N_PATHS 4
+
 struct certs {
     char folder[64];
+    char paths[CERTS_N_PATHS][128]; /* of certs_file() */
+    int next_path;
 };
 
 void certs_make(struct certs *certs);
 void certs_remove(struct certs *certs);
 /** The path of `name`; in `path`, which is returned. */
 const char *certs_path(const struct certs *certs, const char *name, char *path, size_t size);
+/** The same; it lives until so many more were asked for as CERTS_N_PATHS says. */
+const char *certs_file(struct certs *certs, const char *name);
 /** Copy one file of the folder over another. */
 void certs_copy(const struct certs *certs, const char *from, const char *to);
 

@@ -2,6 +2,7 @@
 /* A client and a server without sockets; see the header. */
 
 #include "tests/tls/pair.h"
+#include "tests/tls/contexts.h"
 
 #include <errno.h>
 #include <openssl/err.h>
@@ -103,11 +104,9 @@ void pair_begin(struct pair *pair, void **state)
 static void open_side(struct pair_side *side)
 {
     struct pair *pair = side->pair;
-    struct bow_tls_error error = {0};
 
-    if (side->context == NULL &&
-        bow_tls_context_new(pair->t.context, &side->options, &side->context, &error) < 0) {
-        fail_msg("%s", error.text);
+    if (side->context == NULL) {
+        side->context = contexts_new(pair->t.context, &side->options);
     }
     probe_init(&side->probe, NULL);
     side->probe.keeps = true;

@@ -8,6 +8,7 @@
  */
 
 #include "certs.h"
+#include "contexts.h"
 #include "protos/echo.bow.h"
 #include "tests/support/alloc.h"
 
@@ -81,36 +82,15 @@ static void say(struct bow_call *call, const Calls__Request *request, void *user
     calls__echo__say__reply(call, &reply);
 }
 
-static const char *path_of(const struct fixture *t, const char *name)
-{
-    static char paths[4][128];
-    static int next;
-
-    next = (next + 1) % 4;
-    return certs_path(&t->certs, name, paths[next], sizeof(paths[0]));
-}
-
-static void name_certificate(const struct fixture *t, const char *name,
+static void name_certificate(struct fixture *t, const char *name,
                              struct bow_tls_context_options *options)
 {
     char file[64];
 
     snprintf(file, sizeof(file), "%s.pem", name);
-    options->certificate.certificate_file = path_of(t, file);
+    options->certificate.certificate_file = certs_file(&t->certs, file);
     snprintf(file, sizeof(file), "%s.key", name);
-    options->certificate.key_file = path_of(t, file);
-}
-
-static struct bow_tls_context *new_tls(struct fixture *t,
-                                       const struct bow_tls_context_options *options)
-{
-    struct bow_tls_context *tls = NULL;
-    struct bow_tls_error error;
-
-    if (bow_tls_context_new(t->context, options, &tls, &error) < 0) {
-        fail_msg("%s", error.text);
-    }
-    return tls;
+    options->certificate.key_file = certs_file(&t->certs, file);
 }
 
 static void start(struct fixture *t, int i, const char *certificate, enum bow_tls_peer clients)
@@ -121,9 +101,9 @@ static void start(struct fixture *t, int i, const char *certificate, enum bow_tl
     struct one *one = &t->servers[i];
 
     name_certificate(t, certificate, &tls);
-    tls.ca_file = clients != BOW_TLS_PEER_ANY ? path_of(t, "ca.pem") : NULL;
+    tls.ca_file = clients != BOW_TLS_PEER_ANY ? certs_file(&t->certs, "ca.pem") : NULL;
     tls.clients = clients;
-    one->tls = new_tls(t, &tls);
+    one->tls = contexts_new(t->context, &tls);
     options.context = t->context;
     options.listen = "127.0.0.1:0";
     options.grace_ns = 1;
@@ -142,11 +122,11 @@ static void connect_to(struct fixture *t, const char *const hosts[N_SERVERS],
     char target[160];
 
     tls.side = BOW_TLS_CLIENT;
-    tls.ca_file = path_of(t, "ca.pem");
+    tls.ca_file = certs_file(&t->certs, "ca.pem");
     if (certificate != NULL) {
         name_certificate(t, certificate, &tls);
     }
-    t->client_tls = new_tls(t, &tls);
+    t->client_tls = contexts_new(t->context, &tls);
     snprintf(target, sizeof(target), "%slist:%s:%u,%s:%u",
              strcmp(protocol, "grpc") == 0 ? "grpc:" : "", hosts[0],
              bow_server_port(t->servers[0].server), hosts[1],

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* A server that chooses by the name that its client asks for. */
 
+#include "tests/tls/contexts.h"
 #include "tests/tls/pair.h"
 
 #include <errno.h>
@@ -45,15 +46,9 @@ static void begin(struct pair *pair, struct hosts *hosts, void **state)
 static struct bow_tls_context *new_second(struct pair *pair, void **state,
                                           struct bow_tls_context_options *options)
 {
-    struct bow_tls_context *context = NULL;
-    struct bow_tls_error error;
-
     options->certificate.certificate_file = pair_file(state, "second.pem");
     options->certificate.key_file = pair_file(state, "second.key");
-    if (bow_tls_context_new(pair->t.context, options, &context, &error) < 0) {
-        fail_msg("%s", error.text);
-    }
-    return context;
+    return contexts_new(pair->t.context, options);
 }
 
 static void expect_second(struct pair *pair)

@@ -5,6 +5,7 @@
  */
 
 #include "certs.h"
+#include "contexts.h"
 #include "protos/echo.bow.h"
 #include "tests/support/alloc.h"
 
@@ -58,38 +59,17 @@ static void say(struct bow_call *call, const Calls__Request *request, void *user
     calls__echo__say__reply(call, &reply);
 }
 
-static const char *path_of(const struct fixture *t, const char *name)
-{
-    static char paths[4][128];
-    static int next;
-
-    next = (next + 1) % 4;
-    return certs_path(&t->certs, name, paths[next], sizeof(paths[0]));
-}
-
-static struct bow_tls_context *new_tls(struct fixture *t,
-                                       const struct bow_tls_context_options *options)
-{
-    struct bow_tls_context *tls = NULL;
-    struct bow_tls_error error;
-
-    if (bow_tls_context_new(t->context, options, &tls, &error) < 0) {
-        fail_msg("%s", error.text);
-    }
-    return tls;
-}
-
 static void start_server(struct fixture *t, enum bow_tls_peer clients, uint32_t protocols)
 {
     struct bow_tls_context_options tls = BOW_TLS_CONTEXT_OPTIONS_INIT;
     struct bow_server_options options = BOW_SERVER_OPTIONS_INIT;
     static const struct calls__echo__handlers handlers = {.say = say};
 
-    tls.certificate.certificate_file = path_of(t, "server.pem");
-    tls.certificate.key_file = path_of(t, "server.key");
-    tls.ca_file = clients != BOW_TLS_PEER_ANY ? path_of(t, "ca.pem") : NULL;
+    tls.certificate.certificate_file = certs_file(&t->certs, "server.pem");
+    tls.certificate.key_file = certs_file(&t->certs, "server.key");
+    tls.ca_file = clients != BOW_TLS_PEER_ANY ? certs_file(&t->certs, "ca.pem") : NULL;
     tls.clients = clients;
-    t->server_tls = new_tls(t, &tls);
+    t->server_tls = contexts_new(t->context, &tls);
     options.context = t->context;
     options.listen = "127.0.0.1:0";
     options.security = bow_tls_security(t->server_tls);
@@ -110,11 +90,11 @@ static void make_client(struct fixture *t, bool grpc, const char *certificate, c
     struct bow_client_options options = BOW_CLIENT_OPTIONS_INIT;
 
     tls.side = BOW_TLS_CLIENT;
-    tls.ca_file = path_of(t, "ca.pem");
+    tls.ca_file = certs_file(&t->certs, "ca.pem");
     if (certificate != NULL) {
-        tls.certificate.certificate_file = path_of(t, certificate);
+        tls.certificate.certificate_file = certs_file(&t->certs, certificate);
     }
-    t->client_tls = new_tls(t, &tls);
+    t->client_tls = contexts_new(t->context, &tls);
     snprintf(t->target, sizeof(t->target), "%s127.0.0.1:%u", grpc ? "grpc:" : "",
              bow_server_port(t->server));
     options.context = t->context;
@@ -360,9 +340,9 @@ static void test_listeners_differ_in_security(void **state)
     char address[80];
     int n_prepared = 0;
 
-    tls.certificate.certificate_file = path_of(t, "server.pem");
-    tls.certificate.key_file = path_of(t, "server.key");
-    t->server_tls = new_tls(t, &tls);
+    tls.certificate.certificate_file = certs_file(&t->certs, "server.pem");
+    tls.certificate.key_file = certs_file(&t->certs, "server.key");
+    t->server_tls = contexts_new(t->context, &tls);
     options.context = t->context;
     options.listen = "127.0.0.1:0";
     options.security = bow_tls_security(t->server_tls);
@@ -425,9 +405,9 @@ static void begin_reloading(struct reloading *r, struct fixture *t)
     *r = (struct reloading){.t = t, .run_rc = -1};
     certs_copy(&t->certs, "server.pem", "now.pem");
     certs_copy(&t->certs, "server.key", "now.key");
-    tls.certificate.certificate_file = path_of(t, "now.pem");
-    tls.certificate.key_file = path_of(t, "now.key");
-    t->server_tls = new_tls(t, &tls);
+    tls.certificate.certificate_file = certs_file(&t->certs, "now.pem");
+    tls.certificate.key_file = certs_file(&t->certs, "now.key");
+    t->server_tls = contexts_new(t->context, &tls);
     options.context = t->context;
     options.listen = "127.0.0.1:0, [::1]:0";
     options.security = bow_tls_security(t->server_tls);
