@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * An access log: lines as calls end, gathered, and written behind a turn of the loop.
+ * An access log: lines as calls end or are refused, gathered, and written behind a turn of the
+ * loop.
  *
  * Design. Calls end on several loops; all of them put their lines into one buffer, under the lock,
  * which is held for a copy or for one write that does not wait. The loop that finds no flush
  * posted posts its tail task, with a reference; `loop` is where it is. A line is in the buffer
  * whole or not at all, and what a write has left of one stays at the front, so lines
- * never mix. `refs`: relaxed up, acquire-release down.
+ * never mix; where that rest is dropped, the next line begins with a line feed. `refs`: relaxed
+ * up, acquire-release down.
  */
 
 #include "base/alloc.h"

@@ -3,7 +3,7 @@
  * Bearer tokens of calls: asked for by a server, and sent along by a client.
  *
  * Design. The tokens may be read again on any thread while loops look at them, so the lock guards
- * them; it is held for one comparison. The rest is constant. `refs`: relaxed up, acquire-release
+ * them; it is held for one look-up. The rest is constant. `refs`: relaxed up, acquire-release
  * down.
  */
 

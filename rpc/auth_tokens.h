@@ -21,7 +21,7 @@ int bow__tokens_read(struct bow__tokens *tokens, struct bow_context *context, co
 void bow__tokens_fini(struct bow__tokens *tokens, struct bow_context *context);
 
 /** Whether `token` is one of them, and whose (borrowed; empty: the file does not say). All are
- * looked at, and all of each. */
+ * looked at, and of those that are as long all bytes. */
 bool bow__tokens_have(const struct bow__tokens *tokens, struct bow_slice token,
                       struct bow_slice *ret_subject);
 /** The first token; there is one. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * A server's calls on their way past its interceptors. A call that is held has not entered
- * its handler: it is the loop's, so its deadline and its peer may end it as they do any
- * other. What comes meanwhile is kept as it came, undecoded, and no credit is given for it.
+ * A server's calls on their way past its interceptors, and word of those that were refused before
+ * it. A call that is held has not entered its handler: it is the loop's, so its deadline and its
+ * peer may end it as they do any other. What comes meanwhile is kept as it came, undecoded, and no
+ * credit is given for it.
  */
 
 #include "rpc/core/call_metadata.h"

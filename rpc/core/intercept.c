@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
  * Interceptors in their order: who has been started, who holds the call, what it
- * has been refused with, and who is told of its end.
+ * has been refused with, and who is told of its end, or that it never began.
  */
 
 #include "rpc/core/intercept.h"
