@@ -6,15 +6,6 @@
  * A line for each call that has ended, of servers and clients, as an interceptor
  * (<bowline/interceptor.h>). Registered first it sees what the others refuse.
  *
- * Calls that a server refuses before they begin have lines too, with two more fields at the end:
- * the name of the limit, or "unknown_method", "expired", "draining", "memory"; and how many since
- * the last such line have none, for a peer has as many refused as it likes, and so
- * options.max_refused_per_second bounds them:
- *
- *     … grpc /demo.Greeter/SayHello RESOURCE_EXHAUSTED in=0/0 … refused=max_server_calls unlogged=0
- *
- * (in JSON: "refused":"max_server_calls","unlogged":0). Where the path was not read, it is "-".
- *
  *     2026-03-01T12:00:00.123456Z 127.0.0.1:40312 grpc /demo.Greeter/SayHello OK in=1/7 out=1/14
  *     us=182 left_us=29999818 id="4f2a" message=""
  *
@@ -24,6 +15,16 @@
  *     {"time":"2026-03-01T12:00:00.123456Z","peer":"127.0.0.1:40312","protocol":"grpc",
  *      "method":"/demo.Greeter/SayHello","code":"OK","in":1,"in_bytes":7,"out":1,"out_bytes":14,
  *      "us":182,"left_us":29999818,"id":"4f2a","message":""}
+ *
+ * Calls that a server refuses before they begin have lines too, with two more fields at the end:
+ * the name of the limit, or "unknown_method", "expired", "draining", "memory"; and how many since
+ * the last such line have none, for a peer has as many refused as it likes, and so
+ * options.max_refused_per_second bounds them:
+ *
+ *     … grpc /demo.Greeter/SayHello RESOURCE_EXHAUSTED in=0/0 … refused=max_server_calls unlogged=0
+ *
+ * (in JSON: "refused":"max_server_calls","unlogged":0). Where the path was not read, it is "-", in
+ * JSON "".
  *
  * What a peer can choose (id, message, the path of a refused call) is cut, and escaped: a line is a
  * line, whatever it says.
