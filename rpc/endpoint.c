@@ -143,7 +143,10 @@ static uint64_t rests_until(const struct bow__endpoint *endpoint)
     uint64_t min = options_of(endpoint)->backoff_min_ns;
 
     if (endpoint->state == BOW__LINK_BACKING_OFF) {
-        return others_serve ? endpoint->next_try_ns : bow__time_add(endpoint->failed_at_ns, min);
+        /* Never beyond the next try, whose timer may have fired while nobody wanted the server. */
+        return others_serve ? endpoint->next_try_ns
+                            : bow__time_min(endpoint->next_try_ns,
+                                            bow__time_add(endpoint->failed_at_ns, min));
     }
     return is_one_of_many(endpoint) && endpoint->tried_at_ns > 0
                ? bow__time_add(endpoint->tried_at_ns, min)
