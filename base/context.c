@@ -25,6 +25,7 @@ int bow_context_new(const struct bow_context_options *given, struct bow_context 
     if (rc < 0) {
         return rc;
     }
+    /* Makes the context itself, which is no large block: what large ones need lies in it. */
     const struct bow_allocator small = bow__large_allocator(NULL);
     const struct bow_allocator *allocator = options.allocator != NULL ? options.allocator : &small;
     const struct bow_system *system =

@@ -2,7 +2,7 @@
 /*
  * A mapping's length follows from the size that was asked for, which is told again with resize
  * and free: up to the largest class the next power of two, since blocks grow by doubling, beyond
- * it whole pages. Only pages that were written to take memory.
+ * it the next multiple of 64 KiB. Only pages that were written to take memory.
  *
  * Under AddressSanitizer all blocks are malloc's, for it watches the borders of those. Under
  * ThreadSanitizer, which does not see mremap(), bytes are moved, not pages.
