@@ -153,11 +153,13 @@ bool bow__flight_is_crowding(const struct bow__flight_part *part)
 
 void bow__flight_describe(const struct bow__flight *flight, struct bow__text *text)
 {
+    bool is_shared = flight->max_bytes != flight->server_max_bytes;
+
     bow__text_printf(text,
-                     "%zu bytes of messages and calls are in flight in the server; "
+                     "%zu bytes of messages and calls are in flight in %sthe server; "
                      "max_bytes_in_flight (%zu)",
-                     flight->n_bytes, flight->server_max_bytes);
-    if (flight->max_bytes != flight->server_max_bytes) {
+                     flight->n_bytes, is_shared ? "a loop of " : "", flight->server_max_bytes);
+    if (is_shared) {
         bow__text_printf(text, ", of which %zu are this loop's", flight->max_bytes);
     }
 }

@@ -21,10 +21,10 @@
  * What passes in place, or is answered within the batch that brought it, is not counted, and
  * costs nothing; so what one read of a connection brings is looked at behind it.
  *
- * Design. All is the loop's but for `n_gone`: what other threads have let go of, added relaxed, for
- * it is a number and publishes nothing else; and `is_watched`: set by the loop before it looks at
- * n_gone again, read by who has added to it, sequentially consistent both, so that either the
- * loop sees what is gone or the other thread that it has to wake the loop.
+ * Design. All is the loop's but for `n_gone`: what other threads have let go of; and `is_watched`:
+ * set by the loop before it looks at n_gone again, read by who has added to it. Both are
+ * sequentially consistent, so that either the loop sees what is gone or the other thread that it
+ * has to wake the loop.
  */
 
 #include "base/text.h"

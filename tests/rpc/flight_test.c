@@ -157,8 +157,9 @@ static void test_flight_says_limit_and_value(void **state)
     bow__flight_keep(&t.flight, 7);
     bow__text_clear(&text);
     bow__flight_describe(&t.flight, &text);
-    assert_string_equal(text.bytes, "7 bytes of messages and calls are in flight in the server; "
-                                    "max_bytes_in_flight (1600), of which 800 are this loop's");
+    assert_string_equal(text.bytes,
+                        "7 bytes of messages and calls are in flight in a loop of the server; "
+                        "max_bytes_in_flight (1600), of which 800 are this loop's");
     (void)bow__flight_let_go(&t.flight, 7);
     end(&t);
 }
