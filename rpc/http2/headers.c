@@ -393,7 +393,7 @@ static void refuse_crowded(struct bow__http2_session *session, struct bow__http2
                      "too much waits for the client of this connection; half of "
                      "BOW_LIMIT_QUEUED_REPLY_BYTES (%zu)",
                      BOW_LIMIT_QUEUED_REPLY_BYTES / 2);
-    tell_refused(session, stream, text.bytes, "BOW_LIMIT_QUEUED_REPLY_BYTES");
+    bow__session_refused(&session->base, path_of(stream), &status, "BOW_LIMIT_QUEUED_REPLY_BYTES");
     if (bow__http2_end_answer(session, stream, &status) < 0) {
         bow__http2_stream_reset(session, stream, NGHTTP2_ENHANCE_YOUR_CALM);
     }

@@ -447,6 +447,7 @@ static void test_backlog_refusal_says_why_and_ends(void **state)
 
     pair->server.hook = answer;
     pair->client.is_muted = false;
+    pair->server.is_muted = false;
     /* Nobody reads while they come; the first reply has begun to leave. */
     for (int i = 0; i < 60; i++) {
         assert_int_equal(side_call(&pair->client, "/a.B/C", "x", BOW_NEVER, &key), 0);
@@ -458,6 +459,8 @@ static void test_backlog_refusal_says_why_and_ends(void **state)
     assert_true(side_has(&pair->client, "RESOURCE_EXHAUSTED too much waits for the client of this "
                                         "connection; half of BOW_LIMIT_QUEUED_REPLY_BYTES "
                                         "(33554432) retry 100000000\n"));
+    assert_true(
+        side_has(&pair->server, "refused /a.B/C BOW_LIMIT_QUEUED_REPLY_BYTES retry 100000000\n"));
     assert_int_equal(side_call(&pair->client, "/a.B/C", "x", BOW_NEVER, &key), 0);
     pair_run(pair, SIZE_MAX);
     assert_int_equal(pair->client.n_messages, 34);

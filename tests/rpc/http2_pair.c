@@ -182,8 +182,11 @@ static void on_goaway(void *owner, const struct bow_status *reason)
 static void on_refused(void *owner, struct bow_slice path, const struct bow_status *status,
                        const char *limit)
 {
-    (void)status;
-    write_log(owner, "refused %.*s %s\n", (int)path.len, (const char *)path.data, limit);
+    write_log(owner, "refused %.*s %s", (int)path.len, (const char *)path.data, limit);
+    if (status->retry_after_ns > 0) {
+        write_log(owner, " retry %" PRIu64, status->retry_after_ns);
+    }
+    write_log(owner, "\n");
 }
 
 const struct bow__session_events side_events = {
