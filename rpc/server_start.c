@@ -56,19 +56,31 @@ static int make_main(struct bow_server *server, enum bow_loop_thread kind)
     return rc;
 }
 
+/* Whoever wants no limit of messages may have named one of which not even four can be counted. */
+static size_t default_flight(size_t max_message_bytes, uint32_t n_loops)
+{
+    size_t n_messages = (size_t)4 * n_loops;
+
+    if (max_message_bytes > SIZE_MAX / n_messages) {
+        return SIZE_MAX;
+    }
+    size_t least = max_message_bytes * n_messages;
+    return least > BOW_LIMIT_SERVER_BYTES_IN_FLIGHT ? least : BOW_LIMIT_SERVER_BYTES_IN_FLIGHT;
+}
+
 /* A loop's share has to let large messages through. */
 static int share_flight(struct bow_server *server, uint32_t n_loops)
 {
     struct bow__worker_limits *limits = &server->limits;
     size_t max = server->options.max_bytes_in_flight;
+    bool is_default = max == 0;
 
-    if (max == 0) {
-        size_t least = 4 * limits->max_message_bytes * n_loops;
-        max = least > BOW_LIMIT_SERVER_BYTES_IN_FLIGHT ? least : BOW_LIMIT_SERVER_BYTES_IN_FLIGHT;
+    if (is_default) {
+        max = default_flight(limits->max_message_bytes, n_loops);
     }
     limits->max_bytes_in_flight = max;
     limits->max_loop_bytes_in_flight = max / n_loops;
-    if (limits->max_loop_bytes_in_flight / 2 >= limits->max_message_bytes) {
+    if (is_default || limits->max_loop_bytes_in_flight / 2 >= limits->max_message_bytes) {
         return 0;
     }
     bow__text_printf(&server->error,

@@ -144,7 +144,8 @@ int bow__inflate(struct bow__coders *coders, enum bow__encoding encoding, struct
                  struct bow__text *reason)
 {
     const struct bow__coder *coder = coder_of(encoding);
-    struct bow__inflated out = {.context = coders->context, .max_bytes = max_bytes + 1};
+    struct bow__inflated out = {.context = coders->context,
+                                .max_bytes = max_bytes < SIZE_MAX ? max_bytes + 1 : SIZE_MAX};
     const char *what = "";
 
     if (coder == NULL) {

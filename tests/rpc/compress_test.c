@@ -194,6 +194,9 @@ static void exact(struct fixture *t, enum bow__encoding encoding)
     bow__block_unref(back);
     assert_int_equal(inflate(t, encoding, small->data, n_small, 9999, &back, &n_back), -EMSGSIZE);
     assert_null(back);
+    assert_int_equal(inflate(t, encoding, small->data, n_small, SIZE_MAX, &back, &n_back), 0);
+    assert_int_equal(n_back, 10000);
+    bow__block_unref(back);
     bow__block_unref(small);
 }
 

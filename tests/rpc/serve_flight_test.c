@@ -324,6 +324,16 @@ static void test_flight_smaller_than_two_messages_does_not_start(void **state)
                            "max_message_bytes (4194304) for each of 1 loops"));
 }
 
+static void test_flight_by_default_lets_messages_of_any_size_through(void **state)
+{
+    struct serving *s = *state;
+    struct bow_server_options options;
+
+    calls_server_options(s->t, &options);
+    options.max_message_bytes = SIZE_MAX;
+    serve_start(s, &options);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, serve_setup_bare, serve_teardown)
 
 int main(int argc, char **argv)
@@ -333,6 +343,7 @@ int main(int argc, char **argv)
         TEST(test_flight_of_held_requests_is_bounded_and_passes),
         TEST(test_flight_counts_calls_that_nobody_waits_for),
         TEST(test_flight_smaller_than_two_messages_does_not_start),
+        TEST(test_flight_by_default_lets_messages_of_any_size_through),
     };
 
     calls_choose(argc, argv);
