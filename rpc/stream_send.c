@@ -38,12 +38,14 @@ static size_t weight(const struct bow__held *held)
     return sizeof(*held) + held->len;
 }
 
-static size_t waiting(const struct bow_stream *stream)
+/* With what the session has of it, which other threads are told. */
+static size_t waiting(struct bow_stream *stream)
 {
     const struct bow__session *session = bow__stream_session(stream);
-    size_t n = atomic_load_explicit(&stream->n_waiting, memory_order_relaxed);
+    size_t n_unsent = session != NULL ? session->ops->queued(session, stream->call->key) : 0;
 
-    return session != NULL ? n + session->ops->queued(session, stream->call->key) : n;
+    atomic_store_explicit(&stream->n_unsent, n_unsent, memory_order_relaxed);
+    return atomic_load_explicit(&stream->n_waiting, memory_order_relaxed) + n_unsent;
 }
 
 static void check_blocked(struct bow_stream *stream)
@@ -142,7 +144,8 @@ static int send_next(struct bow_stream *stream, struct bow__session *session, ui
     if (rc == 0) {
         stream->out.first = next;
         stream->end_sent = last;
-        atomic_fetch_sub_explicit(&stream->n_waiting, n, memory_order_relaxed);
+        (void)waiting(stream); /* first: it is to count at the one place or the other */
+        atomic_fetch_sub_explicit(&stream->n_waiting, n, memory_order_release);
     }
     return rc;
 }
@@ -300,8 +303,9 @@ static int post(struct bow_stream *stream, struct bow__held *held)
     pthread_mutex_lock(&stream->lock);
     int rc = refusal(stream);
     if (rc == 0) {
-        size_t before = atomic_fetch_add_explicit(&stream->n_waiting, n, memory_order_relaxed);
-        if (before + n >= BOW_STREAM_WRITABLE_BYTES) {
+        size_t before = atomic_fetch_add_explicit(&stream->n_waiting, n, memory_order_acquire);
+        size_t n_unsent = atomic_load_explicit(&stream->n_unsent, memory_order_relaxed);
+        if (before + n + n_unsent >= BOW_STREAM_WRITABLE_BYTES) {
             atomic_store(&stream->blocked, true);
         }
         bow__held_push(&stream->posted, held);

@@ -23,7 +23,10 @@
  *     the end
  *     ended,           written under the lock, so that what was put in `posted` under it came
  *     half_closed      before; read without it by the loop, and by others as a hint
- *     n_waiting        relaxed: bytes in `posted` and `out`
+ *     n_waiting        bytes in `posted` and `out`. Less of them is a release, more an acquire: who
+ *                      finds them gone finds them in n_unsent
+ *     n_unsent         relaxed: bytes that the session had when the loop looked last; more than
+ *                      there are now only costs a look
  *     blocked          set by who sends, before it posts; cleared by the loop, which looks at it
  *                      after it has taken what was posted: none stays set without a later look
  *     asks             what for the task was posted: or-ed with release, taken with acquire
@@ -65,6 +68,7 @@ struct bow_stream {
     atomic_bool half_closed;
     atomic_bool blocked;
     atomic_size_t n_waiting;
+    atomic_size_t n_unsent;
     atomic_size_t n_taken; /* bytes of messages taken elsewhere, whose credit is to go back */
     atomic_uint asks;
     atomic_bool task_posted;
