@@ -9,8 +9,9 @@
  * (https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md#requests), over
  * every protocol: keys are lower-case letters, digits, '-', '_' and '.'; values are
  * printable ASCII, but for keys that end in "-bin", whose values are any bytes.
- * Keys may repeat; their order is kept. Keys that begin with "grpc-" or ':' are the
- * protocols' own, and refused.
+ * Blanks at the ends of a text are no part of it: refused here, stripped from what a
+ * gRPC peer sends. Keys may repeat; their order is kept. Keys that begin with "grpc-" or ':' are
+ * the protocols' own, and refused.
  *
  * What is received is borrowed: it lives as long as what it came with (the call, the
  * result, the event), and a NUL follows each value, so that one of ASCII is a string.

@@ -131,6 +131,7 @@ void bow__http2_gather(struct bow__http2_session *session, struct bow__http2_hea
         keep_binaries(session, header, key, value);
         return;
     }
+    value = bow__grpc_trim(value);
     if (value.len > 0) {
         memcpy(top_of(gathered), value.data, value.len);
     }

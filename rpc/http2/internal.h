@@ -268,5 +268,7 @@ void bow__http2_pump(struct bow__http2_session *session);
 
 nghttp2_mem bow__http2_memory(struct bow_context *context);
 void bow__http2_option_no_reset_limit(nghttp2_option *option);
+/** Take values with blanks around them, against RFC 9113 (8.2.1), as far as this nghttp2 can. */
+void bow__http2_option_blanks(nghttp2_option *option);
 
 #endif

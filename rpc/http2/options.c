@@ -20,3 +20,19 @@ void bow__http2_option_no_reset_limit(nghttp2_option *option)
 }
 
 #endif
+
+#ifdef BOW__HAVE_NGHTTP2_BLANKS
+
+void bow__http2_option_blanks(nghttp2_option *option)
+{
+    nghttp2_option_set_no_rfc9113_leading_and_trailing_ws_validation(option, 1);
+}
+
+#else
+
+void bow__http2_option_blanks(nghttp2_option *option)
+{
+    (void)option;
+}
+
+#endif

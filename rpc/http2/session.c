@@ -322,6 +322,8 @@ static nghttp2_option *new_option(void)
     nghttp2_option_set_no_closed_streams(option, 1);
     /* Ours counts by the session's clock, with a limit that has a name. */
     bow__http2_option_no_reset_limit(option);
+    /* gRPC lets its senders have blanks around values, which would reset their streams. */
+    bow__http2_option_blanks(option);
     return option;
 }
 

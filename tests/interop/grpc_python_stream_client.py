@@ -210,6 +210,12 @@ class BowlineServer(unittest.TestCase):
                     self.assertEqual([(entry.key, entry.value) for entry in metadata
                                       if entry.key.startswith("echo-")], list(entries))
 
+    def test_blanks_around_values_are_stripped(self):
+        entries = (("echo-a", " front"), ("echo-b", "back  "), ("echo-c", "  a  b "), ("echo-d", " "))
+        call = self.pour(Request(), timeout=20, metadata=entries)
+        self.assertEqual(echoed(call.initial_metadata()),
+                         [("echo-a", "front"), ("echo-b", "back"), ("echo-c", "a  b"), ("echo-d", "")])
+
     def test_initial_metadata_comes_before_messages(self):
         talk = Talk(self.both, timeout=20, metadata=METADATA)
         talk.send(body=b"x")

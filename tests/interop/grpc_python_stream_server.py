@@ -17,8 +17,12 @@ from interop_streams_pb2 import Reply, Request
 CODES = {code.value[0]: code for code in grpc.StatusCode}
 
 
+def value_of(entry):
+    return f"  {entry.value} " if entry.key == "echo-padded" else entry.value
+
+
 def echoed(context):
-    return tuple((entry.key, entry.value) for entry in context.invocation_metadata()
+    return tuple((entry.key, value_of(entry)) for entry in context.invocation_metadata()
                  if entry.key.startswith("echo-"))
 
 

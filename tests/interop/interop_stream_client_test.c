@@ -418,6 +418,8 @@ static void test_metadata_of_each_form_comes_back_in_order(void **state)
         {"echo-bin", {bytes, 8}},
         {"echo-list-bin", text(",a,")},
         {"echo-spaces", text("a  b , c")},
+        {"echo-padded", text("a  b")},
+        {"echo-padded", text("")},
         {"echo-z_9.-", text("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")},
     };
     const struct bow_metadata forms = {entries, sizeof(entries) / sizeof(entries[0])};

@@ -179,10 +179,12 @@ static void test_metadata_against_the_rules_is_refused(void **state)
     struct bow_metadata_entry upper = entry_of("User", "ann");
     struct bow_metadata_entry own = entry_of("grpc-status", "0");
     struct bow_metadata_entry value = entry_of("name", "a\nb");
+    struct bow_metadata_entry blank = entry_of("name", "a ");
 
     expect_refused(s, &upper, -EINVAL, BOW_INVALID_ARGUMENT, "\"User\"");
     expect_refused(s, &own, -EINVAL, BOW_INVALID_ARGUMENT, "\"grpc-status\"");
     expect_refused(s, &value, -EINVAL, BOW_INVALID_ARGUMENT, "\"name\"");
+    expect_refused(s, &blank, -EINVAL, BOW_INVALID_ARGUMENT, "\"name\"");
 }
 
 static void test_metadata_over_the_limit_is_refused(void **state)

@@ -150,6 +150,26 @@ static void test_missing_status_is_taken_from_http(void **state)
                "status 1 UNKNOWN the answer's content-type is not application/grpc\n");
 }
 
+/* gRPC lets servers have them, though RFC 9113 (8.2.1) does not; a message's own stay. */
+static void test_blanks_around_values_are_stripped(void **state)
+{
+    (void)state;
+    expect_end(FIELDS(":status: 200", GRPC_TYPE, "grpc-status: 3", "grpc-message:  no ",
+                      "front:  a", "both: \t b c \t ", "blank:  "),
+               true, "status 1 INVALID_ARGUMENT  no  front=a both=b c blank=\n");
+}
+
+static void test_initial_metadata_has_its_blanks_stripped(void **state)
+{
+    struct fixture *t = *state;
+
+    answer(t, 0, FIELDS(":status: 200", GRPC_TYPE, "first:  1\t"));
+    bytes_frame(&t->in, 0, 0, 1, "\0\0\0\0\1y", 6);
+    answer(t, 1, FIELDS("grpc-status: 0", "last: 2 "));
+    assert_int_equal(feed_in(t), 0);
+    side_expect(&t->pair.client, "ready\nheaders 1 first=1\nmessage 1 1 y\nstatus 1 OK last=2\n");
+}
+
 static void test_informational_answers_are_skipped(void **state)
 {
     struct fixture *t = *state;
@@ -373,6 +393,8 @@ int main(void)
         TEST(test_http1_answer_is_named),
         cmocka_unit_test(test_status_alone_ends_the_call),
         cmocka_unit_test(test_missing_status_is_taken_from_http),
+        cmocka_unit_test(test_blanks_around_values_are_stripped),
+        TEST(test_initial_metadata_has_its_blanks_stripped),
         TEST(test_informational_answers_are_skipped),
         TEST(test_data_without_trailers_is_no_answer),
         TEST(test_ok_inside_a_message_is_an_error),

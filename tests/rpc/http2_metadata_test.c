@@ -166,6 +166,23 @@ static void test_lists_of_binary_values_and_bad_ones_are_read(void **state)
                 "open 1 /a.B/C list-bin=4142 list-bin=4344 list-bin=45 x-request-id=17\n");
 }
 
+/* gRPC lets senders have them, though RFC 9113 (8.2.1) does not. */
+static void test_blanks_around_values_are_stripped(void **state)
+{
+    struct pair *pair = &((struct fixture *)*state)->pair;
+    static struct bytes in;
+    static const char *const more[] = {
+        "front:  a",       "back: b\t ",       "both: \t c d \t", "blank:  \t ",
+        "raw-bin:  QUI\t", "user-agent:  me ", "inside: e\tf",    NULL,
+    };
+
+    bytes_preface(&in);
+    bytes_request(&in, 4, 1, more);
+    side_feed(&pair->server, in.data, in.len, SIZE_MAX);
+    assert_int_equal(pair->server.rc, 0);
+    side_expect(&pair->server, "open 1 /a.B/C front=a back=b both=c d blank= raw-bin=4142\n");
+}
+
 /* A list of empty values in one long field would be thousands of entries. */
 static void test_bomb_of_lists_is_refused(void **state)
 {
@@ -337,6 +354,7 @@ int main(void)
         TEST(test_metadata_travels_with_an_error_alone),
         TEST(test_metadata_beyond_the_limit_is_refused_here),
         TEST(test_lists_of_binary_values_and_bad_ones_are_read),
+        TEST(test_blanks_around_values_are_stripped),
         TEST(test_bomb_of_lists_is_refused),
         TEST(test_most_entries_there_can_be_are_read),
         TEST(test_reserved_keys_stay_here),
