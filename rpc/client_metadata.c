@@ -18,16 +18,20 @@
 
 static int refuse(const struct bow_metadata *metadata, struct bow__text *reason)
 {
+    static const char bad[] = "its key or its value has a character that the rules in "
+                              "<bowline/metadata.h> exclude";
+    static const char reserved[] = "the key is one that the protocols keep for themselves; "
+                                   "<bowline/metadata.h> names them";
     const struct bow_metadata_entry *entry = metadata->entries;
 
     while (bow__metadata_is_valid(entry->key, entry->value)) {
         entry++;
     }
     bow__text_printf(reason, "the metadata \"");
-    bow__text_escape(reason, (struct bow_slice){(const uint8_t *)entry->key, strlen(entry->key)},
-                     128);
-    bow__text_printf(reason, "\" cannot be sent: its key or its value has a character that the "
-                             "rules in <bowline/metadata.h> exclude");
+    struct bow_slice key = {(const uint8_t *)entry->key, strlen(entry->key)};
+    bow__text_escape(reason, key, 128);
+    bow__text_printf(reason, "\" cannot be sent: %s",
+                     bow__metadata_is_reserved(key) ? reserved : bad);
     return -EINVAL;
 }
 

@@ -10,8 +10,12 @@
  * every protocol: keys are lower-case letters, digits, '-', '_' and '.'; values are
  * printable ASCII, but for keys that end in "-bin", whose values are any bytes.
  * Blanks at the ends of a text are no part of it: refused here, stripped from what a
- * gRPC peer sends. Keys may repeat; their order is kept. Keys that begin with "grpc-" or ':' are
- * the protocols' own, and refused.
+ * gRPC peer sends. Keys may repeat; their order is kept.
+ *
+ * Some keys are the protocols' own, and refused over each of them: those that begin with
+ * "grpc-" or ':', and of HTTP accept-encoding, connection, content-length, content-type,
+ * host, keep-alive, proxy-connection, te, trailer, transfer-encoding, upgrade and
+ * user-agent. What a peer sends of these is no metadata, and left out.
  *
  * What is received is borrowed: it lives as long as what it came with (the call, the
  * result, the event), and a NUL follows each value, so that one of ASCII is a string.

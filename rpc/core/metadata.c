@@ -10,6 +10,10 @@
 #include <string.h>
 
 #define FIRST_ENTRIES ((size_t)8)
+#define NAME(text)                                                                                 \
+    {                                                                                              \
+        text, sizeof(text) - 1                                                                     \
+    }
 
 static bool is_key_byte(char c)
 {
@@ -34,6 +38,34 @@ static bool is_text(struct bow_slice value)
     return value.len == 0 || (value.data[0] != ' ' && value.data[value.len - 1] != ' ');
 }
 
+static bool begins_with(struct bow_slice key, const char *text)
+{
+    size_t len = strlen(text);
+
+    return key.len >= len && memcmp(key.data, text, len) == 0;
+}
+
+bool bow__metadata_is_reserved(struct bow_slice key)
+{
+    /* They tell HTTP how to read what it carries, or are what a connection says of itself. */
+    static const struct {
+        const char *text;
+        size_t len;
+    } names[] = {
+        NAME("accept-encoding"),   NAME("connection"), NAME("content-length"),
+        NAME("content-type"),      NAME("host"),       NAME("keep-alive"),
+        NAME("proxy-connection"),  NAME("te"),         NAME("trailer"),
+        NAME("transfer-encoding"), NAME("upgrade"),    NAME("user-agent"),
+    };
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (key.len == names[i].len && memcmp(key.data, names[i].text, key.len) == 0) {
+            return true;
+        }
+    }
+    return begins_with(key, ":") || begins_with(key, "grpc-");
+}
+
 bool bow__metadata_is_valid(const char *key, struct bow_slice value)
 {
     size_t len = strlen(key);
@@ -43,7 +75,7 @@ bool bow__metadata_is_valid(const char *key, struct bow_slice value)
             return false;
         }
     }
-    if (len == 0 || strncmp(key, "grpc-", 5) == 0) {
+    if (len == 0 || bow__metadata_is_reserved((struct bow_slice){(const uint8_t *)key, len})) {
         return false;
     }
     return has_ending(key, len, "-bin") || is_text(value);

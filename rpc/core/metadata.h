@@ -13,6 +13,9 @@
 /** What one entry counts for beside its key and value, as RFC 9113 (6.5.2) counts. */
 #define BOW__METADATA_ENTRY_BYTES ((size_t)32)
 
+/** Whether a key is the protocols' own, so that no user's metadata may have it. */
+bool bow__metadata_is_reserved(struct bow_slice key);
+
 /** Whether the rules of <bowline/metadata.h> permit the entry. */
 bool bow__metadata_is_valid(const char *key, struct bow_slice value);
 

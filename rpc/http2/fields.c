@@ -17,28 +17,6 @@ bool bow__http2_is_binary(const char *key, size_t len)
     return len >= 4 && memcmp(key + len - 4, "-bin", 4) == 0;
 }
 
-/* Every gRPC client sends its user-agent, which is of the connection and would cost each call a
- * copy. */
-bool bow__http2_is_reserved(struct bow_slice name)
-{
-    static const char *const reserved[] = {
-        "accept-encoding",   "connection", "content-length",
-        "content-type",      "host",       "keep-alive",
-        "proxy-connection",  "te",         "trailer",
-        "transfer-encoding", "upgrade",    "user-agent",
-    };
-
-    if (name.len > 0 && name.data[0] == ':') {
-        return true;
-    }
-    for (size_t i = 0; i < sizeof(reserved) / sizeof(reserved[0]); i++) {
-        if (name.len == strlen(reserved[i]) && memcmp(name.data, reserved[i], name.len) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static size_t value_size(const struct bow_metadata_entry *entry, size_t key_len)
 {
     bool is_binary = bow__http2_is_binary(entry->key, key_len);
@@ -92,13 +70,10 @@ int bow__http2_fields_new(struct bow__http2_session *session, const struct bow_m
         return -ENOMEM;
     }
     fields->size = size;
-    fields->n = 0;
+    fields->n = metadata->n;
     char *at = (char *)(fields->own + metadata->n);
     for (size_t i = 0; i < metadata->n; i++) {
-        const char *key = metadata->entries[i].key;
-        if (!bow__http2_is_reserved((struct bow_slice){(const uint8_t *)key, strlen(key)})) {
-            fields->own[fields->n++] = put_entry(&metadata->entries[i], &at);
-        }
+        fields->own[i] = put_entry(&metadata->entries[i], &at);
     }
     *ret_fields = fields;
     return 0;

@@ -123,7 +123,8 @@ void bow__http2_gather(struct bow__http2_session *session, struct bow__http2_hea
 {
     struct bow__http2_gathered *gathered = &session->gathered;
 
-    if (bow__http2_is_reserved(name) || !has_chunk(session)) {
+    /* Before anything is kept: every gRPC client's calls have a user-agent. */
+    if (bow__metadata_is_reserved(name) || !has_chunk(session)) {
         return;
     }
     const char *key = keep_key(gathered, name);

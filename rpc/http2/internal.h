@@ -150,8 +150,6 @@ void bow__http2_gather_end(struct bow__http2_session *session);
 
 /* fields.c */
 
-/** Whether a field of that name is HTTP's or the connection's own business, and no metadata. */
-bool bow__http2_is_reserved(struct bow_slice name);
 /** Whether values of that key are base64 on the wire. */
 bool bow__http2_is_binary(const char *key, size_t len);
 /** All of it on the wire, as RFC 9113 counts. */

@@ -64,6 +64,27 @@ static void test_valid_entries_are_those_that_grpc_permits(void **state)
     assert_false(bow__metadata_is_valid("k", text("blank behind ")));
 }
 
+static void test_reserved_keys_are_the_protocols_own(void **state)
+{
+    static const char *const reserved[] = {
+        "accept-encoding", "connection", "content-length",    "content-type",     "grpc-",
+        "grpc-bin",        "host",       "keep-alive",        "proxy-connection", "te",
+        "trailer",         ":path",      "transfer-encoding", "upgrade",          "user-agent",
+    };
+    static const char *const free_ones[] = {"t",    "tea",    "x-te",  "hosts",
+                                            "grpc", "accept", "te-bin"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(reserved) / sizeof(reserved[0]); i++) {
+        assert_true(bow__metadata_is_reserved(text(reserved[i])));
+        assert_false(bow__metadata_is_valid(reserved[i], text("v")));
+    }
+    for (size_t i = 0; i < sizeof(free_ones) / sizeof(free_ones[0]); i++) {
+        assert_false(bow__metadata_is_reserved(text(free_ones[i])));
+        assert_true(bow__metadata_is_valid(free_ones[i], text("v")));
+    }
+}
+
 static void test_copy_stands_alone_with_a_nul_behind_each_value(void **state)
 {
     struct fixture *fixture = *state;
@@ -136,6 +157,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_valid_entries_are_those_that_grpc_permits),
+        cmocka_unit_test(test_reserved_keys_are_the_protocols_own),
         cmocka_unit_test_setup_teardown(test_copy_stands_alone_with_a_nul_behind_each_value, setup,
                                         teardown),
         cmocka_unit_test(test_find_gives_the_first_of_a_key),

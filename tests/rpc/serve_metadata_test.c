@@ -274,6 +274,8 @@ static void add_too_much(struct serving *s, struct bow_call *call)
     memset(long_value, 'v', BOW_LIMIT_HEADER_BYTES);
     assert_int_equal(bow_call_add_initial(call, "Upper", text("v")), -EINVAL);
     assert_int_equal(bow_call_add_trailing(call, "grpc-status", text("0")), -EINVAL);
+    assert_int_equal(bow_call_add_initial(call, "te", text("trailers")), -EINVAL);
+    assert_int_equal(bow_call_add_trailing(call, "content-type", text("v")), -EINVAL);
     assert_int_equal(bow_call_add_initial(call, "k", text(" v")), -EINVAL);
     assert_int_equal(bow_call_add_initial(call, "k", text(long_value)), -EMSGSIZE);
     assert_int_equal(bow_call_add_trailing(call, "k", text(long_value)), -EMSGSIZE);
