@@ -5,11 +5,15 @@
  */
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "transport/channel.h"
 
 #include <bowline/idle.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
+
+#define NS_PER_MS UINT64_C(1000000)
 
 static struct bow_idle *idle_of(struct bow_handler *handler)
 {
@@ -68,6 +72,17 @@ static void arm(struct bow_idle *idle, uint64_t now)
     bow_timer_start_at(&idle->timer, at_ns);
 }
 
+static void close_idle(struct bow_idle *idle, enum bow_idle_kind kind)
+{
+    static const char *const events[] = {"received", "sent", "received or sent"};
+    struct bow_channel *channel = idle->handler.channel;
+
+    bow__log(channel->context, BOW_LOG_DEBUG,
+             "channel with %s: nothing was %s for %" PRIu64 " ms; closing it",
+             bow_channel_peer(channel), events[kind], timeout_of(idle, kind) / NS_PER_MS);
+    bow_channel_close(channel, -ETIMEDOUT);
+}
+
 static void tell(struct bow_idle *idle, enum bow_idle_kind kind, uint64_t now)
 {
     if (active_ns(idle, kind, now) > idle->told_ns[kind]) {
@@ -78,7 +93,7 @@ static void tell(struct bow_idle *idle, enum bow_idle_kind kind, uint64_t now)
     if (idle->options.on_idle != NULL) {
         idle->options.on_idle(idle, kind, n, idle->options.user);
     } else {
-        bow_channel_close(idle->handler.channel, -ETIMEDOUT);
+        close_idle(idle, kind);
     }
 }
 

@@ -51,7 +51,7 @@ struct bow_idle_options {
     uint64_t reader_ns; /* 0: not asked for, as the two below */
     uint64_t writer_ns;
     uint64_t all_ns;
-    bow_idle_fn on_idle; /* NULL: the channel closes with -ETIMEDOUT */
+    bow_idle_fn on_idle; /* NULL: the channel closes with -ETIMEDOUT, which is logged */
     void *user;
 };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Idle reader, writer, both: what counts, when it is told, and what it costs. */
 
+#include "base/context.h"
 #include "tests/support/bench.h"
 
 #include <bowline/idle.h>
@@ -209,7 +210,31 @@ static void test_idle_l60_without_a_callback_closes(void **state)
     bench_advance(&b.bench, 10 * FAKE_S);
     assert_true(bow_embedded_is_closed(b.bench.embedded));
     assert_int_equal(b.bench.probe.inactive_error, -ETIMEDOUT);
+    assert_string_equal(b.bench.t.log, "");
     bench_end(&b.bench);
+}
+
+static void expect_words(uint64_t reader_s, uint64_t writer_s, uint64_t all_s, const char *words)
+{
+    struct idle_bench b;
+
+    begin(&b, reader_s, writer_s, all_s);
+    b.bench.t.context->log_level = BOW_LOG_DEBUG;
+    b.idle.options.on_idle = NULL;
+    bench_advance(&b.bench, 10 * FAKE_S);
+    assert_non_null(strstr(b.bench.t.log, bow_channel_peer(b.bench.channel)));
+    if (strstr(b.bench.t.log, words) == NULL) {
+        fail_msg("\"%s\" does not say \"%s\"", b.bench.t.log, words);
+    }
+    bench_end(&b.bench);
+}
+
+static void test_idle_l60_closing_says_to_whom_and_why(void **state)
+{
+    (void)state;
+    expect_words(10, 0, 0, "nothing was received for 10000 ms; closing it");
+    expect_words(0, 9, 0, "nothing was sent for 9000 ms; closing it");
+    expect_words(0, 0, 8, "nothing was received or sent for 8000 ms; closing it");
 }
 
 static size_t stop_after_one(struct probe *probe, const struct bow_buf *bytes)
@@ -245,6 +270,7 @@ int main(void)
         cmocka_unit_test(test_idle_l60_bytes_move_no_timer),
         cmocka_unit_test(test_idle_l60_callback_may_close_or_take_it_out),
         cmocka_unit_test(test_idle_l60_without_a_callback_closes),
+        cmocka_unit_test(test_idle_l60_closing_says_to_whom_and_why),
         cmocka_unit_test(test_idle_l60_bytes_that_nobody_takes_are_kept_in_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
