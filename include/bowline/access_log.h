@@ -66,10 +66,7 @@ struct bow_access_log_options {
         max_refused_per_second; /* lines of calls that were refused before they began; 0: 100 */
 };
 
-#define BOW_ACCESS_LOG_OPTIONS_INIT                                                                \
-    {                                                                                              \
-        sizeof(struct bow_access_log_options), NULL, -1, NULL, NULL, false, NULL, 0, NULL, 0       \
-    }
+#define BOW_ACCESS_LOG_OPTIONS_INIT BOW__INIT(struct bow_access_log_options, BOW__SET(fd, -1))
 
 /**
  * Make a log.

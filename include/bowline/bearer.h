@@ -58,10 +58,7 @@ struct bow_bearer_options {
     struct bow_transport_error *error; /* NULL, or filled on failure; borrowed */
 };
 
-#define BOW_BEARER_OPTIONS_INIT                                                                    \
-    {                                                                                              \
-        sizeof(struct bow_bearer_options), NULL, NULL, NULL, NULL, NULL, false, NULL               \
-    }
+#define BOW_BEARER_OPTIONS_INIT BOW__INIT(struct bow_bearer_options, )
 
 /**
  * Make one, and read its file.

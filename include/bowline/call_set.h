@@ -40,10 +40,7 @@ struct bow_call_set_options {
     bool cancels_rest; /* the first call that does not end with OK cancels all the others */
 };
 
-#define BOW_CALL_SET_OPTIONS_INIT                                                                  \
-    {                                                                                              \
-        sizeof(struct bow_call_set_options), 0, false                                              \
-    }
+#define BOW_CALL_SET_OPTIONS_INIT BOW__INIT(struct bow_call_set_options, )
 
 /**
  * Make an empty set, whose `done` will run on `loop`.

@@ -185,10 +185,7 @@ struct bow_channel_options {
     size_t max_bytes_per_turn;      /* 0: 256 KiB */
 };
 
-#define BOW_CHANNEL_OPTIONS_INIT                                                                   \
-    {                                                                                              \
-        sizeof(struct bow_channel_options), 0, NULL, NULL, 0, 0                                    \
-    }
+#define BOW_CHANNEL_OPTIONS_INIT BOW__INIT(struct bow_channel_options, )
 
 /* Listening */
 
@@ -215,10 +212,7 @@ struct bow_acceptor_options {
 };
 
 #define BOW_ACCEPTOR_OPTIONS_INIT                                                                  \
-    {                                                                                              \
-        sizeof(struct bow_acceptor_options), NULL, NULL, NULL, BOW_CHANNEL_OPTIONS_INIT, 0, 0, 0,  \
-            false                                                                                  \
-    }
+    BOW__INIT(struct bow_acceptor_options, BOW__SET(channel, BOW_CHANNEL_OPTIONS_INIT))
 
 /**
  * Make an acceptor: bind and listen at once. Accepting begins with bow_acceptor_start();

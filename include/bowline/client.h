@@ -117,11 +117,7 @@ struct bow_client_options {
                                   BOW_LIMIT_QUEUED_BYTES */
 };
 
-#define BOW_CLIENT_OPTIONS_INIT                                                                    \
-    {                                                                                              \
-        sizeof(struct bow_client_options), NULL, NULL, NULL, NULL, false, 0, 0, 0, 0, 0, 0, 0, 0,  \
-            NULL, NULL, NULL, NULL, NULL, BOW_COMPRESSION_DEFAULT, 0, 0, 0, NULL, 0, 0, 0          \
-    }
+#define BOW_CLIENT_OPTIONS_INIT BOW__INIT(struct bow_client_options, )
 
 /** Options of one call; NULL where they are passed means the defaults. */
 struct bow_call_options {
@@ -137,10 +133,7 @@ struct bow_call_options {
     enum bow_compression compression; /* of what is sent; default: as the client */
 };
 
-#define BOW_CALL_OPTIONS_INIT                                                                      \
-    {                                                                                              \
-        sizeof(struct bow_call_options), 0, NULL, NULL, false, BOW_COMPRESSION_DEFAULT             \
-    }
+#define BOW_CALL_OPTIONS_INIT BOW__INIT(struct bow_call_options, )
 
 /**
  * Make a client. Nothing is resolved or connected yet; the target's form is checked.

@@ -67,9 +67,7 @@ struct bow_context_options {
 };
 
 #define BOW_CONTEXT_OPTIONS_INIT                                                                   \
-    {                                                                                              \
-        sizeof(struct bow_context_options), NULL, NULL, 0, NULL, NULL, BOW_LOG_WARNING             \
-    }
+    BOW__INIT(struct bow_context_options, BOW__SET(log_level, BOW_LOG_WARNING))
 
 /**
  * Make a context with one reference, the caller's. `options` NULL: the defaults.

@@ -47,9 +47,7 @@ struct bow_embedded_options {
 };
 
 #define BOW_EMBEDDED_OPTIONS_INIT                                                                  \
-    {                                                                                              \
-        sizeof(struct bow_embedded_options), BOW_CHANNEL_OPTIONS_INIT, NULL, 0, NULL               \
-    }
+    BOW__INIT(struct bow_embedded_options, BOW__SET(channel, BOW_CHANNEL_OPTIONS_INIT))
 
 /**
  * Make a loop and a channel on it, and start it: on_channel and on_active have run on

@@ -58,9 +58,7 @@ struct bow_executor_options {
 };
 
 #define BOW_EXECUTOR_OPTIONS_INIT                                                                  \
-    {                                                                                              \
-        sizeof(struct bow_executor_options), BOW_EXECUTOR_CPUS, NULL, NULL, 0, 0, 0, NULL, NULL    \
-    }
+    BOW__INIT(struct bow_executor_options, BOW__SET(n_threads, BOW_EXECUTOR_CPUS))
 
 /**
  * Make an executor in state NOT_STARTED, with one reference. No thread starts yet. `options`
@@ -155,6 +153,10 @@ BOW_EXPORT BOW_MUST_USE int bow_executor_run_once(struct bow_executor *executor,
  * tasks are refused, those that were accepted run, and the executor terminates.
  * Idempotent: later calls may only shorten. One that never started a thread has
  * terminated when this returns.
+ *
+ * What was accepted is run also when the time-out is over, which only ends the time in which
+ * tasks are taken (by its owner, if he runs it). Lost is what is posted later, by its tasks too
+ * (-ESHUTDOWN), and a reply made here once the loop of its call has ended: end executors first.
  *
  * Thread:  any
  * Returns: 0; -ECHILD as bow_executor_post()

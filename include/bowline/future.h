@@ -60,10 +60,7 @@ struct bow_promise_options {
     void *free_user;
 };
 
-#define BOW_PROMISE_OPTIONS_INIT                                                                   \
-    {                                                                                              \
-        sizeof(struct bow_promise_options), NULL, NULL, NULL, NULL                                 \
-    }
+#define BOW_PROMISE_OPTIONS_INIT BOW__INIT(struct bow_promise_options, )
 
 /**
  * Make a promise with its future, pending. `options` NULL: no listeners, a borrowed value.

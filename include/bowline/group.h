@@ -40,10 +40,7 @@ struct bow_group_options {
     const struct bow_loop_options *loops;
 };
 
-#define BOW_GROUP_OPTIONS_INIT                                                                     \
-    {                                                                                              \
-        sizeof(struct bow_group_options), 0, NULL, NULL, BOW_GROUP_ROUND_ROBIN, NULL               \
-    }
+#define BOW_GROUP_OPTIONS_INIT BOW__INIT(struct bow_group_options, )
 
 /**
  * Make a group with one reference; no thread starts yet. `options` NULL: the defaults.
@@ -70,7 +67,9 @@ BOW_EXPORT struct bow_loop *bow_group_get(const struct bow_group *group, uint32_
 /** The loop of this group whose thread is the calling one, or NULL. Thread: any. */
 BOW_EXPORT struct bow_loop *bow_group_current(const struct bow_group *group);
 
-/** Do bow_loop_shutdown() with each loop. Thread: any. */
+/** Do bow_loop_shutdown() with each loop. What is posted before a loop's end runs, replies that
+ * other threads make included; lost are bytes that channels have queued, timers and scheduled tasks
+ * that are not due, and what is posted later (-ESHUTDOWN). Thread: any. */
 BOW_EXPORT void bow_group_shutdown(struct bow_group *group, uint64_t quiet_ns, uint64_t timeout_ns);
 /** Wait until all loops have terminated, `timeout_ns` for all of them together. Thread: any but the
  * loops'. Returns: 0; -ETIMEDOUT; -EDEADLK on a thread of the group; -ECHILD after fork(). */

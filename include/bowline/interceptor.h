@@ -122,10 +122,7 @@ struct bow_interceptor {
     void (*on_refused)(const struct bow_refused_call *call, void *user);
 };
 
-#define BOW_INTERCEPTOR_INIT                                                                       \
-    {                                                                                              \
-        sizeof(struct bow_interceptor), NULL, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL          \
-    }
+#define BOW_INTERCEPTOR_INIT BOW__INIT(struct bow_interceptor, )
 
 /**
  * Have the calls of `server` pass `interceptor`, after those that were registered before. Before

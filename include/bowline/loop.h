@@ -131,10 +131,7 @@ struct bow_loop_options {
 };
 
 #define BOW_LOOP_OPTIONS_INIT                                                                      \
-    {                                                                                              \
-        sizeof(struct bow_loop_options), BOW_LOOP_OWN_THREAD, NULL, 0, -1, 0, 0, 0, 0, NULL, NULL, \
-            NULL, NULL, BOW_LOOP_SELECT, 512, 0, NULL, NULL                                        \
-    }
+    BOW__INIT(struct bow_loop_options, BOW__SET(cpu, -1) BOW__SET(max_early_polls, 512))
 
 /**
  * Make a loop in state NOT_STARTED, with one reference. `options` NULL: the defaults.

@@ -65,11 +65,7 @@ struct bow_metrics {
     uint64_t calls_refused_bytes;      /* over max_bytes_in_flight */
 };
 
-#define BOW_METRICS_INIT                                                                           \
-    {                                                                                              \
-        sizeof(struct bow_metrics), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-            0, 0, 0, 0, 0, 0, 0, 0                                                                 \
-    }
+#define BOW_METRICS_INIT BOW__INIT(struct bow_metrics, )
 
 /** Add up what the loops of a server published. `metrics->size` must be set. Returns: 0, or
  * -EINVAL. Thread: any. */

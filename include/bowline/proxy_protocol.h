@@ -45,10 +45,7 @@ struct bow_proxy_options {
     uint64_t timeout_ns;     /* for the whole header; 0: BOW_LIMIT_FIRST_FRAME_NS */
 };
 
-#define BOW_PROXY_OPTIONS_INIT                                                                     \
-    {                                                                                              \
-        sizeof(struct bow_proxy_options), NULL, false, 0, 0                                        \
-    }
+#define BOW_PROXY_OPTIONS_INIT BOW__INIT(struct bow_proxy_options, )
 
 /**
  * Make a policy with one reference.

@@ -92,12 +92,7 @@ struct bow_server_options {
     void *started_user;
 };
 
-#define BOW_SERVER_OPTIONS_INIT                                                                    \
-    {                                                                                              \
-        sizeof(struct bow_server_options), NULL, NULL, NULL, NULL, 0, false, 0, 0, 0, 0, 0, 0, 0,  \
-            0, 0, 0, NULL, 0, NULL, 0, BOW_COMPRESSION_DEFAULT, 0, 0, 0, 0, NULL, 0, 0, 0, false,  \
-            NULL, NULL, 0, 0, NULL, NULL                                                           \
-    }
+#define BOW_SERVER_OPTIONS_INIT BOW__INIT(struct bow_server_options, )
 
 /**
  * Make a server. Nothing is bound yet.
@@ -139,10 +134,7 @@ struct bow_listen_options {
     void *user;
 };
 
-#define BOW_LISTEN_OPTIONS_INIT                                                                    \
-    {                                                                                              \
-        sizeof(struct bow_listen_options), NULL, NULL, 0, false, false, 0, NULL, NULL              \
-    }
+#define BOW_LISTEN_OPTIONS_INIT BOW__INIT(struct bow_listen_options, )
 
 /**
  * Listen on one more address, beside those of options.listen. Before start only.

@@ -45,9 +45,7 @@ struct bow_test_options {
 };
 
 #define BOW_TEST_OPTIONS_INIT                                                                      \
-    {                                                                                              \
-        sizeof(struct bow_test_options), 0, NULL, NULL, BOW_LOG_WARNING                            \
-    }
+    BOW__INIT(struct bow_test_options, BOW__SET(log_level, BOW_LOG_WARNING))
 
 /**
  * Make a context whose clock stands still, whose allocations are counted and can be made to fail,
@@ -105,10 +103,7 @@ struct bow_test_pair_options {
     const struct bow_client_options *client; /* NULL: defaults; context, loop and target are set */
 };
 
-#define BOW_TEST_PAIR_OPTIONS_INIT                                                                 \
-    {                                                                                              \
-        sizeof(struct bow_test_pair_options), NULL, NULL, false, NULL, NULL                        \
-    }
+#define BOW_TEST_PAIR_OPTIONS_INIT BOW__INIT(struct bow_test_pair_options, )
 
 /** A server that runs, and clients that connect with their first call. All are the pair's. */
 struct bow_test_pair {

@@ -108,12 +108,7 @@ struct bow_tls_context_options {
     void *user;
 };
 
-#define BOW_TLS_CONTEXT_OPTIONS_INIT                                                               \
-    {                                                                                              \
-        sizeof(struct bow_tls_context_options), BOW_TLS_SERVER, {NULL, NULL}, NULL, 0, NULL,       \
-            BOW_TLS_PEER_ANY, NULL, BOW_TLS_VERSION_DEFAULT, BOW_TLS_VERSION_DEFAULT, false, NULL, \
-            NULL, NULL                                                                             \
-    }
+#define BOW_TLS_CONTEXT_OPTIONS_INIT BOW__INIT(struct bow_tls_context_options, )
 
 /** Why a context can't be made: the file, what is wrong with it, and what to do. */
 struct bow_tls_error {
@@ -177,10 +172,7 @@ struct bow_tls_options {
     const char *alpn; /* protocols, at most 31 bytes, where the context's options name none */
 };
 
-#define BOW_TLS_OPTIONS_INIT                                                                       \
-    {                                                                                              \
-        sizeof(struct bow_tls_options), NULL, NULL, 0, NULL                                        \
-    }
+#define BOW_TLS_OPTIONS_INIT BOW__INIT(struct bow_tls_options, )
 
 /**
  * Make the TLS end of one connection, of the context's side.

@@ -17,4 +17,25 @@
 #define BOW_PRINTF(format_at, first_at)
 #endif
 
+/*
+ * What an options struct begins with: its size, zeros, and the fields that BOW__SET names. By name
+ * in both languages, though C++ has no designated initialisers before C++20.
+ */
+#ifdef __cplusplus
+#define BOW__INIT(type, ...)                                                                       \
+    ([] {                                                                                          \
+        type bow__made = {};                                                                       \
+        bow__made.size = sizeof(type);                                                             \
+        __VA_ARGS__                                                                                \
+        return bow__made;                                                                          \
+    }())
+#define BOW__SET(field, value) bow__made.field = value;
+#else
+#define BOW__INIT(type, ...)                                                                       \
+    {                                                                                              \
+        __VA_ARGS__.size = sizeof(type)                                                            \
+    }
+#define BOW__SET(field, value) .field = value,
+#endif
+
 #endif

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Check that each public header compiles alone, as strict C11 and as C++17, without a warning.
+"""Check that each public header compiles alone, as strict C11 and as C++17, without a warning,
+and so does what begins its options structs.
 
     headers.py ROOT C_COMPILER [ITS ARGUMENTS...]
 """
@@ -17,9 +18,16 @@ WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only"]
 CXX = ("g++", "clang++")
 
 
+def uses(header):
+    """Each INIT as the value of a constant, which must be one in C."""
+    inits = re.findall(r"#define (BOW_\w+_INIT)\b[\s\\]*BOW__INIT\((struct \w+)", header.read_text())
+    return "".join(f"extern const {of} use_{name};\nconst {of} use_{name} = {name};\n"
+                   for name, of in inits)
+
+
 def check(command, header, name, findings):
-    """A program of nothing but the header, twice."""
-    text = f"#include <bowline/{header.name}>\n" * 2 + "struct nothing_else;\n"
+    """A program of nothing but the header, twice, and what its options begin with."""
+    text = f"#include <bowline/{header.name}>\n" * 2 + "struct nothing_else;\n" + uses(header)
     run = subprocess.run([*command, *WARNINGS, "-"], input=text, capture_output=True, text=True,
                          check=False)
     if run.returncode == 0:
