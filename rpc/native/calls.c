@@ -109,10 +109,6 @@ int bow__native_open(struct bow__session *base, const struct bow__request_head *
         return -EAGAIN;
     }
     bow__native_drop_room(session);
-    /* Silence while nobody attended was no sign of death. */
-    if (session->unattended && base->n_streams == 0) {
-        session->ping_is_out = false;
-    }
     struct bow__native_stream *opened = bow__native_stream_new(session, session->next_id, stream);
     if (opened == NULL) {
         return -ENOMEM;

@@ -13,12 +13,16 @@
 
 #include <errno.h>
 
+/* A PING that was sent is awaited to its end, though the calls it was sent for are over. */
+static bool is_unattended(const struct bow__native *session)
+{
+    return session->base.n_streams == 0 && !session->doubted &&
+           (session->peer.unattended || (session->unattended && !session->ping_is_out));
+}
+
 static bool is_asleep(const struct bow__native *session)
 {
-    bool unattended = session->unattended || session->peer.unattended;
-
-    return session->heartbeat_ns == BOW_NEVER || !session->reading ||
-           (unattended && session->base.n_streams == 0 && !session->doubted);
+    return session->heartbeat_ns == BOW_NEVER || !session->reading || is_unattended(session);
 }
 
 /* When the peer lets us send the next one. */
@@ -106,7 +110,6 @@ static int beat(struct bow__native *session)
     return 0;
 }
 
-/* A PING that went out while nobody attended was not waited for: it is as good as new. */
 bool bow__native_doubt(struct bow__session *base, uint64_t now_ns)
 {
     struct bow__native *session = bow__native_of(base);
@@ -120,8 +123,6 @@ bool bow__native_doubt(struct bow__session *base, uint64_t now_ns)
             return false;
         }
         ask(session);
-    } else if (is_asleep(session)) {
-        session->asked_ns = now_ns;
     }
     session->doubted = true;
     return true;

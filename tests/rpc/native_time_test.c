@@ -201,14 +201,40 @@ static void test_native_heartbeat_leaves_unattended_clients_alone(void **state)
     side_call(&pair.client, "/s/m", 0, "x", 1);
     pair_run(&pair);
     assert_true(next_time(&pair.server) == pair.now_ns + 10 * SECOND);
-    /* A PING whose answer nobody attended to breaks no later call. */
+    /* A PING that the client sent is answered before it is alone again. */
     pair.now_ns += 100 * SECOND;
     assert_int_equal(on_time(&pair.client), 0);
     assert_int_equal(pair.client.session->heartbeats_sent, 1);
     pair.client.session->ops->cancel(pair.client.session, 1, BOW_CANCELLED);
-    pair.now_ns += 100 * SECOND;
-    side_call(&pair.client, "/s/m", 0, "x", 1);
+    pair_run(&pair);
+    assert_true(next_time(&pair.client) == BOW_NEVER);
+    pair_fini(&pair);
+}
+
+/* Of short calls to a dead peer, each ends before the answer to the PING is due. */
+static void test_native_heartbeat_is_awaited_when_its_call_has_ended(void **state)
+{
+    struct pair pair;
+
+    (void)state;
+    pair_init(&pair);
+    open_with_heartbeat(&pair, true);
+    struct bow__session *client = pair.client.session;
+    uint64_t key = side_call(&pair.client, "/s/m", 0, "x", 1);
+    pair.now_ns += 20 * SECOND;
     assert_int_equal(on_time(&pair.client), 0);
+    assert_int_equal(client->heartbeats_sent, 1);
+    for (int i = 0; i < 4; i++) {
+        client->ops->cancel(client, key, BOW_DEADLINE_EXCEEDED);
+        assert_true(next_time(&pair.client) == pair.now_ns + (uint64_t)(5 - i) * SECOND);
+        pair.now_ns += SECOND;
+        key = side_call(&pair.client, "/s/m", 0, "x", 1);
+    }
+    client->ops->cancel(client, key, BOW_DEADLINE_EXCEEDED);
+    pair.now_ns += SECOND;
+    pair.client.rc = on_time(&pair.client);
+    assert_int_equal(pair.client.rc, -ETIMEDOUT);
+    assert_int_equal(client->heartbeats_lost, 1);
     pair_fini(&pair);
 }
 
@@ -391,6 +417,7 @@ int main(void)
         cmocka_unit_test(test_native_heartbeat_stands_still_while_paused),
         cmocka_unit_test(test_native_heartbeat_honours_the_peers_interval),
         cmocka_unit_test(test_native_heartbeat_leaves_unattended_clients_alone),
+        cmocka_unit_test(test_native_heartbeat_is_awaited_when_its_call_has_ended),
         cmocka_unit_test(test_native_heartbeat_gives_back_what_a_burst_needed),
         cmocka_unit_test(test_native_rate_of_pings_is_limited),
         cmocka_unit_test(test_native_rate_of_unknown_frames_is_limited),
