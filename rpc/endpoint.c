@@ -55,6 +55,12 @@ static bool is_wanted(const struct bow__endpoint *endpoint)
 
 /* Back-off */
 
+/* However short it is, it is one: 0 says that no attempt has failed. */
+static uint64_t grown(uint64_t backoff_ns)
+{
+    return backoff_ns + backoff_ns / 10 * 6;
+}
+
 static void back_off(struct bow__endpoint *endpoint)
 {
     const struct bow_client_options *options = options_of(endpoint);
@@ -62,7 +68,7 @@ static void back_off(struct bow__endpoint *endpoint)
 
     endpoint->backoff_ns = endpoint->backoff_ns == 0              ? options->backoff_min_ns
                            : endpoint->backoff_ns > max / 16 * 10 ? max
-                                                                  : endpoint->backoff_ns / 10 * 16;
+                                                                  : grown(endpoint->backoff_ns);
     endpoint->backoff_ns = bow__time_min(endpoint->backoff_ns, max);
     endpoint->failed_at_ns = now_of(endpoint);
     endpoint->next_try_ns = bow__time_add(
@@ -84,11 +90,18 @@ static void on_failed(struct bow__endpoint *endpoint, const char *message)
     bow__link_failed(link);
 }
 
+/* Never beyond the next try, whose timer may have fired while nobody wanted the server. */
+static uint64_t least_pause_ends(const struct bow__endpoint *endpoint)
+{
+    uint64_t min = options_of(endpoint)->backoff_min_ns;
+
+    return bow__time_min(endpoint->next_try_ns, bow__time_add(endpoint->failed_at_ns, min));
+}
+
 bool bow__endpoint_is_too_early(const struct bow__endpoint *endpoint)
 {
     return endpoint->state == BOW__LINK_BACKING_OFF &&
-           now_of(endpoint) <
-               bow__time_add(endpoint->failed_at_ns, options_of(endpoint)->backoff_min_ns);
+           now_of(endpoint) < least_pause_ends(endpoint);
 }
 
 /* Connecting */
@@ -140,16 +153,12 @@ static void connect_now(struct bow__endpoint *endpoint)
 static uint64_t rests_until(const struct bow__endpoint *endpoint)
 {
     bool others_serve = endpoint->link->n_ready > 0;
-    uint64_t min = options_of(endpoint)->backoff_min_ns;
 
     if (endpoint->state == BOW__LINK_BACKING_OFF) {
-        /* Never beyond the next try, whose timer may have fired while nobody wanted the server. */
-        return others_serve ? endpoint->next_try_ns
-                            : bow__time_min(endpoint->next_try_ns,
-                                            bow__time_add(endpoint->failed_at_ns, min));
+        return others_serve ? endpoint->next_try_ns : least_pause_ends(endpoint);
     }
     return is_one_of_many(endpoint) && endpoint->tried_at_ns > 0
-               ? bow__time_add(endpoint->tried_at_ns, min)
+               ? bow__time_add(endpoint->tried_at_ns, options_of(endpoint)->backoff_min_ns)
                : 0;
 }
 

@@ -145,7 +145,7 @@ void bow__endpoint_init(struct bow__endpoint *endpoint, struct bow__client_link 
                         const struct bow__target_address *address);
 /** Connect for calls that wait, unless it is too early after a failure; `at_once`: even then. */
 void bow__endpoint_seek(struct bow__endpoint *endpoint, bool at_once);
-/** Whether an attempt failed less than backoff_min_ns ago. */
+/** Whether an attempt failed less than backoff_min_ns ago, and the next is not due. */
 bool bow__endpoint_is_too_early(const struct bow__endpoint *endpoint);
 /** Make no further attempt. */
 void bow__endpoint_close(struct bow__endpoint *endpoint);
