@@ -262,12 +262,11 @@ void bow__http2_emit_late(struct bow__http2_session *session)
         bow__http2_stream_free(session, stream);
     }
     if (is_goaway_due(session)) {
+        struct bow_status reason = {.code = BOW_UNAVAILABLE,
+                                    .message = "the connection's stream ids are used up"};
         session->is_goaway_told = true;
-        base->events->on_goaway(base->owner,
-                                &(struct bow_status){
-                                    .code = BOW_UNAVAILABLE,
-                                    .message = "the connection's stream ids are used up",
-                                });
+        bow__http2_goaway(base, &reason);
+        base->events->on_goaway(base->owner, &reason);
     }
     if (is_ready_due(session)) {
         session->is_ready_wanted = false;

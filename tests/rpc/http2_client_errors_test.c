@@ -383,6 +383,12 @@ static void test_f26_ids_used_up_retire_the_connection(void **state)
     side_expect(client, "ready\ngoaway the connection's stream ids are used up\n");
     assert_int_equal(side_call(client, "/a.B/C", "x", BOW_NEVER, &key), -EPIPE);
     assert_int_equal(t->pair.server.n_open, 2);
+    /* When its calls have ended, so has the connection. */
+    assert_int_equal(side_send(&t->pair.server, INT32_MAX - 2, BOW__SEND_END, "y"), 0);
+    assert_int_equal(side_send(&t->pair.server, INT32_MAX, BOW__SEND_END, "y"), 0);
+    pair_run(&t->pair, SIZE_MAX);
+    assert_true(client->session->ops->is_done(client->session));
+    assert_true(t->pair.server.session->ops->is_done(t->pair.server.session));
 }
 
 int main(void)
