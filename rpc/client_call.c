@@ -198,6 +198,14 @@ void bow__client_call_abandon(struct bow__client_call *call, enum bow_code code)
 
 /* Completion */
 
+void bow__client_call_part(struct bow__client_call *call)
+{
+    if (call->conn != NULL) {
+        bow__age_called(&call->conn->conn.age, bow_loop_now(call->link->loop));
+    }
+    call->conn = NULL;
+}
+
 /* Nobody finds the call any more; a cancellation that was posted before is the last to hold it. */
 static void leave(struct bow__client_call *call)
 {
@@ -212,11 +220,8 @@ static void leave(struct bow__client_call *call)
         bow__call_ids_remove(&call->link->client->ids, call->id);
     }
     bow__family_leave(&call->child);
-    if (call->conn != NULL) {
-        bow__age_called(&call->conn->conn.age, bow_loop_now(call->link->loop));
-    }
+    bow__client_call_part(call);
     call->state = BOW__CLIENT_CALL_DONE;
-    call->conn = NULL;
 }
 
 static void release(struct bow__client_call *call)
@@ -279,7 +284,7 @@ void bow__client_call_linger(struct bow__client_call *call, const struct bow_sta
 {
     call->failure = bow__result_keep_status(call->memory, status);
     call->state = BOW__CLIENT_CALL_LINGERING;
-    call->conn = NULL;
+    bow__client_call_part(call);
     bow_timer_stop(&call->timer);
 }
 

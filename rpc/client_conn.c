@@ -180,7 +180,7 @@ static void on_status(void *owner, uint64_t key, void *stream, const struct bow_
     }
     if (is_about_to_expire(call, status)) {
         call->state = BOW__CLIENT_CALL_EXPIRING;
-        call->conn = NULL;
+        bow__client_call_part(call);
         return;
     }
     if (status->code == BOW_OK && call->reply == NULL && !bow__method_receives_many(call->method)) {

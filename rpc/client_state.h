@@ -233,6 +233,8 @@ int bow__client_call_fail_later(struct bow__client_call *call, enum bow_code cod
                                 const char *message);
 /** Arm the deadline; it may have passed. */
 void bow__client_call_arm(struct bow__client_call *call);
+/** It is over on its connection, which may be idle from now on. */
+void bow__client_call_part(struct bow__client_call *call);
 /** Tell the peer that an open call is given up. */
 void bow__client_call_abandon(struct bow__client_call *call, enum bow_code code);
 /** On the loop, after request_cancel. */

@@ -271,7 +271,7 @@ void bow__link_requeue(struct bow__client_link *link, struct bow__client_call *c
         turn(link);
     }
     bow__list_remove(&call->at);
-    call->conn = NULL;
+    bow__client_call_part(call);
     call->retried |= counts;
     if (call->stream != NULL) {
         bow__stream_rewind(call->stream);
