@@ -237,7 +237,7 @@ static void on_down(struct bow__conn *conn, const struct bow_status *why)
     struct bow__client_conn *lost = client_conn_of(conn);
 
     if (!conn->up) {
-        bow__endpoint_conn_failed(lost->endpoint, why->message);
+        bow__endpoint_conn_failed(lost->endpoint, lost, why->message);
         return;
     }
     if (conn->session->heartbeats_lost > 0) {

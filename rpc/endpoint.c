@@ -24,6 +24,8 @@
 #include "rpc/core/errors.h"
 #include "rpc/jitter.h"
 
+#include <errno.h>
+
 static uint64_t now_of(const struct bow__endpoint *endpoint)
 {
     return bow_loop_now(endpoint->link->loop);
@@ -106,6 +108,11 @@ bool bow__endpoint_is_too_early(const struct bow__endpoint *endpoint)
 
 /* Connecting */
 
+static uint64_t attempt_ends(const struct bow__endpoint *endpoint)
+{
+    return bow__time_add(endpoint->tried_at_ns, options_of(endpoint)->connect_timeout_ns);
+}
+
 static void on_connected(struct bow_channel *channel, const struct bow_transport_error *error,
                          void *user)
 {
@@ -119,6 +126,12 @@ static void on_connected(struct bow_channel *channel, const struct bow_transport
     }
     if (channel == NULL && endpoint->state == BOW__LINK_CONNECTING) {
         on_failed(endpoint, error->text);
+        return;
+    }
+    if (endpoint->state == BOW__LINK_CONNECTING && endpoint->conn == NULL) {
+        /* It is being secured, which is part of the attempt. */
+        endpoint->conn = bow_channel_data(channel);
+        bow_timer_start_at(&endpoint->timer, attempt_ends(endpoint));
         return;
     }
     /* conn_up came before, and the connection may be lost again by now. */
@@ -176,20 +189,25 @@ void bow__endpoint_seek(struct bow__endpoint *endpoint, bool at_once)
     }
 }
 
-/* It took the connection and says nothing, which no server of ours does. */
+/* It took the connection and says nothing, or not enough, which no server of ours does. */
 static void give_up_mute(struct bow__endpoint *endpoint)
 {
     struct bow__client_conn *conn = endpoint->conn;
     struct bow__text text;
 
     bow__text_clear(&text);
-    bow__text_printf(&text, "connecting to %s: it took the connection and then said nothing for ",
-                     endpoint->address->text);
+    bow__text_printf(&text, "connecting to %s: it took the connection and then %s for ",
+                     endpoint->address->text,
+                     conn->conn.up ? "said nothing" : "was not done with the handshake");
     bow__text_duration(&text, options_of(endpoint)->connect_timeout_ns);
     bow__text_printf(&text, " (connect_timeout_ns): is it a %s server?",
                      endpoint->link->client->target.http2 ? "gRPC" : "Bowline");
     endpoint->conn = NULL;
-    bow__conn_close(&conn->conn, "it never answered", 0);
+    if (conn->conn.up) {
+        bow__conn_close(&conn->conn, "it never answered", 0);
+    } else {
+        bow_channel_close(conn->conn.channel, -ETIMEDOUT);
+    }
     on_failed(endpoint, text.bytes);
 }
 
@@ -236,8 +254,7 @@ void bow__endpoint_conn_up(struct bow__endpoint *endpoint, struct bow__client_co
         take_calls(endpoint);
         return;
     }
-    bow_timer_start_at(&endpoint->timer, bow__time_add(endpoint->tried_at_ns,
-                                                       options_of(endpoint)->connect_timeout_ns));
+    bow_timer_start_at(&endpoint->timer, attempt_ends(endpoint));
 }
 
 void bow__endpoint_conn_answered(struct bow__endpoint *endpoint, struct bow__client_conn *conn)
@@ -259,10 +276,14 @@ void bow__endpoint_doubt(struct bow__endpoint *endpoint)
     bow__conn_touch(conn);
 }
 
-void bow__endpoint_conn_failed(struct bow__endpoint *endpoint, const char *why)
+void bow__endpoint_conn_failed(struct bow__endpoint *endpoint, const struct bow__client_conn *conn,
+                               const char *why)
 {
-    if (!endpoint->link->closing && endpoint->state == BOW__LINK_CONNECTING &&
-        endpoint->connect == NULL && endpoint->conn == NULL) {
+    if (endpoint->conn != conn) {
+        return;
+    }
+    endpoint->conn = NULL;
+    if (!endpoint->link->closing) {
         on_failed(endpoint, why);
     }
 }

@@ -45,7 +45,8 @@ struct bow__endpoint {
     const struct bow__target_address *address;
     enum bow__link_state state;
     struct bow__link turn;         /* READY: in the link's ready ones */
-    struct bow__client_conn *conn; /* READY, or CONNECTING and up: a list's has yet to answer */
+    struct bow__client_conn *conn; /* READY; or CONNECTING: being secured, or a list's, which has
+                                      yet to answer */
     struct bow_connect *connect;
     struct bow_timer timer; /* of the next attempt, or of the answer */
     uint64_t tried_at_ns;
@@ -159,7 +160,8 @@ void bow__endpoint_conn_retired(struct bow__endpoint *endpoint, struct bow__clie
  */
 void bow__endpoint_doubt(struct bow__endpoint *endpoint);
 /** One that was never up: `why` says how it ended. */
-void bow__endpoint_conn_failed(struct bow__endpoint *endpoint, const char *why);
+void bow__endpoint_conn_failed(struct bow__endpoint *endpoint, const struct bow__client_conn *conn,
+                               const char *why);
 
 /* client_conn.c */
 

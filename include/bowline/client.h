@@ -88,7 +88,7 @@ struct bow_client_options {
     struct bow_group *group;     /* kept */
     bool plaintext;              /* allow plaintext to more than loopback and Unix sockets */
     uint64_t default_timeout_ns; /* of a call that names none; 0: 30 s */
-    uint64_t connect_timeout_ns; /* of one attempt, name resolution included; 0: 20 s */
+    uint64_t connect_timeout_ns; /* of one attempt, from the name to the handshake; 0: 20 s */
     uint64_t backoff_min_ns;     /* first pause after a failed attempt; 0: 100 ms */
     uint64_t backoff_max_ns;     /* 0: 30 s; pauses grow × 1.6 with ± 20 % jitter */
     uint64_t

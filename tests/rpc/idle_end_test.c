@@ -128,8 +128,8 @@ static void test_idle_counts_from_the_end_of_a_paused_stream(void **state)
     Calls__Request request = CALLS__REQUEST__INIT;
 
     begin(timed);
-    assert_int_equal(
-        calls__echo__stream__open(timed->pair->client, NULL, &events, timed, &opened), 0);
+    assert_int_equal(calls__echo__stream__open(timed->pair->client, NULL, &events, timed, &opened),
+                     0);
     bow_stream_pause(opened.stream);
     timed_run(timed);
     timed_advance(timed, IDLE_NS - SECOND);

@@ -137,8 +137,8 @@ static void wait_for_a_moment(struct bow_test *test, struct bow_client *client, 
 
     options.wait_for_ready = true;
     options.timeout_ns = for_ns;
-    assert_int_equal(
-        calls__echo__say__start(client, &request, &options, on_waited, &n_done, NULL), 0);
+    assert_int_equal(calls__echo__say__start(client, &request, &options, on_waited, &n_done, NULL),
+                     0);
     assert_int_equal(bow_test_advance(test, for_ns), 0);
     assert_int_equal(n_done, 1);
 }

@@ -15,6 +15,7 @@
 #include <bowline/security.h>
 #include <bowline/tls.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -38,7 +39,9 @@ struct fixture {
     struct bow_tls_context *client_tls;
     struct bow_server *server;
     struct bow_client *client;
-    struct bow_bearer *bearer; /* NULL, or of the server and the client */
+    struct bow_bearer *bearer;   /* NULL, or of the server and the client */
+    uint64_t connect_timeout_ns; /* the client's */
+    uint16_t port;               /* where it calls when there is no server */
     char target[64];
 };
 
@@ -96,11 +99,12 @@ static void make_client(struct fixture *t, bool grpc, const char *certificate, c
     }
     t->client_tls = contexts_new(t->context, &tls);
     snprintf(t->target, sizeof(t->target), "%s127.0.0.1:%u", grpc ? "grpc:" : "",
-             bow_server_port(t->server));
+             t->server != NULL ? bow_server_port(t->server) : t->port);
     options.context = t->context;
     options.target = t->target;
     options.security = bow_tls_security(t->client_tls);
     options.server_name = name;
+    options.connect_timeout_ns = t->connect_timeout_ns;
     struct bow_interceptor send;
     const struct bow_interceptor *interceptors[] = {&send};
     if (t->bearer != NULL) {
@@ -264,6 +268,41 @@ static void test_a_plaintext_server_is_named_as_one(void **state)
     assert_int_equal(bow_server_start(t->server), 0);
     make_client(t, false, NULL, NULL);
     expect_unavailable(t, "TLS");
+}
+
+static int listen_mutely(uint16_t *ret_port)
+{
+    struct sockaddr_in in = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof(in);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    assert_true(fd >= 0);
+    assert_int_equal(bind(fd, (const struct sockaddr *)&in, sizeof(in)), 0);
+    assert_int_equal(listen(fd, 8), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&in, &len), 0);
+    *ret_port = ntohs(in.sin_port);
+    return fd;
+}
+
+/* The kernel takes the connection, and nobody the handshake. */
+static void give_up_what_is_not_secured(struct fixture *t, bool grpc)
+{
+    int fd = listen_mutely(&t->port);
+
+    t->connect_timeout_ns = S / 5;
+    make_client(t, grpc, NULL, NULL);
+    expect_unavailable(t, "was not done with the handshake for 200 ms (connect_timeout_ns)");
+    close(fd);
+}
+
+static void test_a_handshake_takes_no_longer_than_an_attempt(void **state)
+{
+    give_up_what_is_not_secured(*state, false);
+}
+
+static void test_a_handshake_for_grpc_takes_no_longer_than_an_attempt(void **state)
+{
+    give_up_what_is_not_secured(*state, true);
 }
 
 /* A refusal in TLS is none that it could read. */
@@ -530,6 +569,8 @@ int main(void)
         TEST(test_a_client_without_a_certificate_is_told),
         TEST(test_a_server_of_another_name_is_refused),
         TEST(test_a_plaintext_server_is_named_as_one),
+        TEST(test_a_handshake_takes_no_longer_than_an_attempt),
+        TEST(test_a_handshake_for_grpc_takes_no_longer_than_an_attempt),
         TEST(test_a_client_without_tls_is_asked_about_it),
         TEST(test_a_failed_handshake_is_in_the_log_of_the_server),
         TEST(test_a_listener_speaks_what_it_was_told),
