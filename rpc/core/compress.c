@@ -139,6 +139,23 @@ static int explain(int rc, enum bow__encoding encoding, size_t max_bytes, const 
     return rc;
 }
 
+static int refuse_encoding(enum bow__encoding encoding, struct bow__text *reason)
+{
+    if (encoding == BOW__ENCODING_IDENTITY) {
+        bow__text_printf(reason, "it is marked compressed, and no encoding was named");
+        return -ENOTSUP;
+    }
+    bow__text_printf(reason, "its encoding is not supported (supported: %s",
+                     names[BOW__ENCODING_IDENTITY]);
+    for (unsigned i = BOW__ENCODING_IDENTITY + 1; i < BOW__N_ENCODINGS; i++) {
+        if (coders_built[i] != NULL) {
+            bow__text_printf(reason, ",%s", names[i]);
+        }
+    }
+    bow__text_printf(reason, ")");
+    return -ENOTSUP;
+}
+
 int bow__inflate(struct bow__coders *coders, enum bow__encoding encoding, struct bow_slice bytes,
                  size_t max_bytes, struct bow__block **ret_block, size_t *ret_len,
                  struct bow__text *reason)
@@ -149,8 +166,7 @@ int bow__inflate(struct bow__coders *coders, enum bow__encoding encoding, struct
     const char *what = "";
 
     if (coder == NULL) {
-        bow__text_printf(reason, "its encoding is not supported");
-        return -ENOTSUP;
+        return refuse_encoding(encoding, reason);
     }
     if (coders->decoders[encoding] == NULL) {
         coders->decoders[encoding] = coder->decoder_new(coders->context);

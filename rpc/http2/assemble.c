@@ -93,11 +93,7 @@ static bool check_encoding(struct bow__http2_session *session, struct bow__http2
         return false;
     }
     if (encoding == BOW__ENCODING_UNKNOWN || (session->encodings >> encoding & 1u) == 0) {
-        /* Of a server's answers gRPC says that they are INTERNAL errors then. */
-        bow__http2_stream_refuse(
-            session, stream, session->base.server ? BOW_UNIMPLEMENTED : BOW_INTERNAL,
-            "message is compressed with a grpc-encoding that is not supported (supported: %s)",
-            session->accept_encoding);
+        bow__http2_refuse_encoding(session, stream);
         return false;
     }
     return true;

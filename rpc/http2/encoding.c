@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * Which encodings of messages a side decodes: grpc-accept-encoding, a list of names.
+ * Which encodings of messages a side decodes: grpc-accept-encoding, a list of names; and what is
+ * said of others.
  */
 
 #include "rpc/core/compress.h"
@@ -8,6 +9,9 @@
 #include "rpc/http2/internal.h"
 
 #include <string.h>
+
+/* Of a name that the peer chose. */
+#define SHOWN_BYTES 32
 
 void bow__http2_accept_init(struct bow__http2_session *session, uint32_t encodings)
 {
@@ -45,6 +49,30 @@ uint32_t bow__http2_accept_read(struct bow_slice list)
         list = (struct bow_slice){list.data + len, list.len - len};
     }
     return set;
+}
+
+static struct bow_slice name_of(const struct bow__http2_header *header)
+{
+    if (header->encoding != BOW__ENCODING_UNKNOWN) {
+        const char *name = bow__encoding_name(header->encoding);
+        return (struct bow_slice){(const uint8_t *)name, strlen(name)};
+    }
+    nghttp2_vec vec = nghttp2_rcbuf_get_buf(header->unknown_encoding);
+    return (struct bow_slice){vec.base, vec.len};
+}
+
+/* Of a server's answers gRPC says that they are INTERNAL errors then. */
+void bow__http2_refuse_encoding(struct bow__http2_session *session,
+                                struct bow__http2_stream *stream)
+{
+    struct bow__text name;
+
+    bow__text_clear(&name);
+    bow__text_escape(&name, name_of(&stream->header), SHOWN_BYTES);
+    bow__http2_stream_refuse(
+        session, stream, session->base.server ? BOW_UNIMPLEMENTED : BOW_INTERNAL,
+        "message is compressed with grpc-encoding \"%s\", which is not supported (supported: %s)",
+        name.bytes, session->accept_encoding);
 }
 
 uint32_t bow__http2_encodings(const struct bow__session *base, uint64_t key)

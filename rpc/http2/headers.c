@@ -53,6 +53,7 @@ void bow__http2_header_fini(struct bow__http2_session *session, struct bow__http
 {
     header->path = drop(header->path);
     header->timeout = drop(header->timeout);
+    header->unknown_encoding = drop(header->unknown_encoding);
     bow__free(session->base.context, header->message, header->message_size);
     bow__free(session->base.context, header->details, header->details_size);
 }
@@ -132,6 +133,11 @@ static void read_encoding(struct bow__http2_session *session, struct bow__http2_
 {
     (void)session;
     header->encoding = bow__encoding_of(slice_of(value));
+    if (header->encoding == BOW__ENCODING_UNKNOWN) {
+        drop(header->unknown_encoding);
+        nghttp2_rcbuf_incref(value);
+        header->unknown_encoding = value;
+    }
 }
 
 static void read_accept_encoding(struct bow__http2_session *session,

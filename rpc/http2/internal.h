@@ -168,6 +168,9 @@ void bow__http2_accept_init(struct bow__http2_session *session, uint32_t encodin
 /** The known ones of a list of names. */
 uint32_t bow__http2_accept_read(struct bow_slice list);
 uint32_t bow__http2_encodings(const struct bow__session *base, uint64_t key);
+/** Of a message in another encoding. */
+void bow__http2_refuse_encoding(struct bow__http2_session *session,
+                                struct bow__http2_stream *stream);
 
 /* assemble.c */
 

@@ -109,7 +109,8 @@ struct bow__http2_header {
     enum bow__http2_defect defect;
     bool has_content_type; /* application/grpc */
     enum bow__encoding encoding;
-    uint32_t accepts; /* grpc-accept-encoding, as a set */
+    nghttp2_rcbuf *unknown_encoding; /* its name, kept when it is none of ours */
+    uint32_t accepts;                /* grpc-accept-encoding, as a set */
 
     /* server */
     nghttp2_rcbuf *path;

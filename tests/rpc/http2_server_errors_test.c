@@ -331,8 +331,11 @@ static void test_bad_prefixes_are_refused(void **state)
     expect_prefix_refused("grpc-encoding: identity", "\1\0\0\0\0", "13",
                           "message is marked compressed without a grpc-encoding in use");
     expect_prefix_refused("grpc-encoding: gzip", "\1\0\0\0\0", "12",
-                          "message is compressed with a grpc-encoding that is not supported "
-                          "(supported: identity)");
+                          "message is compressed with grpc-encoding \"gzip\", which is not "
+                          "supported (supported: identity)");
+    expect_prefix_refused("grpc-encoding: snappy", "\1\0\0\0\0", "12",
+                          "message is compressed with grpc-encoding \"snappy\", which is not "
+                          "supported (supported: identity)");
 }
 
 static void test_stream_that_ends_inside_a_message_is_refused(void **state)
