@@ -61,6 +61,16 @@ static int check(const struct bow_client *client, const struct bow__client_begin
 
 /* The request */
 
+static int refuse_request(const struct bow__client_call *call, struct bow__text *reason)
+{
+    struct bow__text why = *reason;
+
+    bow__text_clear(reason);
+    bow__text_printf(reason, "the request of %s cannot be encoded: %s", call->method->path,
+                     why.bytes);
+    return -EINVAL;
+}
+
 static int encode(struct bow__client_call *call, const ProtobufCMessage *request,
                   struct bow__text *reason)
 {
@@ -70,7 +80,7 @@ static int encode(struct bow__client_call *call, const ProtobufCMessage *request
         size_t size = bow__encoded_size(request);
         if (size == SIZE_MAX) {
             bow__text_printf(reason, "it is too large");
-            return -EINVAL;
+            return refuse_request(call, reason);
         }
         call->block = bow__block_new(call->link->client->context, size);
         if (call->block == NULL) {
@@ -79,7 +89,7 @@ static int encode(struct bow__client_call *call, const ProtobufCMessage *request
         n = bow__encode(request, call->block->data, size, reason);
     }
     if (n < 0) {
-        return -EINVAL;
+        return refuse_request(call, reason);
     }
     call->n_request = (size_t)n;
     return 0;
@@ -263,13 +273,13 @@ static int start_in_loop(struct bow__client_call *call, struct bow__text *reason
     return rc;
 }
 
-static int start_elsewhere(struct bow__client_call *call)
+static int start_elsewhere(struct bow__client_call *call, struct bow__text *reason)
 {
     struct bow__client_link *link = call->link;
 
     if (atomic_load_explicit(&link->n_queued, memory_order_relaxed) >=
         link->client->options.max_queued_calls) {
-        return -EAGAIN;
+        return bow__link_refuse_queued(link, reason);
     }
     bow_task_init(&call->task, "start call", start_task, call);
     atomic_fetch_add_explicit(&link->n_posted, 1, memory_order_relaxed);
@@ -332,7 +342,7 @@ static int launch(struct bow__client_call *call, bool in_loop, uint64_t *ret_id,
     if (ret_id != NULL) {
         *ret_id = call->id;
     }
-    int rc = in_loop ? start_in_loop(call, reason) : start_elsewhere(call);
+    int rc = in_loop ? start_in_loop(call, reason) : start_elsewhere(call, reason);
     if (rc < 0 && ret_id != NULL) {
         *ret_id = before;
     }

@@ -177,6 +177,12 @@ static void count_heartbeats(struct bow__conn *conn)
     conn->heartbeats_sent = sent;
 }
 
+static void log_failure(const struct bow__conn *conn)
+{
+    bow__log(conn->context, BOW_LOG_DEBUG, "%s %s: %s", conn->server ? "client" : "server",
+             bow_channel_peer(conn->channel), conn->session->failure.bytes);
+}
+
 /* The session is broken; what it has to say to the peer is ready to drain. */
 static void on_broken(struct bow__conn *conn)
 {
@@ -187,8 +193,7 @@ static void on_broken(struct bow__conn *conn)
     } else {
         conn->counters->now.protocol_errors++;
     }
-    bow__log(conn->context, BOW_LOG_DEBUG, "%s of %s: %s", conn->server ? "client" : "server",
-             bow_channel_peer(conn->channel), conn->session->failure.bytes);
+    log_failure(conn);
     if (is_lost) {
         /* Nobody is there to hear last words, and the calls need not wait for them. */
         conn->closing = true;
@@ -219,7 +224,7 @@ static void on_stalled(struct bow__conn *conn)
     bow__text_duration(why, conn->write_timeout_ns);
     bow__text_printf(why, " (write_timeout_ns)");
     conn->counters->now.connections_stalled++;
-    bow__log(conn->context, BOW_LOG_DEBUG, "%s: %s", bow_channel_peer(conn->channel), why->bytes);
+    log_failure(conn);
     conn->closing = true;
     bow_channel_close(conn->channel, -ETIMEDOUT);
 }
@@ -241,7 +246,9 @@ static void on_aged(struct bow__conn *conn, uint64_t now)
         conn->session->ops->leave(conn->session);
         break;
     case BOW__AGE_CUT:
-        bow__conn_close(conn, "it was to end, and did not", LAST_WORDS_NS);
+        /* With calls on it that is no client's connection: those have no such time. */
+        bow__conn_close(conn, "it had reached its max_age_ns, and its max_age_grace_ns is over",
+                        LAST_WORDS_NS);
         break;
     case BOW__AGE_NOTHING:
         break;
@@ -258,7 +265,8 @@ static void on_timer(struct bow_timer *timer, void *user)
     if (conn->first_frame_at <= now) {
         conn->first_frame_at = BOW_NEVER;
         conn->counters->now.first_frame_timeouts++;
-        bow__log(conn->context, BOW_LOG_DEBUG, "client %s sent no frame in time",
+        bow__log(conn->context, BOW_LOG_DEBUG,
+                 "client %s sent no frame in time (first_frame_timeout_ns)",
                  bow_channel_peer(conn->channel));
         bow_channel_close(conn->channel, -ETIMEDOUT);
         return;

@@ -12,6 +12,7 @@
 #include "rpc/core/metadata.h"
 #include "rpc/stream_state.h"
 
+#include <bowline/limits.h>
 #include <errno.h>
 #include <string.h>
 
@@ -223,8 +224,26 @@ static int send_in_turn(struct bow__client_link *link, struct bow__client_call *
     return rc;
 }
 
+/* Returns `rc`, which a connection that takes calls has said. */
+static int explain_unsent(const struct bow__client_link *link, const struct bow__client_call *call,
+                          int rc, struct bow__text *reason)
+{
+    bow__text_printf(reason, "the request of %s cannot be sent to %s: ", call->method->path,
+                     link->conn->endpoint->address->text);
+    bow__text_errno(reason, rc);
+    if (rc == -EMSGSIZE) {
+        bow__text_printf(reason,
+                         ": path and metadata are more than it takes; BOW_LIMIT_HEADER_BYTES "
+                         "(%zu), or what it said",
+                         BOW_LIMIT_HEADER_BYTES);
+    }
+    return rc;
+}
+
 static void send_queued(struct bow__client_link *link, struct bow__client_call *call)
 {
+    struct bow__text reason;
+
     bow__link_unqueue(link, call);
     int rc = send_in_turn(link, call);
     if (rc == 0) {
@@ -235,7 +254,9 @@ static void send_queued(struct bow__client_link *link, struct bow__client_call *
         return;
     }
     call->state = BOW__CLIENT_CALL_POSTED; /* in no list */
-    bow__client_call_fail(call, bow__code_from_errno(rc), "sending the request failed");
+    bow__text_clear(&reason);
+    (void)explain_unsent(link, call, rc, &reason);
+    bow__client_call_fail(call, bow__code_from_errno(rc), reason.bytes);
 }
 
 static void seek(struct bow__client_link *link, bool at_once)
@@ -327,6 +348,15 @@ static int refuse_backing_off(struct bow__client_link *link, struct bow__text *r
     return -ENOTCONN;
 }
 
+int bow__link_refuse_queued(const struct bow__client_link *link, struct bow__text *reason)
+{
+    bow__text_printf(reason, "as many calls wait for ");
+    bow__target_describe(&link->client->target, reason);
+    bow__text_printf(reason, " as max_queued_calls (%u) allows",
+                     link->client->options.max_queued_calls);
+    return -EAGAIN;
+}
+
 /* Returns 0 or -EAGAIN. One call may be larger than all that may wait. */
 static int check_queue(const struct bow__client_link *link, const struct bow__client_call *call,
                        struct bow__text *reason)
@@ -338,16 +368,14 @@ static int check_queue(const struct bow__client_link *link, const struct bow__cl
     if (!many && (n == 0 || link->queued_bytes + bytes_of(call) <= options->max_queued_bytes)) {
         return 0;
     }
+    if (many) {
+        return bow__link_refuse_queued(link, reason);
+    }
     bow__text_printf(reason, "%u calls wait for ", n);
     bow__target_describe(&link->client->target, reason);
-    if (many) {
-        bow__text_printf(reason, " already (max_queued_calls)");
-    } else {
-        bow__text_printf(reason,
-                         " already, of %zu bytes, and another %zu are more than %zu "
-                         "(max_queued_bytes)",
-                         link->queued_bytes, bytes_of(call), options->max_queued_bytes);
-    }
+    bow__text_printf(reason,
+                     " already, of %zu bytes, and another %zu are more than %zu (max_queued_bytes)",
+                     link->queued_bytes, bytes_of(call), options->max_queued_bytes);
     return -EAGAIN;
 }
 
@@ -362,8 +390,11 @@ int bow__link_submit(struct bow__client_link *link, struct bow__client_call *cal
     }
     if (can_open(link) && bow__list_is_empty(&link->queue)) {
         int sent = send_in_turn(link, call);
+        if (sent == 0) {
+            return 0;
+        }
         if (!is_temporary(sent)) {
-            return sent;
+            return explain_unsent(link, call, sent, reason);
         }
     }
     if (!call->waits_for_ready && is_too_early(link)) {

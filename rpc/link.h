@@ -109,6 +109,9 @@ void bow__link_fini(struct bow__client_link *link);
  */
 int bow__link_submit(struct bow__client_link *link, struct bow__client_call *call,
                      struct bow__text *reason);
+
+/** Say that the queue is full, and return -EAGAIN. Thread: any. */
+int bow__link_refuse_queued(const struct bow__client_link *link, struct bow__text *reason);
 /** A call that was not processed is tried again, elsewhere if it can be: queued first. `counts`: as
  * the one time that this is done for what has left us. */
 void bow__link_requeue(struct bow__client_link *link, struct bow__client_call *call, bool counts);

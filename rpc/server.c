@@ -7,6 +7,7 @@
 #include "base/options.h"
 #include "rpc/elsewhere.h"
 #include "rpc/server_state.h"
+#include "transport/transport_error.h"
 #include <bowline/limits.h>
 #include <bowline/metrics.h>
 
@@ -51,13 +52,29 @@ static void set_limits(struct bow_server *server)
     server->options.grace_ns = or_default(options->grace_ns, SECONDS(10));
 }
 
+static int refuse(const struct bow_server_options *options, int rc, const char *reason)
+{
+    return bow__transport_error(options->error, "making", "a server", rc, reason);
+}
+
 static int check_options(const struct bow_server_options *options)
 {
     int n_loops = (options->loop != NULL) + (options->group != NULL) + (options->workers > 0);
 
-    return n_loops > 1 || options->backlog < 0 || !bow__compression_is_known(options->compression)
-               ? -EINVAL
-               : 0;
+    if (n_loops > 1) {
+        return refuse(options, -EINVAL,
+                      "set one of options.loop, options.group and options.workers");
+    }
+    if (options->backlog < 0) {
+        return refuse(options, -EINVAL, "options.backlog is negative; 0 is the most there is");
+    }
+    if ((options->protocols & ~BOW__ALL_PROTOCOLS) != 0) {
+        return refuse(options, -EINVAL, "options.protocols has bits that are no BOW_PROTOCOL_");
+    }
+    if (!bow__compression_is_known(options->compression)) {
+        return refuse(options, -EINVAL, "options.compression is none of enum bow_compression");
+    }
+    return 0;
 }
 
 static int get_context(struct bow_context *given, struct bow_context **ret_context)
@@ -80,6 +97,7 @@ static int make(const struct bow_server_options *options, struct bow_context *co
         return -ENOMEM;
     }
     server->options = *options;
+    server->options.error = NULL;
     server->context = context;
     int rc = bow__server_listen_list(server);
     server->options.listen = NULL; /* it was borrowed */
@@ -121,13 +139,14 @@ int bow_server_new(const struct bow_server_options *options, struct bow_server *
     }
     rc = get_context(known.context, &context);
     if (rc < 0) {
-        return rc;
+        return refuse(&known, rc, NULL);
     }
     rc = make(&known, context, ret_server);
     if (rc < 0) {
         bow_context_unref(context);
+        return refuse(&known, rc, NULL);
     }
-    return rc;
+    return 0;
 }
 
 int bow_server_add_service(struct bow_server *server, const struct bow_service *service,

@@ -11,8 +11,6 @@
 #include <errno.h>
 #include <string.h>
 
-#define ALL_PROTOCOLS ((uint32_t)(BOW_PROTOCOL_NATIVE | BOW_PROTOCOL_GRPC))
-
 static int add_listener(struct bow_server *server, const struct bow_listen_options *options,
                         const char *address, size_t len)
 {
@@ -31,7 +29,7 @@ static int add_listener(struct bow_server *server, const struct bow_listen_optio
         listener->options.security->ops->ref(listener->options.security);
     }
     if (listener->options.protocols == 0) {
-        listener->options.protocols = ALL_PROTOCOLS;
+        listener->options.protocols = BOW__ALL_PROTOCOLS;
     }
     while (*end != NULL) {
         end = &(*end)->next;
@@ -75,21 +73,34 @@ void bow__server_free_listeners(struct bow_server *server)
     }
 }
 
+static int refuse_listen(struct bow_server *server, int rc, const char *why)
+{
+    bow__text_printf(&server->error, "adding an address to listen on: %s", why);
+    return rc;
+}
+
 int bow_server_listen(struct bow_server *server, const struct bow_listen_options *options)
 {
     struct bow_listen_options known = BOW_LISTEN_OPTIONS_INIT;
 
+    bow__text_clear(&server->error);
     int rc = bow__options_read(&known, sizeof(known), options);
     if (rc < 0) {
-        return rc;
+        return refuse_listen(server, rc, "begin with BOW_LISTEN_OPTIONS_INIT");
     }
-    if (known.address == NULL || (known.protocols & ~ALL_PROTOCOLS) != 0 || known.backlog < 0) {
-        return -EINVAL;
+    if (known.address == NULL) {
+        return refuse_listen(server, -EINVAL, "options.address is NULL");
+    }
+    if ((known.protocols & ~BOW__ALL_PROTOCOLS) != 0 || known.backlog < 0) {
+        return refuse_listen(server, -EINVAL,
+                             "options.protocols has bits that are no BOW_PROTOCOL_, or "
+                             "options.backlog is negative");
     }
     if (bow__server_get_state(server) != BOW__SERVER_NEW) {
-        return -EBUSY;
+        return refuse_listen(server, -EBUSY, "the server has been started");
     }
-    return add_listener(server, &known, known.address, strlen(known.address));
+    rc = add_listener(server, &known, known.address, strlen(known.address));
+    return rc < 0 ? refuse_listen(server, rc, "out of memory") : 0;
 }
 
 /* Connections */

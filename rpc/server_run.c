@@ -130,6 +130,15 @@ static int run_started(struct run *run)
     return rc;
 }
 
+/* Unless the start has. */
+static void explain(struct bow_server *server, int rc)
+{
+    if (rc < 0 && server->error.len == 0) {
+        bow__text_printf(&server->error, "running: ");
+        bow__text_errno(&server->error, rc);
+    }
+}
+
 int bow_server_run(struct bow_server *server)
 {
     struct run run = {.server = server};
@@ -148,6 +157,7 @@ int bow_server_run(struct bow_server *server)
         rc = run_started(&run);
     }
     bow__signals_give_back(&run.signals);
+    explain(server, rc);
     bow__server_unref(server);
     return rc;
 }

@@ -26,6 +26,9 @@
 #include <bowline/server.h>
 #include <pthread.h>
 
+/** What options.protocols may name. */
+#define BOW__ALL_PROTOCOLS ((uint32_t)(BOW_PROTOCOL_NATIVE | BOW_PROTOCOL_GRPC))
+
 enum bow__server_state {
     BOW__SERVER_NEW = 0,
     BOW__SERVER_STARTED,

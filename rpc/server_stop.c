@@ -8,6 +8,7 @@
  */
 
 #include "base/log.h"
+#include "rpc/core/errors.h"
 #include "rpc/server_state.h"
 #include <bowline/metrics.h>
 
@@ -134,17 +135,32 @@ static void on_lame_duck_over(struct bow_timer *timer, void *user)
     drain(user);
 }
 
+/* A hurry leaves none of it; an option of 0 is the default. */
+static void describe_grace(const struct bow_server *server, struct bow__text *text)
+{
+    bow__text_clear(text);
+    if (server->options.grace_ns == 0) {
+        bow__text_printf(text, "a further signal ended it");
+        return;
+    }
+    bow__text_printf(text, "grace_ns, ");
+    bow__text_duration(text, server->options.grace_ns);
+}
+
 static void log_cut_calls(const struct bow_server *server)
 {
     struct bow_metrics metrics = BOW_METRICS_INIT;
+    struct bow__text grace;
 
     (void)bow_server_metrics(server, &metrics);
-    if (metrics.calls_started > metrics.calls_ended) {
-        bow__log(server->context, BOW_LOG_WARNING,
-                 "server: the grace_ns for calls in flight is over: %" PRIu64
-                 " of them are cut off with UNAVAILABLE",
-                 metrics.calls_started - metrics.calls_ended);
+    if (metrics.calls_started <= metrics.calls_ended) {
+        return;
     }
+    describe_grace(server, &grace);
+    bow__log(server->context, BOW_LOG_WARNING,
+             "server: the grace for calls in flight is over (%s): %" PRIu64
+             " of them are cut off with UNAVAILABLE",
+             grace.bytes, metrics.calls_started - metrics.calls_ended);
 }
 
 static void close_workers(struct bow_server *server)

@@ -7,13 +7,16 @@
 #include "rpc/worker.h"
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "rpc/dispatch.h"
+#include "transport/channel.h"
 
 #include <errno.h>
 #include <string.h>
 
 #define MAX_IDLE_CALLS 256u
 #define LAST_WORDS_NS UINT64_C(100000000)
+#define TELL_AGAIN_NS UINT64_C(10000000000)
 
 static struct bow__server_conn *server_conn_of(struct bow__link *link)
 {
@@ -361,6 +364,25 @@ static void on_gone(struct bow__conn *conn)
     check_done(lost->worker);
 }
 
+/* Said seldom, for who connects does it as often as he likes. It is closed here, for an error of
+ * on_channel would be logged each time. */
+static void refuse_connection(struct bow__worker *worker, struct bow_channel *channel)
+{
+    uint64_t now = bow_loop_now(worker->loop);
+
+    worker->counters.now.connections_refused++;
+    bow__counters_touch(&worker->counters);
+    bow__channel_close_now(channel, 0);
+    if (worker->told_full_ns != 0 && now < bow__time_add(worker->told_full_ns, TELL_AGAIN_NS)) {
+        return;
+    }
+    worker->told_full_ns = now;
+    bow__log(worker->context, BOW_LOG_WARNING,
+             "client %s was refused: as many connections are open as max_connections (%u) allows; "
+             "connections_refused counts them all",
+             bow_channel_peer(channel), worker->limits->max_connections);
+}
+
 int bow__worker_accept(struct bow__worker *worker, struct bow_channel *channel,
                        const struct bow_listen_options *listening)
 {
@@ -381,9 +403,8 @@ int bow__worker_accept(struct bow__worker *worker, struct bow_channel *channel,
     if (atomic_fetch_add_explicit(worker->n_connections, 1, memory_order_relaxed) >=
         worker->limits->max_connections) {
         atomic_fetch_sub_explicit(worker->n_connections, 1, memory_order_relaxed);
-        worker->counters.now.connections_refused++;
-        bow__counters_touch(&worker->counters);
-        return -EMFILE;
+        refuse_connection(worker, channel);
+        return 0;
     }
     accepted->worker = worker;
     accepted->conn.security = listening->security;

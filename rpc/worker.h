@@ -73,7 +73,8 @@ struct bow__worker {
     struct bow__link conns;
     struct bow__served *idle;
     uint32_t n_idle;
-    uint32_t n_streams; /* entered, and on_closed has not returned */
+    uint32_t n_streams;    /* entered, and on_closed has not returned */
+    uint64_t told_full_ns; /* when the log last heard of max_connections; 0: never */
     bool draining;
     bool done;
     bool hooked;
@@ -131,7 +132,8 @@ int bow__worker_open(struct bow__worker *worker);
 int bow__worker_drain(struct bow__worker *worker);
 int bow__worker_close(struct bow__worker *worker);
 
-/** Bind a new connection. In on_channel. Returns 0; -ESHUTDOWN; -EMFILE over max_connections. */
+/** Bind a new connection. In on_channel. Returns 0, also for one over max_connections, which is
+ * closed then; -ESHUTDOWN. */
 int bow__worker_accept(struct bow__worker *worker, struct bow_channel *channel,
                        const struct bow_listen_options *listening);
 

@@ -17,6 +17,7 @@ struct pair {
     struct bow__link link;
     char address[32];
     char target[40];
+    struct bow_transport_error error; /* of the one that could not be made */
 };
 
 static int start_server(struct bow_test *test, const struct bow_test_pair_options *given,
@@ -34,6 +35,7 @@ static int start_server(struct bow_test *test, const struct bow_test_pair_option
     options.group = NULL;
     options.workers = 0;
     options.listen = pair->address;
+    options.error = &pair->error;
     rc = bow_server_new(&options, &pair->visible.server);
     if (rc == 0) {
         rc = given->serve(pair->visible.server, given->user);
@@ -55,6 +57,7 @@ static int make_clients(struct bow_test *test, const struct bow_test_pair_option
     options.target = pair->target;
     options.group = NULL;
     options.loop = test->loop;
+    options.error = &pair->error;
     rc = bow_client_new(&options, &pair->visible.client);
     if (rc < 0) {
         return rc;
@@ -66,9 +69,10 @@ static int make_clients(struct bow_test *test, const struct bow_test_pair_option
 static void explain(const struct pair *pair, int rc)
 {
     const struct bow_server *server = pair->visible.server;
+    const char *why =
+        server != NULL && pair->error.error == 0 ? bow_server_error(server) : pair->error.text;
 
-    fprintf(stderr, "bowline test: no pair: %d%s%s\n", rc, server != NULL ? ": " : "",
-            server != NULL ? bow_server_error(server) : "");
+    fprintf(stderr, "bowline test: no pair: %d%s%s\n", rc, *why != '\0' ? ": " : "", why);
 }
 
 int bow_test_pair_new(struct bow_test *test, const struct bow_test_pair_options *given,

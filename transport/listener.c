@@ -16,10 +16,25 @@
 /* A descriptor that comes free and is used up at once begins a new pause: ten a second. */
 #define TELL_AGAIN_NS (UINT64_C(10) * 1000000000u)
 
+static void describe(const struct bow__listener *listener, struct bow__text *text)
+{
+    const struct bow__listening *listening = &listener->listening;
+
+    bow__text_clear(text);
+    if (listening->port != 0) {
+        bow__text_printf(text, "port %u", listening->port);
+        return;
+    }
+    bow__text_printf(text, "%s",
+                     listening->unix_path[0] != '\0' ? listening->unix_path
+                                                     : "a socket without a port");
+}
+
 static void tell_pause(struct bow__listener *listener, int error)
 {
     struct bow_context *context = listener->acceptor->context;
     uint64_t now = bow_loop_now(listener->loop);
+    struct bow__text where;
     struct bow__text text;
 
     listener->n_pauses++;
@@ -28,23 +43,27 @@ static void tell_pause(struct bow__listener *listener, int error)
     }
     bow__text_clear(&text);
     bow__text_errno(&text, error);
+    describe(listener, &where);
     bow__log(context, BOW_LOG_WARNING,
-             "accepting on port %u pauses for 100 ms at a time (%llu since it was last said): %s: "
-             "raise the limit of open files (ulimit -n)",
-             listener->listening.port, (unsigned long long)listener->n_pauses, text.bytes);
+             "accepting on %s pauses for 100 ms at a time (%llu since it was last said): %s%s",
+             where.bytes, (unsigned long long)listener->n_pauses, text.bytes,
+             error == -EMFILE || error == -ENFILE ? ": raise the limit of open files (ulimit -n)"
+                                                  : "");
     listener->told_ns = now;
     listener->n_pauses = 0;
 }
 
 static void tell_reset(const struct bow__listener *listener, int error)
 {
+    struct bow__text where;
     struct bow__text text;
 
+    describe(listener, &where);
     bow__text_clear(&text);
     bow__text_errno(&text, error);
     bow__log(listener->acceptor->context, BOW_LOG_WARNING,
-             "listening on port %u ends while connections wait there, which are reset: %s",
-             listener->listening.port, text.bytes);
+             "listening on %s ends while connections wait there, which are reset: %s", where.bytes,
+             text.bytes);
 }
 
 static void pause_accepting(struct bow__listener *listener, int error)

@@ -87,8 +87,9 @@ BOW_EXPORT int bow_call_reply(struct bow_call *call, const ProtobufCMessage *rep
 BOW_EXPORT int bow_call_fail(struct bow_call *call, enum bow_code code, const char *format, ...)
     BOW_PRINTF(3, 4);
 
-/** Answer with a whole status (details, retry_after). Borrows `status`. Thread, ownership and
- * results otherwise as bow_call_fail(). */
+/** Answer with a whole status (details, retry_after, trailing metadata). Borrows `status`. Thread,
+ * ownership and results otherwise as bow_call_fail(); or what bow_call_add_trailing() says of the
+ * metadata, and the peer gets INTERNAL that says so. */
 BOW_EXPORT int bow_call_fail_status(struct bow_call *call, const struct bow_status *status);
 
 /**

@@ -87,16 +87,16 @@ struct bow_client_options {
     struct bow_loop *loop;       /* kept; at most one of loop and group */
     struct bow_group *group;     /* kept */
     bool plaintext;              /* allow plaintext to more than loopback and Unix sockets */
-    uint64_t default_timeout_ns; /* of a call that names none; 0: 30 s */
+    uint64_t default_timeout_ns; /* of a unary call that names none; 0: 30 s */
     uint64_t connect_timeout_ns; /* of one attempt, from the name to the handshake; 0: 20 s */
     uint64_t backoff_min_ns;     /* first pause after a failed attempt; 0: 100 ms */
     uint64_t backoff_max_ns;     /* 0: 30 s; pauses grow × 1.6 with ± 20 % jitter */
     uint64_t
         heartbeat_ns; /* ping after that long without a byte received; 0: 20 s; BOW_NEVER: none */
-    uint64_t heartbeat_timeout_ns; /* 0: 10 s */
-    size_t max_message_bytes;      /* of a reply; 0: BOW_LIMIT_MESSAGE_BYTES */
-    uint32_t
-        max_queued_calls; /* while not connected or out of streams; 0: BOW_LIMIT_QUEUED_CALLS */
+    uint64_t heartbeat_timeout_ns;     /* 0: 10 s */
+    size_t max_message_bytes;          /* of a reply; 0: BOW_LIMIT_MESSAGE_BYTES */
+    uint32_t max_queued_calls;         /* on each loop, while not connected or out of streams; 0:
+                                          BOW_LIMIT_QUEUED_CALLS */
     struct bow_transport_error *error; /* NULL, or filled when bow_client_new() fails; borrowed */
     bow_client_state_fn on_state;      /* NULL: nobody wants to know */
     void *state_user;
@@ -122,7 +122,7 @@ struct bow_client_options {
 /** Options of one call; NULL where they are passed means the defaults. */
 struct bow_call_options {
     size_t size;             /* sizeof this struct, set by the INIT */
-    uint64_t timeout_ns;     /* 0: the client's default; BOW_NEVER: none */
+    uint64_t timeout_ns;     /* 0: the client's default, of a stream none; BOW_NEVER: none */
     struct bow_call *parent; /* the call being served, which the caller holds: the smaller deadline
                                 counts, its end cancels this one, and its trace context
                                 (traceparent, tracestate) goes along, unless `metadata` or an
@@ -190,9 +190,13 @@ typedef void (*bow_client_done_fn)(struct bow_result *result, bow_any_fn fn, voi
  * Thread:  any; the creating thread when confined
  * Owns:    borrows `request`; `done` borrows its result
  * Returns: 0; -EINVAL (request not of the method's type or not encodable, wrong thread,
- *          a streaming method); -ENOMEM; -EAGAIN when max_queued_calls, or bytes, wait already;
- *          -ESHUTDOWN once the client is being freed; -ECHILD for a client that was used before
- *          fork(), by the parent process. No callback will come then.
+ *          a streaming method, metadata that its rules forbid); -EMSGSIZE for more metadata than
+ *          BOW_LIMIT_HEADER_BYTES, or than the server takes; -ENOMEM; -EAGAIN when
+ *          max_queued_calls, or bytes, wait already; -ESHUTDOWN once the client is being freed;
+ *          -ECHILD for a client that was used before fork(), by the parent process. No callback
+ *          will come then. On another thread than the loop's some of these are found too late to be
+ *          returned: then `done` gets them as a status (RESOURCE_EXHAUSTED for -EAGAIN, -EMSGSIZE
+ *          and -ENOMEM).
  */
 BOW_EXPORT BOW_MUST_USE int
 bow_client_start(struct bow_client *client, const struct bow_method *method,

@@ -24,8 +24,8 @@
 /** Paths that one connection may bind to numbers. Answers tables grown by invented methods. */
 #define BOW_LIMIT_BOUND_METHODS 64u
 
-/** Arena bytes of one call: 64 × the message's size + 64 KiB, and never more than this. Answers
- * amplification while decoding. */
+/** Arena bytes of one call; while a message is decoded 64 × its size + 64 KiB, if that is less.
+ * Answers amplification while decoding. */
 #define BOW_LIMIT_CALL_ARENA_BYTES ((size_t)64 << 20)
 
 /** Levels of nested messages. Answers exhaustion of the stack. */
@@ -131,8 +131,9 @@
  * calls that take the memory which those in progress need to end. */
 #define BOW_LIMIT_CEILING_PERCENT 90u
 
-/** What a client is asked to wait whose call was refused because of a limit. Answers clients that
- * come back at once. Option: retry_after_ns. */
+/** What a client is asked to wait whose call was refused because of a limit, but one of its own
+ * connection, which is for 100 ms. Answers clients that come back at once. Option: retry_after_ns.
+ */
 #define BOW_LIMIT_RETRY_AFTER_NS (UINT64_C(1) * 1000000000u)
 
 /** How long a peer may take to answer GOAWAY before it gets the last word. Answers connections that
@@ -143,7 +144,8 @@
  * for nothing. Option: idle_timeout_ns, which servers have too, without a default. */
 #define BOW_LIMIT_CLIENT_IDLE_NS (UINT64_C(1800) * 1000000000u)
 
-/** Calls that a client queues while it has no connection. Option: max_queued_calls. */
+/** Calls that a client queues on one loop while it has no connection that takes them. Option:
+ * max_queued_calls. */
 #define BOW_LIMIT_QUEUED_CALLS 1024u
 
 /** Bytes of the calls that a client queues, their requests above all; the first may be larger.

@@ -38,16 +38,17 @@ struct bow_server_options {
     size_t size;                 /* sizeof this struct, set by the INIT */
     struct bow_context *context; /* NULL: a default one of the server's own; shared */
     const char *listen;    /* "HOST:PORT", "*:PORT", "[v6]:PORT", "unix:PATH", "unix-abstract:NAME",
-                              "inproc:NAME" (for clients of the same context); copied; several
-                              separated by commas */
+                              "fd:N" (a socket that was inherited), "inproc:NAME" (for clients of
+                              the same context); copied; several separated by commas */
     struct bow_loop *loop; /* kept: the one loop for everything; NULL: a loop of the server's own */
     struct bow_group *group; /* kept: workers of the user's own making */
-    uint32_t workers; /* threads for connections; 0: one loop on the thread of bow_server_run() */
-    bool plaintext;   /* allow plaintext on more than loopback and Unix sockets */
-    uint64_t
-        max_deadline_ns; /* of a call whose client sends none, and the cap of all others; 0: 60 s */
-    uint64_t lame_duck_ns; /* between stop and GOAWAY; default 0 */
-    uint64_t grace_ns;     /* between GOAWAY and close for calls in flight; 0: 10 s */
+    uint32_t workers;        /* threads for connections, at most 4096; 0: one loop, on the thread of
+                                bow_server_run() or a thread that bow_server_start() makes */
+    bool plaintext;          /* allow plaintext on more than loopback and Unix sockets */
+    uint64_t max_deadline_ns; /* of a unary call whose client sends none, and the cap of all other
+                                 unary ones; 0: 60 s. Streams have their clients' alone */
+    uint64_t lame_duck_ns;    /* between stop and GOAWAY; default 0 */
+    uint64_t grace_ns;        /* between GOAWAY and close for calls in flight; 0: 10 s */
     uint64_t
         heartbeat_ns; /* ping after that long without a byte received; 0: 60 s; BOW_NEVER: none */
     uint64_t heartbeat_timeout_ns;   /* 0: 20 s */
@@ -69,7 +70,7 @@ struct bow_server_options {
     uint32_t max_server_calls;          /* in progress on the whole server; 0: no limit; see
                                            bow_server_limit_calls() */
     uint64_t retry_after_ns; /* what a client is asked to wait whose call was refused because of a
-                                limit; 0: 1 s */
+                                limit, but one of its own connection (100 ms); 0: 1 s */
     struct bow_executor *blocking_on; /* shared: as handlers_on, and before it, for the methods
                                          that their .proto declares to block */
     uint64_t idle_timeout_ns;  /* end a connection on which there is no call for so long; 0: none */
@@ -90,6 +91,7 @@ struct bow_server_options {
      * supervisor or a user. Thread: that of bow_server_run(). */
     void (*on_started)(struct bow_server *server, void *user);
     void *started_user;
+    struct bow_transport_error *error; /* NULL, or filled when bow_server_new() fails; borrowed */
 };
 
 #define BOW_SERVER_OPTIONS_INIT BOW__INIT(struct bow_server_options, )
@@ -99,8 +101,9 @@ struct bow_server_options {
  *
  * Thread:  any
  * Owns:    gives `*ret_server`; free with bow_server_free()
- * Returns: 0; -ENOMEM; -EINVAL for more than one of loop, group and workers, a negative backlog, an
- *          unknown compression or an unknown size
+ * Returns: 0; -ENOMEM; -EINVAL for more than one of loop, group and workers, a negative backlog,
+ *          unknown protocols or compression. `*options->error` then says which (but for options
+ *          whose size is not a known one, which is -EINVAL too)
  */
 BOW_EXPORT BOW_MUST_USE int bow_server_new(const struct bow_server_options *options,
                                            struct bow_server **ret_server);
@@ -141,8 +144,8 @@ struct bow_listen_options {
  *
  * Thread:  any, not concurrently
  * Owns:    copies the address; shares options->security
- * Returns: 0; -ENOMEM; -EBUSY after start; -EINVAL for no address, unknown protocols or an unknown
- *          size. Whether the address is good is said by bow_server_start().
+ * Returns: 0; -ENOMEM; -EBUSY after start; -EINVAL for no address, unknown protocols, a negative
+ *          backlog or an unknown size. Whether the address is good is said by bow_server_start().
  */
 BOW_EXPORT BOW_MUST_USE int bow_server_listen(struct bow_server *server,
                                               const struct bow_listen_options *options);
@@ -217,7 +220,9 @@ BOW_EXPORT BOW_MUST_USE int bow_server_start(struct bow_server *server);
  * program's own that receives one keeps it blocked from then on.
  *
  * Thread:  any one thread; without `workers` connections are served on it
- * Returns: 0 after an orderly drain, or what bow_server_start() returns
+ * Returns: 0 after the drain, be it cut short, and for a server that has stopped; what
+ *          bow_server_start() returns; -EMFILE, -ENFILE, -ENOMEM when it cannot wait for
+ *          signals (bow_server_error() says so; the server goes on until it is stopped or freed)
  */
 BOW_EXPORT BOW_MUST_USE int bow_server_run(struct bow_server *server);
 
@@ -251,8 +256,8 @@ BOW_EXPORT int bow_server_join(struct bow_server *server);
  * once. */
 BOW_EXPORT void bow_server_free(struct bow_server *server);
 
-/** Why the last function on `server` failed: stage, address, reason; "" when none did. Lives until
- * the next function on it. Thread: the one that called that function. */
+/** Why the last function failed that sets `server` up, starts or runs it: stage, address, reason;
+ * "" when it did not. Lives until the next of them. Thread: the one that called that function. */
 BOW_EXPORT const char *bow_server_error(const struct bow_server *server);
 
 /** The port of the first TCP listener after start (useful with port 0); 0 when there is none.

@@ -98,9 +98,10 @@ struct bow_test_pair_options {
     bow_test_serve_fn serve;
     void *user;                              /* serve's */
     bool grpc;                               /* speak gRPC instead of Bowline's own protocol */
-    const struct bow_server_options *server; /* NULL: defaults; context, loop and listen are set,
-                                                group and workers not */
-    const struct bow_client_options *client; /* NULL: defaults; context, loop and target are set */
+    const struct bow_server_options *server; /* NULL: defaults; context, loop, listen and error are
+                                                set, group and workers not */
+    const struct bow_client_options *client; /* NULL: defaults; context, loop, target and error are
+                                                set */
 };
 
 #define BOW_TEST_PAIR_OPTIONS_INIT BOW__INIT(struct bow_test_pair_options, )

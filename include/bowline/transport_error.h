@@ -15,8 +15,8 @@ extern "C" {
 
 /** Why it failed: where, with whom, what, and a sentence for people. */
 struct bow_transport_error {
-    const char *stage; /* "parsing", "resolving", "binding", "listening", "connecting",
-                          "making a client for" */
+    const char *stage; /* what was being done: "parsing", "resolving", "binding", "listening",
+                          "connecting", "making a client for", "reading tokens from", … */
     int error;         /* negative errno */
     char text[512];    /* stage, address, errno and what to try */
 };

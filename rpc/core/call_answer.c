@@ -429,8 +429,9 @@ int bow_call_fail_status(struct bow_call *call, const struct bow_status *status)
     if (call->stream != NULL) {
         return bow__call_stream_fail(call, status);
     }
-    if (bow__call_add_status(call, &status->metadata) < 0) {
-        return refuse(call, -EINVAL, BOW_INTERNAL, "the metadata of the status cannot be sent");
+    int rc = bow__call_add_status(call, &status->metadata);
+    if (rc < 0) {
+        return refuse(call, rc, BOW_INTERNAL, BOW__STATUS_METADATA_TEXT);
     }
     return answer_status(call, status);
 }

@@ -232,7 +232,7 @@ int bow__call_stream_fail(struct bow_call *call, const struct bow_status *status
     }
     rc = bow__call_add_status(call, &status->metadata);
     if (rc < 0) {
-        return refuse_reply(call, rc, "the metadata of the status cannot be sent");
+        return refuse_reply(call, rc, BOW__STATUS_METADATA_TEXT);
     }
     char *memory = answer_memory(call, n_text + 1 + status->details.len);
     set_answer(call, status->code, memory != NULL ? memory : "");

@@ -86,7 +86,8 @@ void bow__http2_heartbeat(struct bow__http2_session *session)
     if (session->pinged_ns != 0) {
         session->base.heartbeats_lost++;
         bow__http2_break(session, NGHTTP2_NO_ERROR, -ETIMEDOUT, BOW_UNAVAILABLE,
-                         "heartbeat lost: no byte from the peer for %llu ms after a PING",
+                         "heartbeat lost: no byte from the peer for %llu ms after a PING "
+                         "(heartbeat_timeout_ns)",
                          (unsigned long long)((now - session->pinged_ns) / 1000000));
         return;
     }

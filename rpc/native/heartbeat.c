@@ -76,7 +76,8 @@ static int lose_peer(struct bow__native *session)
 {
     session->base.heartbeats_lost++;
     bow__native_break(session, BOW_UNAVAILABLE,
-                      "heartbeat: no byte from the peer within %llu ms of a PING",
+                      "heartbeat: no byte from the peer within %llu ms of a PING "
+                      "(heartbeat_timeout_ns)",
                       (unsigned long long)(session->heartbeat_timeout_ns / 1000000));
     session->broken_rc = -ETIMEDOUT;
     return session->broken_rc;

@@ -103,7 +103,8 @@ static void test_silence_after_the_ping_loses_the_connection(void **state)
     assert_int_equal(server->session->heartbeats_lost, 1);
     assert_int_equal(server->session->failure_code, BOW_UNAVAILABLE);
     assert_string_equal(server->session->failure.bytes,
-                        "heartbeat lost: no byte from the peer for 10000 ms after a PING");
+                        "heartbeat lost: no byte from the peer for 10000 ms after a PING "
+                        "(heartbeat_timeout_ns)");
 }
 
 /* Of short calls to a dead peer, each ends before the answer to the PING is due. */

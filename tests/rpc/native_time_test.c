@@ -84,7 +84,8 @@ static void test_native_heartbeat_unanswered_breaks(void **state)
     assert_int_equal(pair.server.session->heartbeats_lost, 1);
     assert_true(next_time(&pair.server) == BOW_NEVER);
     side_assert_broken(&pair.server, BOW_UNAVAILABLE,
-                       "heartbeat: no byte from the peer within 5000 ms of a PING");
+                       "heartbeat: no byte from the peer within 5000 ms of a PING "
+                       "(heartbeat_timeout_ns)");
     pair_fini(&pair);
 }
 
