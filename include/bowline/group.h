@@ -32,7 +32,7 @@ enum bow_group_choice {
 /** What a group is made with; begin with BOW_GROUP_OPTIONS_INIT. */
 struct bow_group_options {
     size_t size;        /* sizeof this struct, set by the INIT */
-    uint32_t n_loops;   /* 0: min(CPU affinity, cgroup cpu.max), at least 1 */
+    uint32_t n_loops;   /* 0: min(CPU affinity, cgroup cpu.max), at least 1; at most 4096 */
     const char *prefix; /* NULL: "bow" */
     const char *name;   /* NULL: "loop" */
     enum bow_group_choice choice;

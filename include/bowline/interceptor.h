@@ -45,7 +45,8 @@
  *
  * A server's calls that never come to be one pass nobody: to unknown methods, after their deadline,
  * or refused by a limit, for want of memory or because the server is draining. Interceptors are
- * told with on_refused, and the metrics count them (<bowline/metrics.h>).
+ * told with on_refused, and the metrics count them (<bowline/metrics.h>), but for those of a drain,
+ * which their clients make elsewhere, and those whose header block is too large.
  */
 
 #include <bowline/metadata.h>

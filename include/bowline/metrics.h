@@ -41,11 +41,11 @@ struct bow_metrics {
     uint64_t bytes_sent;
     uint64_t calls_started;
     uint64_t calls_ended;
-    uint64_t calls_unanswered;    /* gauge: held by handlers though nobody waits any more */
-    uint64_t calls_expired_unrun; /* deadline passed before a handler ran */
-    uint64_t bad_prefaces;        /* first bytes of no protocol we speak */
-    uint64_t protocol_errors;     /* connections ended for breaking the protocol */
-    uint64_t undecodable_messages;
+    uint64_t calls_unanswered;     /* gauge: held by handlers though nobody waits any more */
+    uint64_t calls_expired_unrun;  /* deadline passed before a handler ran */
+    uint64_t bad_prefaces;         /* first bytes of no protocol we speak */
+    uint64_t protocol_errors;      /* connections ended for breaking the protocol */
+    uint64_t undecodable_messages; /* that did not inflate, or did not decode */
     uint64_t unknown_methods;
     uint64_t heartbeats_sent;
     uint64_t heartbeats_lost; /* connections ended because no byte came in time */

@@ -27,8 +27,9 @@ struct bow_payload;
  *
  * Thread:  any
  * Owns:    borrows `message`; gives `*ret_payload`, to be let go of by bow_payload_unref()
- * Returns: 0; -EINVAL when the message cannot be encoded (a required field is missing, a string
- *          is not UTF-8); -ENOMEM
+ * Returns: 0; -EINVAL when the message cannot be encoded (a pointer is NULL where a value is
+ *          needed, it is nested too deep or too large); -ENOMEM. Whether strings are UTF-8 is for
+ *          who receives them to check.
  */
 BOW_EXPORT BOW_MUST_USE int bow_payload_new(struct bow_context *context,
                                             const ProtobufCMessage *message,
