@@ -112,7 +112,8 @@ static bool has_message(const struct bow_stream *stream)
 
 static bool may_write(const struct bow_stream *stream)
 {
-    return !atomic_load(&stream->blocked) || atomic_load(&stream->ended);
+    return !atomic_load(&stream->blocked) || atomic_load(&stream->ended) ||
+           atomic_load(&stream->half_closed);
 }
 
 static bool is_closed(const struct bow_stream *stream)

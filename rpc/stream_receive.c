@@ -133,7 +133,8 @@ static void keep(struct bow_stream *stream, struct bow__message *message)
     }
     pthread_mutex_lock(&stream->lock);
     bow__held_push(&stream->in, held);
-    pthread_cond_signal(&stream->changed);
+    /* All: one that waits to send would go on waiting, and the one that receives would not know. */
+    pthread_cond_broadcast(&stream->changed);
     pthread_mutex_unlock(&stream->lock);
 }
 

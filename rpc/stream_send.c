@@ -393,6 +393,7 @@ int bow_stream_half_close(struct bow_stream *stream)
     int rc = refusal(stream);
     if (rc == 0 || rc == -EAGAIN) {
         atomic_store(&stream->half_closed, true);
+        pthread_cond_broadcast(&stream->changed); /* another thread may wait to send */
         rc = 0;
     }
     pthread_mutex_unlock(&stream->lock);

@@ -92,7 +92,9 @@ BOW_EXPORT int bow_stream_half_close(struct bow_stream *stream);
  * already may be delivered until then. Idempotent. Thread: any that holds a reference. */
 BOW_EXPORT void bow_stream_cancel(struct bow_stream *stream);
 
-/** Stop the delivery of messages, at once. Callback style. Thread: loop. */
+/** Stop the delivery of messages, at once. Those that wait come before on_closed, when the server
+ * has ended the call or was lost; a cancel, the deadline and the end of the client drop them.
+ * Callback style. Thread: loop. */
 BOW_EXPORT void bow_stream_pause(struct bow_stream *stream);
 /** Go on with it, later. Thread: loop. */
 BOW_EXPORT void bow_stream_resume(struct bow_stream *stream);
@@ -114,15 +116,17 @@ BOW_EXPORT void bow_stream_unref(struct bow_stream *stream);
  *
  * Owns:    lends `*ret_message`
  * Returns: 1 and the message in `*ret_message`, which lives until the next receive or finish;
- *          0 at the end: bow_stream_finish() says how it ended; -ETIMEDOUT after `timeout_ns`
+ *          0 at the end, behind all that had come: bow_stream_finish() says how it ended;
+ *          -ETIMEDOUT after `timeout_ns`
  *          (BOW_NEVER: none; the call's own deadline ends the call); -EDEADLK; -ECHILD as
  *          bow_client_start(); -EINVAL for a stream with events, or the wrong thread
  */
 BOW_EXPORT BOW_MUST_USE int bow_stream_receive(struct bow_stream *stream, uint64_t timeout_ns,
                                                const ProtobufCMessage **ret_message);
 
-/** As bow_stream_send(), waiting at most `timeout_ns` while the stream is not writable.
- * Returns: as it, but -ETIMEDOUT for -EAGAIN; -EDEADLK. */
+/** As bow_stream_send(), waiting at most `timeout_ns` while the stream is not writable; a
+ * half-close by another thread ends the wait. Returns: as it, but -ETIMEDOUT for -EAGAIN; -EDEADLK
+ * and -EINVAL as bow_stream_receive(). */
 BOW_EXPORT BOW_MUST_USE int bow_stream_write(struct bow_stream *stream,
                                              const ProtobufCMessage *message, uint64_t timeout_ns);
 

@@ -337,6 +337,97 @@ static void test_block_undecodable_message_is_the_end(void **state)
     end_play(&script);
 }
 
+/* Two threads at once */
+
+static void *write_on(void *user)
+{
+    struct streams *s = user;
+    uint64_t n = 0;
+    int rc = 0;
+
+    while ((rc = write_number(s, n + 1, 4000, BOW_NEVER)) == 0) {
+        n++;
+    }
+    pthread_mutex_lock(&s->t->lock);
+    s->rc = rc;
+    s->n_wakes++;
+    pthread_cond_broadcast(&s->t->changed);
+    pthread_mutex_unlock(&s->t->lock);
+    return NULL;
+}
+
+static void *receive_on(void *user)
+{
+    struct streams *s = user;
+    const ProtobufCMessage *message = NULL;
+
+    while (bow_stream_receive(s->stream, BOW_NEVER, &message) == 1) {
+        pthread_mutex_lock(&s->t->lock);
+        s->n_messages++;
+        pthread_mutex_unlock(&s->t->lock);
+    }
+    return NULL;
+}
+
+/* A stream whose peer gives no credit, and a thread that waits to send. */
+static void begin_to_write(struct streams *s, pthread_t *ret_thread)
+{
+    streams_open_blocking(s, &streams_both, NULL);
+    streams_accept(s);
+    s->peer.keeps_credit = true;
+    assert_int_equal(pthread_create(ret_thread, NULL, write_on, s), 0);
+    while (stream_peer_serve(&s->peer, 20) || bow_stream_is_writable(s->stream)) {
+    }
+}
+
+static bool has_received(struct streams *s, int n)
+{
+    int n_received = 0;
+
+    for (int i = 0; i < 2000 && n_received < n; i++) {
+        (void)stream_peer_serve(&s->peer, 1);
+        pthread_mutex_lock(&s->t->lock);
+        n_received = s->n_messages;
+        pthread_mutex_unlock(&s->t->lock);
+    }
+    return n_received >= n;
+}
+
+static void test_block_receive_is_woken_beside_a_write_that_waits(void **state)
+{
+    struct streams *s = *state;
+    pthread_t writer;
+    pthread_t receiver;
+    int n = 0;
+
+    begin_to_write(s, &writer);
+    assert_int_equal(pthread_create(&receiver, NULL, receive_on, s), 0);
+    do {
+        stream_peer_send(&s->peer, (uint64_t)++n);
+    } while (has_received(s, n) && n < 100);
+    bow_stream_cancel(s->stream);
+    pthread_join(writer, NULL);
+    pthread_join(receiver, NULL);
+    assert_int_equal(n, 100);
+    assert_int_equal(s->n_messages, 100);
+    assert_int_equal(s->rc, -ECANCELED);
+    expect_finish(s, BOW_CANCELLED, "cancelled");
+}
+
+static void test_block_half_close_elsewhere_ends_a_write_that_waits(void **state)
+{
+    struct streams *s = *state;
+    pthread_t writer;
+
+    begin_to_write(s, &writer);
+    assert_int_equal(bow_stream_half_close(s->stream), 0);
+    streams_wait(s, &s->n_wakes, 1);
+    pthread_join(writer, NULL);
+    assert_int_equal(s->rc, -EPIPE);
+    bow_stream_cancel(s->stream);
+    expect_finish(s, BOW_CANCELLED, "cancelled");
+}
+
 /* Who may not */
 
 static void try_here(struct streams *s)
@@ -443,6 +534,8 @@ int main(int argc, char **argv)
         BOTH_TESTS(test_block_client_freed_first_ends_it),
         BOTH_TESTS(test_block_undecodable_message_is_the_end),
         LOOP_TEST(test_block_messages_not_received_hold_the_server_back),
+        LOOP_TEST(test_block_receive_is_woken_beside_a_write_that_waits),
+        LOOP_TEST(test_block_half_close_elsewhere_ends_a_write_that_waits),
         LOOP_TEST(test_block_on_the_clients_loop_is_refused),
         LOOP_TEST(test_block_with_events_is_refused),
         CONFINED_TEST(test_block_in_a_callback_of_a_confined_client_is_refused),
