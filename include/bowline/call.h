@@ -166,7 +166,7 @@ typedef void (*bow_call_cancel_fn)(struct bow_call *call, enum bow_code why, voi
  * Be told once when nobody waits for the answer any more: BOW_CANCELLED,
  * BOW_DEADLINE_EXCEEDED or BOW_UNAVAILABLE (connection lost). The call still
  * has to be answered. `fn` runs on the call's loop, never inside this function, also when
- * the call had been cancelled before.
+ * the call had been cancelled before. Of a streaming call it comes together with on_closed.
  *
  * Thread:  loop
  */

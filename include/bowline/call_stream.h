@@ -21,7 +21,7 @@
  * Events come on the call's loop, one at a time, never from inside a function
  * of the call. Messages that come before bow_call_listen(), or while the call is paused,
  * wait; the peer's credit does not come back meanwhile, so they are bounded by the
- * stream's window and one message.
+ * stream's window and one message. With the end of the call, whichever, they are dropped.
  */
 
 #include <bowline/call.h>
@@ -40,7 +40,8 @@ extern "C" {
  *
  * Thread:  loop; once
  * Owns:    keeps `events` and `user` until on_closed has returned
- * Returns: 0; -EALREADY; -EINVAL for a unary call
+ * Returns: 0; -EALREADY; -EINVAL for a unary call; -ECANCELED when the call has ended and no event
+ *          comes any more (not before the handler has returned)
  */
 BOW_EXPORT int bow_call_listen(struct bow_call *call, const void *events, void *user);
 

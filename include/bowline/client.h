@@ -192,11 +192,11 @@ typedef void (*bow_client_done_fn)(struct bow_result *result, bow_any_fn fn, voi
  * Returns: 0; -EINVAL (request not of the method's type or not encodable, wrong thread,
  *          a streaming method, metadata that its rules forbid); -EMSGSIZE for more metadata than
  *          BOW_LIMIT_HEADER_BYTES, or than the server takes; -ENOMEM; -EAGAIN when
- *          max_queued_calls, or bytes, wait already; -ESHUTDOWN once the client is being freed;
- *          -ECHILD for a client that was used before fork(), by the parent process. No callback
- *          will come then. On another thread than the loop's some of these are found too late to be
- *          returned: then `done` gets them as a status (RESOURCE_EXHAUSTED for -EAGAIN, -EMSGSIZE
- *          and -ENOMEM).
+ *          max_queued_calls, or bytes, wait already; -ESHUTDOWN once the client is being freed or
+ *          its loop has shut down; -ECHILD for a client that was used before fork(), by the parent
+ *          process. No callback will come then. On another thread than the loop's some of these are
+ *          found too late to be returned: then `done` gets them as a status (RESOURCE_EXHAUSTED for
+ *          -EAGAIN, -EMSGSIZE and -ENOMEM).
  */
 BOW_EXPORT BOW_MUST_USE int
 bow_client_start(struct bow_client *client, const struct bow_method *method,

@@ -149,16 +149,16 @@ static void tell_half_close(struct bow_call *call)
     }
 }
 
-/* Not kept for a handler that begins to listen later: it has not been refused anything. */
+/* Kept for a handler that begins to listen later: others may have been refused for it. */
 static void tell_writable(struct bow_call *call)
 {
     struct bow__call_stream *stream = call->stream;
 
-    if (!stream->writable_due || stream->busy) {
+    if (!stream->writable_due || stream->busy || !stream->listening) {
         return;
     }
     stream->writable_due = false;
-    if (stream->listening && !stream->ended && bow_call_is_writable(call) &&
+    if (!stream->ended && bow_call_is_writable(call) &&
         call->method->call_thunks->on_writable != NULL) {
         bow__call_stream_give(call, BOW__CALL_WRITABLE);
     }
@@ -236,6 +236,9 @@ int bow_call_listen(struct bow_call *call, const void *events, void *user)
     assert(stream->elsewhere || call->ops->in_loop(call));
     if (stream->listening) {
         return -EALREADY;
+    }
+    if (stream->closed) {
+        return -ECANCELED;
     }
     stream->listening = true;
     stream->events = events;

@@ -346,7 +346,9 @@ int bow__call_stream_wake(struct bow_call *call)
     if (call->ops->post(call, run_posted) == 0) {
         return 0;
     }
-    /* The loop has shut down, and its calls have ended; what was posted goes with the call. */
+    /* The loop has shut down, and its calls have ended; what was posted goes with the call. Who
+     * asks next is told as well: an executor that returns has to go on by itself then. */
+    atomic_store(&stream->task_posted, false);
     bow_call_unref(call);
     return -ECANCELED;
 }

@@ -162,10 +162,13 @@ static void ignore(struct serving *s, struct bow_call *call)
     serve_step(s);
 }
 
+/* But those that were refused meanwhile. */
 static void finish_all(struct serving *s)
 {
     for (int i = 0; i < crowd->n_calls; i++) {
-        serve_listen(s, crowd->calls[i]);
+        if (bow_call_is_writable(crowd->calls[i])) {
+            serve_listen(s, crowd->calls[i]);
+        }
     }
 }
 
