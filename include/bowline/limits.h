@@ -24,6 +24,10 @@
 /** Paths that one connection may bind to numbers. Answers tables grown by invented methods. */
 #define BOW_LIMIT_BOUND_METHODS 64u
 
+/** Bytes of a path that is bound to a number; longer ones are sent whole. Answers a connection that
+ * is left alone with its table full of paths as long as header blocks. */
+#define BOW_LIMIT_BOUND_PATH_BYTES ((size_t)1 << 10)
+
 /** Arena bytes of one call; while a message is decoded 64 × its size + 64 KiB, if that is less.
  * Answers amplification while decoding. */
 #define BOW_LIMIT_CALL_ARENA_BYTES ((size_t)64 << 20)
@@ -43,6 +47,10 @@
 
 /** SETTINGS frames per second and connection (HTTP/2). Answers a settings flood. */
 #define BOW_LIMIT_SETTINGS_PER_SECOND 100u
+
+/** GOAWAY frames per second and connection (HTTP/2). Answers a peer that has all calls looked
+ * through with each. */
+#define BOW_LIMIT_GOAWAYS_PER_SECOND 100u
 
 /** Frames for calls that have ended, per second and connection. Answers work for nobody. */
 #define BOW_LIMIT_LATE_FRAMES_PER_SECOND 10000u
@@ -68,10 +76,10 @@
 #define BOW_LIMIT_BYTES_IN_FLIGHT ((size_t)64 << 20)
 
 /** What all connections of one server hold together: messages that have begun, with all that they
- * announced, or wait to be read; and calls in progress, 4 KiB and their request each, also while
- * nobody waits for them any more. What is answered or read in the moment it comes is not counted.
- * Answers many connections of which each is below its own limits. Each loop has an equal share.
- * Option: max_bytes_in_flight. */
+ * announced, or wait to be read; and calls in progress, 4 KiB each and what metadata and request
+ * take decoded, also while nobody waits for them any more. What is answered or read in the moment
+ * it comes is not counted. Answers many connections of which each is below its own limits. Each
+ * loop has an equal share. Option: max_bytes_in_flight. */
 #define BOW_LIMIT_SERVER_BYTES_IN_FLIGHT ((size_t)1 << 30)
 
 /** Bytes of replies that wait for the peer of one connection. Answers a peer that asks for much and

@@ -34,7 +34,7 @@ bool bow__native_can_open(const struct bow__session *base)
 static void name_method(struct bow__native *session, const struct bow__request_head *head,
                         struct bow__header_request *request)
 {
-    if (head->path_key == 0) {
+    if (head->path_key == 0 || head->path.len > BOW_LIMIT_BOUND_PATH_BYTES) {
         return;
     }
     uintptr_t number = (uintptr_t)bow__map_get(&session->numbers, head->path_key);

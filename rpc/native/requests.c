@@ -58,6 +58,12 @@ static int bind_method(struct bow__native *session, const struct bow__frame *fra
         return bow__native_break_at(session, frame, "method number %u comes before %u",
                                     header->method, next);
     }
+    if (header->path.len > BOW_LIMIT_BOUND_PATH_BYTES) {
+        return bow__native_break_at(session, frame,
+                                    "path of %zu bytes is bound to a number, above "
+                                    "BOW_LIMIT_BOUND_PATH_BYTES (%zu)",
+                                    header->path.len, BOW_LIMIT_BOUND_PATH_BYTES);
+    }
     if (bind_path(session, header->path) < 0) {
         (void)bow__native_break(session, BOW_RESOURCE_EXHAUSTED,
                                 "REQUEST frame, stream %llu: out of memory for method number %u",

@@ -4,6 +4,7 @@
  */
 #include "tests/rpc/native_pair.h"
 
+#include <bowline/limits.h>
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -189,6 +190,29 @@ static void test_native_call_beyond_the_numbers_sends_its_path(void **state)
         }
     }
     assert_int_equal(pair.client.n_statuses, 140);
+    pair_fini(&pair);
+}
+
+static void test_native_call_of_a_long_path_is_not_bound(void **state)
+{
+    struct pair pair;
+    static char path[BOW_LIMIT_BOUND_PATH_BYTES + 2];
+
+    (void)state;
+    pair_init(&pair);
+    assert_int_equal(pair_open(&pair), 0);
+    pair.server.on_message = reply_hello;
+    memset(path, 'p', sizeof(path) - 1);
+    for (int i = 0; i < 2; i++) {
+        side_call(&pair.client, path, 7, "x", 1);
+        pair_run(&pair);
+        assert_null(pair.server.path_cache);
+    }
+    path[BOW_LIMIT_BOUND_PATH_BYTES] = '\0';
+    side_call(&pair.client, path, 8, "x", 1);
+    pair_run(&pair);
+    assert_non_null(pair.server.path_cache);
+    assert_int_equal(pair.client.n_statuses, 3);
     pair_fini(&pair);
 }
 
@@ -423,6 +447,7 @@ int main(void)
         cmocka_unit_test(test_native_call_deadline_arrives_rounded_up),
         cmocka_unit_test(test_native_call_method_is_bound_once),
         cmocka_unit_test(test_native_call_beyond_the_numbers_sends_its_path),
+        cmocka_unit_test(test_native_call_of_a_long_path_is_not_bound),
         cmocka_unit_test(test_native_call_abandoned_leaves_no_trace),
         cmocka_unit_test(test_native_call_with_a_path_too_long_is_refused),
         cmocka_unit_test(test_native_call_refused_at_open_has_its_status),

@@ -194,6 +194,26 @@ static void test_native_error_in_request_is_named(void **state)
     assert_all_wrong(wrong, sizeof(wrong) / sizeof(wrong[0]), true, false);
 }
 
+/* A connection would keep 64 of them for as long as it lasts. */
+static void test_native_error_of_a_long_path_with_a_number_is_named(void **state)
+{
+    struct pair pair;
+    static uint8_t frame[12 + 2 + 2 + 3 + 1025];
+
+    (void)state;
+    pair_init(&pair);
+    assert_int_equal(pair_open(&pair), 0);
+    /* A header of 1030 bytes: the number, and a path of 1025. */
+    hex_decode("00000408 01 01 000000000001 8608 0801 128108", frame, sizeof(frame));
+    memset(frame + 19, 'p', 1025);
+    side_feed_hex(&pair.server, OPENING);
+    side_feed(&pair.server, frame, sizeof(frame));
+    side_assert_broken(&pair.server, BOW_INTERNAL,
+                       "REQUEST frame, stream 1: path of 1025 bytes is bound to a number, above "
+                       "BOW_LIMIT_BOUND_PATH_BYTES (1024)");
+    pair_fini(&pair);
+}
+
 static void test_native_error_in_message_is_named(void **state)
 {
 #define OPEN_1 OPENING "00000007 01 00 000000000001 06 12042f732f6d "
@@ -320,6 +340,7 @@ int main(void)
         cmocka_unit_test(test_native_error_in_frame_header_is_named),
         cmocka_unit_test(test_native_error_in_settings_is_named),
         cmocka_unit_test(test_native_error_in_request_is_named),
+        cmocka_unit_test(test_native_error_of_a_long_path_with_a_number_is_named),
         cmocka_unit_test(test_native_error_in_message_is_named),
         cmocka_unit_test(test_native_error_in_control_is_named),
         cmocka_unit_test(test_native_error_of_a_server_is_named),
