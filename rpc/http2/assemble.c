@@ -173,7 +173,7 @@ static void emit(struct bow__http2_session *session, struct bow__http2_stream *s
     /* From here on it is its owner's to count. */
     give_reserved(session, &stream->incoming);
     stream->incoming = (struct bow__http2_incoming){0};
-    stream->n_unread += message.bytes.len;
+    stream->n_unread += bow__consumed_bytes(message.bytes.len);
     /* A client's last event is its status, which trailers bring. */
     end = end && base->server;
     stream->remote_ended = stream->remote_ended || end;

@@ -154,7 +154,7 @@ static int cut_frame(struct bow__native *session, struct bow__native_stream *str
     message->begun = true;
     message->offset += cut.n;
     message->n_left -= cut.n;
-    bow__native_dequeued(session, stream, cut.n);
+    bow__native_dequeued(session, stream, cut.cost);
     stream->send_credit -= cut.cost;
     session->send_credit -= cut.cost;
     return cut.last ? end_message(session, stream, &cut) : 0;

@@ -83,7 +83,7 @@ struct bow__native_stream {
     uint32_t send_credit;
     struct bow__native_outgoing *queue; /* oldest first */
     struct bow__native_outgoing *queue_tail;
-    size_t n_queued; /* bytes in it */
+    size_t n_queued; /* bytes in it, each message as its credit is counted */
     bool overfull;   /* a message of it was dropped: it can end with nothing but that */
     bool was_high;   /* so much waited that the producer is to be told when it may go on */
 

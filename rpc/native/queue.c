@@ -76,11 +76,13 @@ int bow__native_send(struct bow__session *base, uint64_t key, uint32_t flags,
 {
     struct bow__native *session = bow__native_of(base);
     struct bow__native_stream *stream = bow__native_stream_find(session, key);
+    /* Messages without bytes wait in memory, too. */
+    size_t cost = bow__frame_cost(true, len);
 
     if (stream == NULL || stream->out_ended) {
         return -ENOENT;
     }
-    if (stream->overfull || bow__native_backlog_is_full(session, len)) {
+    if (stream->overfull || bow__native_backlog_is_full(session, cost)) {
         int rc = bow__native_backlog_drop(session, stream, flags);
         if (rc == 0) {
             bow__block_unref(block);
@@ -96,8 +98,8 @@ int bow__native_send(struct bow__session *base, uint64_t key, uint32_t flags,
     outgoing->n_left = len;
     outgoing->flags = flags;
     stream->out_ended = (flags & BOW__SEND_END) != 0;
-    stream->n_queued += len;
-    session->n_queued += len;
+    stream->n_queued += cost;
+    session->n_queued += cost;
     settle_writable(session, stream);
     if (session->room.key == key && session->room.type == BOW__FRAME_REQUEST) {
         bow__native_put_room(session, 0, 0);

@@ -98,7 +98,7 @@ static void on_message(void *owner, uint64_t key, void *stream, struct bow__mess
     }
     log_message(side, key, message, end);
     if (!side->keeps) {
-        side->session->ops->consumed(side->session, key, message->bytes.len);
+        side->session->ops->consumed(side->session, key, bow__consumed_bytes(message->bytes.len));
     }
     call_hook(side, SIDE_MESSAGE, key);
 }

@@ -314,7 +314,8 @@ static void test_native_flow_small_messages_unread_are_few(void **state)
     assert_int_equal(pair.server.n_messages, 65536 / 64);
     assert_int_equal(side_native(&pair.server)->n_held, 65536);
     struct bow__session *client = pair.client.session;
-    assert_int_equal(client->ops->queued(client, key), 2000 - 65536 / 64);
+    assert_int_equal(client->ops->queued(client, key),
+                     (2000 - 65536 / 64) * BOW__FRAME_MESSAGE_COST);
     /* Read half of them, and all: no credit is lost, none is gained. */
     struct bow__session *server = pair.server.session;
     server->ops->consumed(server, key, 512);
@@ -379,7 +380,7 @@ static void test_native_flow_small_message_waits_for_what_it_costs(void **state)
     assert_int_equal(side_say(&pair.client, key, 0, "x", 1), 0);
     pair_run(&pair);
     assert_int_equal(pair.server.n_messages, 4);
-    assert_int_equal(client->ops->queued(client, key), 1);
+    assert_int_equal(client->ops->queued(client, key), BOW__FRAME_MESSAGE_COST);
     side_feed_hex(&pair.client, "00000004 06 00 000000000001 00000001");
     side_assert_output(&pair.client, "00000001 03 08 000000000001 78");
     pair_fini(&pair);

@@ -20,12 +20,15 @@
 #define MESSAGE_BYTES 1024
 /* What waits on the stream, its window, and the memory around them: half of what it has to send. */
 #define MAX_STREAM_BYTES ((size_t)1 << 20)
+/* Of messages without bytes, likewise; a window has room for many, which take memory each. */
+#define N_EMPTY 150000
+#define MAX_EMPTY_BYTES ((size_t)10 << 20)
 
 struct unread {
     struct timed *timed;
     struct bow_client *client;
     struct calls__echo__stream__stream stream;
-    int n_received;
+    int n_received; /* with as many bytes as were sent */
     enum bow_code code;
     bool closed;
 };
@@ -36,6 +39,8 @@ struct producer {
 };
 
 static int n_stopped; /* producers that were told to, at least once */
+static int n_messages;
+static size_t message_bytes;
 
 static void pour(struct calls__echo__stream__call call, void *user)
 {
@@ -44,8 +49,8 @@ static void pour(struct calls__echo__stream__call call, void *user)
     Calls__Reply reply = CALLS__REPLY__INIT;
 
     reply.payload.data = bytes;
-    reply.payload.len = sizeof(bytes);
-    while (producer->n_sent < N_MESSAGES) {
+    reply.payload.len = message_bytes;
+    while (producer->n_sent < n_messages) {
         int rc = calls__echo__stream__send(call, &reply);
         if (rc == -EAGAIN) {
             n_stopped += producer->n_told++ == 0;
@@ -90,7 +95,7 @@ static void on_message(struct calls__echo__stream__stream stream_of, const Calls
     struct unread *unread = user;
 
     (void)stream_of;
-    unread->n_received += message->payload.len == MESSAGE_BYTES;
+    unread->n_received += message->payload.len == message_bytes;
 }
 
 static void on_closed(struct calls__echo__stream__stream stream_of, struct bow_result *result,
@@ -103,10 +108,12 @@ static void on_closed(struct calls__echo__stream__stream stream_of, struct bow_r
     unread->closed = true;
 }
 
-static void begin(struct timed *timed)
+static void begin(struct timed *timed, int n, size_t n_bytes)
 {
     struct bow_test_pair_options options = BOW_TEST_PAIR_OPTIONS_INIT;
 
+    n_messages = n;
+    message_bytes = n_bytes;
     options.serve = serve;
     options.user = timed;
     options.grpc = timed_is_grpc();
@@ -135,7 +142,7 @@ static void test_unread_f15_streams_cost_their_windows_and_no_more(void **state)
     static struct unread streams[N_STREAMS];
     struct timed *timed = *state;
 
-    begin(timed);
+    begin(timed, N_MESSAGES, MESSAGE_BYTES);
     size_t before = bow_context_bytes(bow_test_context(timed->test));
     for (int i = 0; i < N_STREAMS; i++) {
         open_paused(&streams[i], timed);
@@ -161,12 +168,38 @@ static void test_unread_f15_streams_cost_their_windows_and_no_more(void **state)
     timed_run(timed);
 }
 
+/* They spend next to nothing of a window. */
+static void test_unread_f15_messages_without_bytes_are_held_back(void **state)
+{
+    static struct unread stream;
+    struct timed *timed = *state;
+
+    begin(timed, N_EMPTY, 0);
+    size_t before = bow_context_bytes(bow_test_context(timed->test));
+    open_paused(&stream, timed);
+    timed_advance(timed, SECOND);
+    size_t held = bow_context_bytes(bow_test_context(timed->test)) - before;
+    if (held > MAX_EMPTY_BYTES) {
+        fail_msg("a stream of unread messages without bytes costs %zu KiB", held >> 10);
+    }
+    assert_int_equal(n_stopped, 1);
+    bow_stream_resume(stream.stream.stream);
+    timed_advance(timed, SECOND);
+    assert_true(stream.closed);
+    assert_int_equal(stream.code, BOW_OK);
+    assert_int_equal(stream.n_received, N_EMPTY);
+    bow_stream_unref(stream.stream.stream);
+    bow_client_free(stream.client);
+    timed_run(timed);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, timed_setup, timed_teardown)
 
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_unread_f15_streams_cost_their_windows_and_no_more),
+        TEST(test_unread_f15_messages_without_bytes_are_held_back),
     };
 
     timed_choose(argc, argv);
