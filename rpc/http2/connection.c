@@ -113,9 +113,9 @@ static void leave(struct bow__http2_session *session)
 
 void bow__http2_on_ping(struct bow__http2_session *session, const nghttp2_ping *frame)
 {
-    if ((frame->hd.flags & NGHTTP2_FLAG_ACK) == 0) {
-        bow__http2_count(session, &session->pings, BOW_LIMIT_PINGS_PER_SECOND, "PINGs",
-                         "BOW_LIMIT_PINGS_PER_SECOND");
+    bow__http2_count(session, &session->pings, BOW_LIMIT_PINGS_PER_SECOND, "PINGs",
+                     "BOW_LIMIT_PINGS_PER_SECOND");
+    if ((frame->hd.flags & NGHTTP2_FLAG_ACK) == 0 || session->broken) {
         return;
     }
     bow__http2_heartbeat_answered(session);
@@ -169,7 +169,9 @@ void bow__http2_on_goaway(struct bow__http2_session *session, const nghttp2_goaw
     struct bow__text text;
 
     session->has_peer_goaway = true;
-    if (base->server) {
+    bow__http2_count(session, &session->goaways, BOW_LIMIT_GOAWAYS_PER_SECOND, "GOAWAYs",
+                     "BOW_LIMIT_GOAWAYS_PER_SECOND");
+    if (base->server || session->broken) {
         return;
     }
     bow__text_clear(&text);

@@ -192,10 +192,16 @@ static int on_close(nghttp2_session *ng, int32_t id, uint32_t error, void *user)
     struct bow__http2_session *session = user;
     struct bow__http2_stream *stream = bow__http2_stream_of_id(session, id);
 
-    if (stream != NULL) {
-        nghttp2_session_set_stream_user_data(ng, id, NULL);
-        bow__http2_stream_closed(session, stream, error, !session->is_receiving);
+    if (stream == NULL) {
+        return 0;
     }
+    /* nghttp2 has reset it, and told nobody: DATA that its content-length belies. */
+    if (session->base.server && stream->open && !session->is_receiving) {
+        bow__http2_count(session, &session->resets, BOW_LIMIT_CANCELS_PER_SECOND, "stream resets",
+                         "BOW_LIMIT_CANCELS_PER_SECOND");
+    }
+    nghttp2_session_set_stream_user_data(ng, id, NULL);
+    bow__http2_stream_closed(session, stream, error, !session->is_receiving);
     return 0;
 }
 

@@ -237,6 +237,7 @@ struct bow__http2_session {
     size_t resets_due; /* calls that we ended before the peer had, which it may reset too */
     struct bow__http2_rate pings;
     struct bow__http2_rate settings;
+    struct bow__http2_rate goaways;
     struct bow__http2_rate empties;
     struct bow__http2_rate lates;
     size_t late_credit; /* what peers may have sent to calls before they heard of their end */
