@@ -209,6 +209,19 @@ int bow__http2_half_close(struct bow__session *base, uint64_t key);
 void bow__http2_trim_chunk(struct bow__http2_session *session);
 void bow__http2_resume(struct bow__http2_session *session, struct bow__http2_stream *stream);
 
+/* backlog.c */
+
+/** Whether `len` more bytes must not wait. */
+bool bow__http2_backlog_is_full(const struct bow__http2_session *session, size_t len);
+/** Why a message is dropped; its text in `text`. */
+struct bow_status bow__http2_backlog_reason(const struct bow__http2_session *session,
+                                            struct bow__text *text);
+/** End the stream instead of sending the message. Returns as finish(). */
+int bow__http2_backlog_drop(struct bow__http2_session *session, struct bow__http2_stream *stream,
+                            uint32_t flags);
+/** Tell peer and host of the streams of which messages were dropped; where events may be. */
+void bow__http2_backlog_end_streams(struct bow__http2_session *session);
+
 /* queue.c */
 
 size_t bow__http2_queued(const struct bow__session *base, uint64_t key);

@@ -77,7 +77,8 @@ uint8_t *bow__http2_reserve(struct bow__session *base, uint64_t key, uint32_t fl
     struct bow__http2_stream *stream = bow__http2_stream_find(session, key);
 
     (void)flags;
-    if (stream == NULL || session->broken || stream->closed || stream->local_ended) {
+    if (stream == NULL || session->broken || stream->closed || stream->local_ended ||
+        stream->overfull) {
         return NULL;
     }
     size_t credit = credit_of(session, stream);
@@ -183,30 +184,6 @@ int bow__http2_commit(struct bow__session *base, uint64_t key, uint32_t flags, s
     return 0;
 }
 
-/* A peer that asks without end for what it does not take gets errors, which are small. */
-static bool is_too_much(const struct bow__http2_session *session, uint32_t flags, size_t len)
-{
-    return session->base.server && (flags & BOW__SEND_END) != 0 && session->n_queued > 0 &&
-           session->n_queued + len > BOW_LIMIT_QUEUED_REPLY_BYTES;
-}
-
-static int drop_reply(struct bow__http2_session *session, uint64_t key, struct bow__block *block)
-{
-    struct bow__text text;
-    struct bow_status why = {.code = BOW_RESOURCE_EXHAUSTED, .message = text.bytes};
-
-    bow__text_clear(&text);
-    bow__text_printf(&text,
-                     "the reply was dropped, for %zu bytes of others wait on this connection; "
-                     "BOW_LIMIT_QUEUED_REPLY_BYTES (%zu)",
-                     session->n_queued, BOW_LIMIT_QUEUED_REPLY_BYTES);
-    int rc = bow__http2_finish(&session->base, key, &why);
-    if (rc == 0) {
-        bow__block_unref(block);
-    }
-    return rc;
-}
-
 int bow__http2_send(struct bow__session *base, uint64_t key, uint32_t flags,
                     struct bow__block *block, size_t offset, size_t len)
 {
@@ -216,8 +193,12 @@ int bow__http2_send(struct bow__session *base, uint64_t key, uint32_t flags,
     if (stream == NULL) {
         return -ENOENT;
     }
-    if (is_too_much(session, flags, len)) {
-        return drop_reply(session, key, block);
+    if (stream->overfull || bow__http2_backlog_is_full(session, len)) {
+        int rc = bow__http2_backlog_drop(session, stream, flags);
+        if (rc == 0) {
+            bow__block_unref(block);
+        }
+        return rc;
     }
     assert(len <= UINT32_MAX && offset <= block->cap && len <= block->cap - offset);
     return queue(session, stream, flags,

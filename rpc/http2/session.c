@@ -366,6 +366,7 @@ static void init(struct bow__http2_session *session, const struct bow__session_o
     bow__list_init(&session->streams);
     bow__list_init(&session->late);
     bow__list_init(&session->writables);
+    bow__list_init(&session->overfull);
     bow__map_init(&session->by_key, options->context);
     session->next_key = 1;
     session->max_message_bytes = options->max_message_bytes;

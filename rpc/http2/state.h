@@ -165,6 +165,8 @@ struct bow__http2_stream {
     size_t n_queued;                /* bytes in it, prefixes included */
     bool was_high;                  /* so many that its producer was to stop */
     struct bow__link writable_link; /* in session->writables while it may go on */
+    struct bow__link overfull_link; /* in session->overfull until its host hears of its end */
+    bool overfull;                  /* a message was dropped: it can end with nothing but that */
     enum bow__encoding encoding;    /* of messages that we mark compressed */
     struct bow__http2_trailers *trailers;
 
@@ -198,6 +200,7 @@ struct bow__http2_session {
     size_t chunk_used;
     size_t n_queued; /* of all streams */
     struct bow__link writables;
+    struct bow__link overfull; /* streams that end for what they added to the backlog */
 
     /* the state of feed and pump */
     uint64_t now_ns;

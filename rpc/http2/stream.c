@@ -27,6 +27,7 @@ struct bow__http2_stream *bow__http2_stream_new(struct bow__http2_session *sessi
     bow__list_init(&stream->late_link);
     bow__list_init(&stream->queue);
     bow__list_init(&stream->writable_link);
+    bow__list_init(&stream->overfull_link);
     bow__list_push_back(&session->streams, &stream->link);
     session->n_live++;
     return stream;
@@ -82,6 +83,7 @@ void bow__http2_stream_detach(struct bow__http2_session *session, struct bow__ht
     stream->open = false;
     bow__http2_scan_forgive(session, stream);
     bow__list_remove(&stream->writable_link);
+    bow__list_remove(&stream->overfull_link);
     bow__map_remove(&session->by_key, stream->key);
     session->base.n_streams--;
 }
@@ -247,7 +249,8 @@ static bool is_goaway_due(const struct bow__http2_session *session)
 
 bool bow__http2_has_late(const struct bow__http2_session *session)
 {
-    return !bow__list_is_empty(&session->late) || is_ready_due(session) || is_goaway_due(session);
+    return !bow__list_is_empty(&session->late) || !bow__list_is_empty(&session->overfull) ||
+           is_ready_due(session) || is_goaway_due(session);
 }
 
 void bow__http2_emit_late(struct bow__http2_session *session)
@@ -261,6 +264,7 @@ void bow__http2_emit_late(struct bow__http2_session *session)
         end_by_reset(session, stream, "this side");
         bow__http2_stream_free(session, stream);
     }
+    bow__http2_backlog_end_streams(session);
     if (is_goaway_due(session)) {
         struct bow_status reason = {.code = BOW_UNAVAILABLE,
                                     .message = "the connection's stream ids are used up"};

@@ -487,6 +487,44 @@ static void test_backlog_beyond_the_limit_drops_replies(void **state)
     assert_int_equal(pair->client.n_ended, 100);
 }
 
+/* The same of streams, which go on: their hosts hear of the end, later. */
+static void test_backlog_beyond_the_limit_ends_streams(void **state)
+{
+    struct pair *pair = &((struct fixture *)*state)->pair;
+    struct bow__session *server = pair->server.session;
+    struct bow_status ok = BOW_STATUS_OK_INIT;
+    uint64_t key = 0;
+
+    for (int i = 0; i < 100; i++) {
+        assert_int_equal(side_call(&pair->client, "/a.B/C", "x", BOW_NEVER, &key), 0);
+    }
+    travel(&pair->client, &pair->server, 0);
+    for (uint64_t i = 0; i < 100; i++) {
+        assert_int_equal(side_send_block(&pair->server, 2 * i + 1, 0, 0, REPLY_BYTES), 0);
+    }
+    assert_in_range(n_waiting(pair), BOW_LIMIT_QUEUED_REPLY_BYTES - 2 * REPLY_BYTES,
+                    BOW_LIMIT_QUEUED_REPLY_BYTES + 2 * REPLY_BYTES);
+    assert_int_equal(pair->server.n_ended, 0);
+    assert_true(server->ops->next_time(server) == 0);
+    /* One says more, one ends by itself, one with a last message: no event follows on the latter
+     * two, and neither ends well. */
+    assert_int_equal(side_send_block(&pair->server, 199, 0, 0, REPLY_BYTES), 0);
+    assert_int_equal(server->ops->finish(server, 197, &ok), 0);
+    assert_int_equal(side_send(&pair->server, 193, BOW__SEND_END, "last"), 0);
+    pair->client.is_muted = false;
+    pair_run(pair, SIZE_MAX);
+    uint32_t n_dropped = pair->server.n_ended + 2;
+    assert_in_range(n_dropped, 36, 38);
+    assert_true(server->ops->next_time(server) > 0);
+    assert_int_equal(pair->client.n_messages, 100 - n_dropped);
+    assert_int_equal(pair->client.n_ended, n_dropped);
+    assert_true(
+        side_has(&pair->client, "status 97 RESOURCE_EXHAUSTED the reply was dropped, for "));
+    assert_true(
+        side_has(&pair->client, "status 99 RESOURCE_EXHAUSTED the reply was dropped, for "));
+    assert_true(side_has(&pair->client, "status 100 RESOURCE_EXHAUSTED the reply was dropped, "));
+}
+
 /* Calls that their server answers before their client has said all. */
 
 static void end_early(struct pair *pair, uint64_t n)
@@ -550,6 +588,7 @@ int main(void)
         TEST(test_backlog_without_credit_refuses_calls),
         TEST(test_backlog_refusal_says_why_and_ends),
         TEST(test_backlog_beyond_the_limit_drops_replies),
+        TEST(test_backlog_beyond_the_limit_ends_streams),
         TEST(test_resets_of_early_ends_are_no_cancellations),
         TEST(test_resets_of_early_ends_are_due_once),
     };
