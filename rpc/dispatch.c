@@ -11,6 +11,7 @@
 #include "rpc/core/call_metadata.h"
 #include "rpc/core/call_stream.h"
 #include "rpc/core/errors.h"
+#include "rpc/core/receive.h"
 #include "rpc/dispatch_internal.h"
 #include "rpc/elsewhere.h"
 #include "rpc/intercept.h"
@@ -19,6 +20,8 @@
 #include <errno.h>
 
 #define ESCAPED_PATH_BYTES 200u
+/* One that takes more is not left to the end of its batch: a few bytes may inflate to many such. */
+#define LARGE_REQUEST_BYTES ((size_t)64 << 10)
 
 /* Entering the handler */
 
@@ -243,6 +246,7 @@ static struct bow__served *begin(struct bow__server_conn *conn, uint64_t key,
         bow__call_free(&served->call);
         return NULL;
     }
+    served->n_request = served->call.arena.used;
     set_deadline(served, head->time_left_ns);
     bow__dispatch_enlist(served);
     worker->counters.now.calls_started++;
@@ -342,7 +346,8 @@ static void refuse_none(struct bow__served *served)
     bow__dispatch_refuse(served, BOW_INTERNAL, text.bytes);
 }
 
-/* While the server is short of it, and for a call that lasts. Returns whether the call goes on. */
+/* While the server is short of it, for a call that lasts, and for a large one. Returns whether the
+ * call goes on. */
 static bool find_room(struct bow__served *served)
 {
     struct bow_status status = BOW_STATUS_OK_INIT;
@@ -386,8 +391,10 @@ void bow__dispatch_message(struct bow__served *served, struct bow__message *mess
         refuse_undecodable(served, rc, &reason);
         return;
     }
-    served->n_request = message->bytes.len; /* inflated */
-    if ((served->lasting || served->worker->flight.is_short) && !find_room(served)) {
+    served->n_request = bow__decoded_bytes(message, &served->call.arena);
+    bool counts_now = served->lasting || served->worker->flight.is_short ||
+                      served->n_request > LARGE_REQUEST_BYTES;
+    if (counts_now && !find_room(served)) {
         return;
     }
     if (last) {

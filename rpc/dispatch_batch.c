@@ -81,16 +81,19 @@ static void let_last(struct bow__served *served)
 bool bow__dispatch_count_request(struct bow__served *served)
 {
     struct bow__flight_part *part = &served->conn->part;
+    size_t n_counted = served->lasting ? served->n_in_flight - BOW__SERVED_BYTES : 0;
+    size_t n = bow__flight_clip(part, served->n_request - n_counted);
 
-    if (!bow__flight_has_room(part, served->n_request)) {
+    served->n_request = n_counted + n;
+    if (!bow__flight_has_room(part, n)) {
         return false;
     }
     if (!served->lasting) {
         let_last(served);
         return true;
     }
-    served->n_in_flight += served->n_request;
-    bow__flight_take_call(part, served->n_request);
+    served->n_in_flight += n;
+    bow__flight_take_call(part, n);
     return true;
 }
 

@@ -111,7 +111,7 @@ struct bow__served {
     bool lasting;       /* it has outlived its batch: its timer is set up, and it is counted */
     bool capped;        /* by the server's max_deadline_ns */
     bool complete;      /* the client has ended its side */
-    size_t n_request;   /* bytes of a unary request, decoded */
+    size_t n_request;   /* bytes that its metadata and its unary request take beside it */
     size_t n_in_flight; /* what it counts for, while it is lasting or nobody waits for it */
     struct bow_channel *held; /* by a call that nobody waits for */
     struct bow__served *next; /* idle */

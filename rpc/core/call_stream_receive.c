@@ -27,6 +27,7 @@ static bool lend(struct bow_call *call, size_t n)
     if (!stream->elsewhere) {
         return true;
     }
+    n = bow__flight_clip(stream->in.part, n);
     if (!bow__flight_take_message(stream->in.part, n)) {
         refuse_to_keep(call, -ENOBUFS);
         return false;
@@ -86,7 +87,7 @@ static void deliver(struct bow_call *call, struct bow__message *message)
         return;
     }
     stream->n_message = n_bytes;
-    if (!lend(call, n_bytes)) {
+    if (!lend(call, bow__decoded_bytes(message, &stream->arena))) {
         return;
     }
     if (call->method->call_thunks->on_message != NULL) {

@@ -61,6 +61,14 @@ void bow__flight_part_fini(struct bow__flight_part *part);
 /** Whether there is room for `n` bytes; else that is counted as refused. */
 bool bow__flight_has_room(struct bow__flight_part *part, size_t n);
 
+/** What of `n` bytes of memory counts: one message alone is let in, whatever it takes decoded. */
+static inline size_t bow__flight_clip(const struct bow__flight_part *part, size_t n)
+{
+    size_t max = part != NULL ? part->flight->max_bytes / 2 : SIZE_MAX;
+
+    return n < max ? n : max;
+}
+
 /** A message of `n` bytes comes in, or has to wait. Returns as has_room(). NULL, of a client, has
  * room for all. */
 bool bow__flight_take_message(struct bow__flight_part *part, size_t n);

@@ -5,6 +5,7 @@
  * refused is told why, what is in progress ends, and a neighbour that wants little goes on.
  */
 
+#include "rpc/core/compress.h"
 #include "serve_fixture.h"
 
 #include <errno.h>
@@ -29,9 +30,12 @@ struct crowd {
     struct session_peer *peers[N_PEERS];
     struct bow_call *calls[N_PEERS * N_CALLS + 1]; /* of the loop: references, of streams */
     int n_calls;
+    void (*send)(struct session_peer *peer, uint32_t flags); /* each call's request */
 };
 
 static struct crowd *crowd; /* of the test that runs */
+
+static void send_large(struct session_peer *peer, uint32_t flags);
 
 static void start(void **state)
 {
@@ -47,6 +51,7 @@ static void start(void **state)
     crowd = calloc(1, sizeof(*crowd));
     assert_non_null(crowd);
     crowd->s = s;
+    crowd->send = send_large;
     for (int i = 0; i < N_PEERS; i++) {
         crowd->peers[i] = calloc(1, sizeof(struct session_peer));
         assert_non_null(crowd->peers[i]);
@@ -67,13 +72,13 @@ static void end(void)
     crowd = NULL;
 }
 
-static void send_message(struct session_peer *peer, uint32_t flags, uint64_t number)
+static void send_large(struct session_peer *peer, uint32_t flags)
 {
     Calls__Request request = CALLS__REQUEST__INIT;
     static uint8_t payload[MESSAGE_BYTES];
     static uint8_t bytes[MESSAGE_BYTES + 64];
 
-    request.number = number;
+    request.number = 1;
     request.payload.len = MESSAGE_BYTES;
     request.payload.data = payload;
     session_peer_send(peer, flags, bytes, calls__request__pack(&request, bytes));
@@ -85,7 +90,7 @@ static void crowd_in(const char *path, uint32_t flags)
     for (int call = 0; call < N_CALLS; call++) {
         for (int i = 0; i < N_PEERS; i++) {
             session_peer_begin_stream(crowd->peers[i], path, BOW_NEVER, NULL);
-            send_message(crowd->peers[i], flags, 1);
+            crowd->send(crowd->peers[i], flags);
             session_peer_flush(crowd->peers[i]);
             (void)session_peer_serve(crowd->peers[i], 0);
         }
@@ -269,6 +274,111 @@ static void test_flight_of_held_requests_is_bounded_and_passes(void **state)
     end();
 }
 
+/* Fields of two bytes that the server does not know: it keeps each in a struct. */
+static void swell(uint8_t *bytes, size_t n)
+{
+    for (size_t i = 0; i < n; i += 2) {
+        bytes[i] = 15 << 3;
+    }
+}
+
+static void send_swelling(struct session_peer *peer, uint32_t flags)
+{
+    static uint8_t bytes[32 * KIB];
+
+    swell(bytes, sizeof(bytes));
+    session_peer_send(peer, flags, bytes, sizeof(bytes));
+}
+
+static void test_flight_counts_what_requests_take_in_memory(void **state)
+{
+    struct serving *s = *state;
+
+    start(state);
+    size_t before = bow_context_bytes(s->t->context);
+    s->enter = hold;
+    crowd->send = send_swelling;
+    crowd_in(SERVE_PLAIN, BOW__SEND_END);
+    wait_all_known();
+    assert_in_range(bow_context_bytes(s->t->context), before, before + MAX_IN_FLIGHT + SPARE_BYTES);
+    for (int i = 0; i < N_PEERS; i++) {
+        const struct session_peer *peer = crowd->peers[i];
+        assert_true(peer->n_ends == 0 || strstr(peer->text, LIMIT) != NULL);
+    }
+    serve_on_loop(s, answer_all);
+    for (int tries = 0; count_ends() < N_PEERS * N_CALLS && tries < 20000; tries++) {
+        serve_all();
+    }
+    assert_int_equal(count_ends(), N_PEERS * N_CALLS);
+    expect_neighbour_served(s);
+    end();
+}
+
+/* All in one read, and so small that they are there before anything can be done about them. */
+static void test_flight_of_requests_that_inflate_is_bounded(void **state)
+{
+    static uint8_t bytes[32 * KIB];
+    struct serving *s = *state;
+    struct bow__coders coders;
+    struct bow__block *block = NULL;
+    enum bow__encoding encoding = BOW__ENCODING_GZIP;
+    const int n = 20;
+    size_t len = 0;
+
+    start(state);
+    bow__coders_init(&coders, s->peer_context);
+    while (encoding > 0 && (bow__encodings_built() >> encoding & 1u) == 0) {
+        encoding--;
+    }
+    swell(bytes, sizeof(bytes));
+    struct session_peer *peer = crowd->peers[0];
+    if (bow__deflate(&coders, encoding, 0, (struct bow_slice){bytes, sizeof(bytes)}, &block,
+                     &len) == 0) {
+        size_t before = bow_context_bytes(s->t->context);
+        s->enter = hold;
+        peer->encoding = encoding;
+        for (int i = 0; i < n; i++) {
+            session_peer_begin_stream(peer, SERVE_PLAIN, BOW_NEVER, NULL);
+            session_peer_send(peer, BOW__SEND_END | BOW__SEND_COMPRESSED, block->data, len);
+        }
+        session_peer_flush(peer);
+        for (int tries = 0; serve_count(s, &s->n_steps) + peer->n_ends < n && tries < 20000;
+             tries++) {
+            (void)session_peer_serve(peer, 1);
+        }
+        assert_int_equal(serve_count(s, &s->n_steps) + peer->n_ends, n);
+        assert_in_range(bow_context_bytes(s->t->context), before,
+                        before + MAX_IN_FLIGHT + SPARE_BYTES);
+        serve_on_loop(s, answer_all);
+    }
+    bow__block_unref(block);
+    bow__coders_trim(&coders);
+    end();
+}
+
+/* Of calls that never say what they want. */
+static void test_flight_counts_metadata(void **state)
+{
+    static char value[12 * KIB];
+    struct bow_metadata_entry entry = {"key", {(const uint8_t *)value, sizeof(value)}};
+    struct bow_metadata metadata = {&entry, 1};
+    struct serving *s = *state;
+    const int n = 50;
+
+    start(state);
+    size_t before = bow_context_bytes(s->t->context);
+    memset(value, 'v', sizeof(value));
+    for (int i = 0; i < N_PEERS * n; i++) {
+        struct session_peer *peer = crowd->peers[i % N_PEERS];
+        session_peer_begin_stream(peer, SERVE_PLAIN, BOW_NEVER, &metadata);
+        session_peer_flush(peer);
+        (void)session_peer_serve(peer, 0);
+    }
+    CALLS_WAIT_METRIC(s->t, calls_started, (uint64_t)(N_PEERS * n));
+    assert_in_range(bow_context_bytes(s->t->context), before, before + MAX_IN_FLIGHT + SPARE_BYTES);
+    end();
+}
+
 /* A client that gives its calls up has not given back what their handlers still hold. */
 static void test_flight_counts_calls_that_nobody_waits_for(void **state)
 {
@@ -344,6 +454,9 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         TEST(test_flight_of_unread_messages_is_bounded_and_passes),
         TEST(test_flight_of_held_requests_is_bounded_and_passes),
+        TEST(test_flight_counts_what_requests_take_in_memory),
+        TEST(test_flight_of_requests_that_inflate_is_bounded),
+        TEST(test_flight_counts_metadata),
         TEST(test_flight_counts_calls_that_nobody_waits_for),
         TEST(test_flight_smaller_than_two_messages_does_not_start),
         TEST(test_flight_by_default_lets_messages_of_any_size_through),
