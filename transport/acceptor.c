@@ -69,16 +69,29 @@ void bow_acceptor_close(struct bow_acceptor *acceptor, void (*closed)(void *user
 
 /* Admitting */
 
+/* Whoever connects can make it happen, where a limit on connections is reached. */
+static void tell_unset(struct bow_acceptor *acceptor, struct bow_channel *channel, int error)
+{
+    uint64_t n = 1 + atomic_fetch_add_explicit(&acceptor->n_unset, 1, memory_order_relaxed);
+    struct bow__text text;
+
+    if (!bow__log_is_due(&acceptor->tell_at_ns, bow_loop_now(channel->loop))) {
+        return;
+    }
+    atomic_fetch_sub_explicit(&acceptor->n_unset, n, memory_order_relaxed);
+    bow__text_clear(&text);
+    bow__text_errno(&text, error);
+    bow__log(acceptor->context, BOW_LOG_WARNING,
+             "connection from %s was not set up (%llu since it was last said): %s",
+             bow_channel_peer(channel), (unsigned long long)n, text.bytes);
+}
+
 static void on_channel_started(struct bow_channel *channel, int error, void *user)
 {
     struct bow_acceptor *acceptor = user;
 
     if (error < 0) {
-        struct bow__text text;
-        bow__text_clear(&text);
-        bow__text_errno(&text, error);
-        bow__log(acceptor->context, BOW_LOG_WARNING, "connection from %s was not set up: %s",
-                 bow_channel_peer(channel), text.bytes);
+        tell_unset(acceptor, channel, error);
     }
     bow__acceptor_leave(acceptor);
 }
@@ -232,6 +245,8 @@ static void init(struct bow_acceptor *acceptor)
     atomic_init(&acceptor->n_pending, acceptor->n_listeners);
     atomic_init(&acceptor->n_channels, 0);
     atomic_init(&acceptor->n_refused, 0);
+    atomic_init(&acceptor->n_unset, 0);
+    atomic_init(&acceptor->tell_at_ns, 0);
     acceptor->options.address = NULL;
 }
 

@@ -20,6 +20,7 @@
  *     n_pending     relaxed up, acq_rel down                   each other: one for each listener
  * until closed, one for each channel that is starting; `closed` runs when it is 0 n_channels
  * relaxed: a bound, not a publication        none n_refused     relaxed: a statistic none
+ *     n_unset, tell_at_ns   relaxed: a log's                   none
  *
  * A listener belongs to its loop's thread.
  */
@@ -52,6 +53,8 @@ struct bow_acceptor {
     atomic_uint n_pending;
     atomic_uint n_channels;
     _Atomic(uint64_t) n_refused;
+    _Atomic(uint64_t) n_unset;    /* channels that were not set up, since it was last logged */
+    _Atomic(uint64_t) tell_at_ns; /* when it may be logged again */
     uint32_t n_listeners;
     struct bow__listener listeners[];
 };

@@ -14,7 +14,6 @@
  */
 
 #include "base/alloc.h"
-#include "base/clock.h"
 #include "base/log.h"
 #include "base/options.h"
 #include "base/text.h"
@@ -28,8 +27,6 @@
 #include <bowline/proxy_protocol.h>
 #include <errno.h>
 #include <string.h>
-
-#define TELL_AGAIN_NS (UINT64_C(10) * 1000000000u)
 
 struct bow_proxy_policy {
     struct bow_context *context;
@@ -141,16 +138,6 @@ static void stop(struct bow_proxy_protocol *proxy)
     bow_timer_stop(&proxy->timer);
 }
 
-/* A proxy that is set up wrong sends many of them. */
-static bool may_tell(struct bow_proxy_policy *policy, uint64_t now)
-{
-    uint64_t at_ns = read_count(&policy->tell_at_ns);
-
-    return now >= at_ns && atomic_compare_exchange_strong_explicit(
-                               &policy->tell_at_ns, &at_ns, bow__time_add(now, TELL_AGAIN_NS),
-                               memory_order_relaxed, memory_order_relaxed);
-}
-
 static void fail(struct bow_proxy_protocol *proxy, _Atomic(uint64_t) *counter, int error,
                  const char *reason)
 {
@@ -159,7 +146,8 @@ static void fail(struct bow_proxy_protocol *proxy, _Atomic(uint64_t) *counter, i
 
     stop(proxy);
     count(counter);
-    if (may_tell(policy, bow_loop_now(channel->loop))) {
+    /* A proxy that is set up wrong sends many of them. */
+    if (bow__log_is_due(&policy->tell_at_ns, bow_loop_now(channel->loop))) {
         bow__log(policy->context, BOW_LOG_WARNING,
                  "PROXY header from %s refused: %s (so far: %llu malformed, %llu late, %llu from "
                  "elsewhere)",

@@ -349,6 +349,42 @@ static void test_acceptor_l53_f11_out_of_descriptors_pauses_and_logs_once(void *
     net_end(&net);
 }
 
+static int refuse(struct bow_channel *channel, void *user)
+{
+    struct served *served = user;
+
+    (void)channel;
+    atomic_fetch_add(&served->n_gone, 1);
+    return -EMFILE;
+}
+
+/* Whoever connects could fill the log. */
+static void test_acceptor_that_refuses_logs_once_in_a_while(void **state)
+{
+    struct net net;
+    struct served served = {.n_loops = 0};
+    (void)state;
+    net_begin_fake(&net);
+    struct bow_acceptor_options options = echo_options("127.0.0.1:0", net.loop, &served);
+    options.channel.on_channel = refuse;
+    struct bow_acceptor *acceptor = start_echo(&net, &options);
+
+    for (int i = 1; i <= 20; i++) {
+        int fd = dial(bow_acceptor_port(acceptor));
+        net_run_until(&net, atomic_load(&served.n_gone) == i);
+        close(fd);
+    }
+    assert_non_null(strstr(net.t.log, "was not set up (1 since it was last said): "));
+    assert_null(strchr(strchr(net.t.log, '\n') + 1, '\n'));
+    fake_system_advance(&net.t.fake, 10 * FAKE_S);
+    int fd = dial(bow_acceptor_port(acceptor));
+    net_run_until(&net, atomic_load(&served.n_gone) == 21);
+    assert_non_null(strstr(net.t.log, "was not set up (20 since it was last said): "));
+    close(fd);
+    bow_acceptor_close(acceptor, NULL, NULL);
+    net_end(&net);
+}
+
 static void test_acceptor_star_is_one_dual_stack_socket(void **state)
 {
     struct net net;
@@ -505,6 +541,7 @@ int main(void)
         cmocka_unit_test(test_acceptor_l52_f03_turn_accepts_a_bounded_batch),
         cmocka_unit_test(test_acceptor_beyond_max_channels_closes_at_once_and_counts),
         cmocka_unit_test(test_acceptor_l53_f11_out_of_descriptors_pauses_and_logs_once),
+        cmocka_unit_test(test_acceptor_that_refuses_logs_once_in_a_while),
         cmocka_unit_test(test_acceptor_star_is_one_dual_stack_socket),
         cmocka_unit_test(test_acceptor_unix_path_replaces_a_stale_file_and_unlinks_its_own),
         cmocka_unit_test(test_acceptor_unix_path_leaves_a_file_that_is_no_socket),
