@@ -73,6 +73,14 @@ void bow__client_call_free(struct bow__client_call *call, bool in_loop)
     bow__free(link->client->context, call, sizeof(*call));
 }
 
+void bow__client_call_drop(struct bow__client_call *call)
+{
+    struct bow__client_link *link = call->link;
+
+    bow__client_call_free(call, false);
+    bow__client_link_unpost(link);
+}
+
 /* Sending */
 
 static int send_block(struct bow__client_call *call, struct bow__session *session,
@@ -307,7 +315,7 @@ int bow__client_call_fail_later(struct bow__client_call *call, enum bow_code cod
     call->state = BOW__CLIENT_CALL_FAILING;
     bow_timer_stop(&call->timer);
     bow_task_init(&call->task, "complete call", complete_task, call);
-    return bow_loop_post(call->link->loop, &call->task);
+    return bow__loop_post_internal(call->link->loop, &call->task, 0);
 }
 
 /* Deadline */
@@ -383,6 +391,15 @@ void bow__client_call_arm(struct bow__client_call *call)
 
 /* Cancel */
 
+/* Before it has come to the loop, if it ever does: see undo_elsewhere(). */
+static void cancel_unstarted(struct bow__client_call *call)
+{
+    call->cancelled = true;
+    if (!atomic_exchange(&call->cancel_posted, false)) {
+        bow__client_call_drop(call);
+    }
+}
+
 int bow__client_call_cancel_task(void *user)
 {
     struct bow__client_call *call = user;
@@ -394,11 +411,12 @@ int bow__client_call_cancel_task(void *user)
         bow__link_check_closed(link);
         return 0;
     }
+    if (call->state == BOW__CLIENT_CALL_POSTED) {
+        cancel_unstarted(call);
+        return 0;
+    }
     atomic_store(&call->cancel_posted, false);
     switch (call->state) {
-    case BOW__CLIENT_CALL_POSTED:
-        call->cancelled = true;
-        break;
     case BOW__CLIENT_CALL_HELD:
     case BOW__CLIENT_CALL_QUEUED:
     case BOW__CLIENT_CALL_OPEN:
@@ -407,6 +425,7 @@ int bow__client_call_cancel_task(void *user)
         bow__client_call_abandon(call, BOW_CANCELLED);
         bow__client_call_fail(call, BOW_CANCELLED, "the call was cancelled");
         break;
+    case BOW__CLIENT_CALL_POSTED:
     case BOW__CLIENT_CALL_FAILING:
     case BOW__CLIENT_CALL_DONE:
         break;

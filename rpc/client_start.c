@@ -282,24 +282,37 @@ static int start_elsewhere(struct bow__client_call *call, struct bow__text *reas
         return bow__link_refuse_queued(link, reason);
     }
     bow_task_init(&call->task, "start call", start_task, call);
-    atomic_fetch_add_explicit(&link->n_posted, 1, memory_order_relaxed);
-    int rc = bow_loop_post(link->loop, &call->task);
-    if (rc < 0) {
-        bow__client_link_unpost(link);
-    }
-    return rc;
+    return bow__loop_post_internal(link->loop, &call->task, 0);
 }
 
 /* A cancellation may be under way already, which then frees the call. */
-static void undo(struct bow__client_call *call, bool in_loop)
+static void undo_in_loop(struct bow__client_call *call)
 {
-    forget(call);
-    if (in_loop && atomic_load(&call->cancel_posted)) {
+    if (atomic_load(&call->cancel_posted)) {
         call->ended = true;
         hold_link(call->link);
         return;
     }
-    bow__client_call_free(call, in_loop);
+    bow__client_call_free(call, true);
+}
+
+/* Likewise, and it may be running: the one that finds the other gone has the call. */
+static void undo_elsewhere(struct bow__client_call *call)
+{
+    if (!atomic_exchange(&call->cancel_posted, false)) {
+        bow__client_call_drop(call);
+    }
+}
+
+static void undo(struct bow__client_call *call, bool in_loop)
+{
+    forget(call);
+    bow__arena_reset(&call->memory->arena); /* it may go back to the pool */
+    if (in_loop) {
+        undo_in_loop(call);
+    } else {
+        undo_elsewhere(call);
+    }
 }
 
 static int prepare(struct bow__client_call *call, const struct bow__client_begin *begin,
@@ -374,6 +387,9 @@ int bow__client_begin(struct bow_client *client, const struct bow__client_begin 
     if (call == NULL) {
         return -ENOMEM;
     }
+    if (!in_loop) {
+        atomic_fetch_add_explicit(&link->n_posted, 1, memory_order_relaxed);
+    }
     rc = prepare(call, begin, &known, reason);
     if (rc == 0) {
         rc = launch(call, in_loop, begin->ret_id, reason);
@@ -413,7 +429,7 @@ void bow__client_call_request_cancel(struct bow__client_call *call)
     if (atomic_exchange(&call->cancel_posted, true)) {
         return;
     }
-    if (bow_loop_post(call->link->loop, &call->cancel_task) < 0) {
+    if (bow__loop_post_internal(call->link->loop, &call->cancel_task, 0) < 0) {
         /* The loop shuts down, and ends its calls. */
         atomic_store(&call->cancel_posted, false);
     }

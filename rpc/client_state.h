@@ -22,9 +22,11 @@
  *
  *     closing, n_queued, shown_state: relaxed hints; what they decide is decided again on the loop
  *     link->used           acquire/release
- *     link->n_posted       release by the loop's last use of the link for a start task, and
- *                          acquire by who frees the client
- *     cancel_posted        exchanged under the lock through which the call was found
+ *     link->n_posted       release by the last use of the link for a call begun on another thread
+ *                          (its start task, or who undoes it), and acquire by who frees the client
+ *     cancel_posted        exchanged under the lock through which the call was found; cleared by
+ *                          the task, and by a thread whose start was refused: of those two the
+ *                          second, which finds it cleared, frees the call
  *     settled, n_closing   under the lock
  *
  * A client is destroyed when no close task is under way, and each link is settled and
@@ -160,7 +162,8 @@ bool bow__client_in_loops(const struct bow_client *client);
 void bow__client_link_unsettle(struct bow__client_link *link);
 /** A link's last act: it is touched no more but by tasks that are counted. Loop. */
 void bow__client_link_settle(struct bow__client_link *link);
-/** A start task failed or was refused, and is counted no more: the link may go. Thread: any. */
+/** A call from another thread failed or was refused, and is counted no more: the link may go.
+ * Thread: any. */
 void bow__client_link_unpost(struct bow__client_link *link);
 /** The close task has run, or was refused: the client may go. Thread: any. */
 void bow__client_closed_one(struct bow_client *client);
@@ -219,6 +222,9 @@ void bow__client_fill_error(struct bow_client *client, int rc, const char *messa
 
 struct bow__client_call *bow__client_call_new(struct bow__client_link *link, bool in_loop);
 void bow__client_call_free(struct bow__client_call *call, bool in_loop);
+/** Free one that was begun on another thread and never came to its loop: the link may go. Thread:
+ * any. */
+void bow__client_call_drop(struct bow__client_call *call);
 
 /** Send the call over the link's connection. Returns 0; -EAGAIN and -EPIPE (not now); or what it
  * fails with. */

@@ -64,7 +64,7 @@ struct bow__client_link {
     struct bow_loop *loop;
     atomic_bool used;
     atomic_uint n_queued;
-    atomic_uint n_posted; /* start tasks under way */
+    atomic_uint n_posted; /* calls on their way from other threads */
     atomic_int shown_state;
     bool settled; /* the loop holds nothing of the link; under the client's lock */
 

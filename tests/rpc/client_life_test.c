@@ -7,6 +7,7 @@
 #include "call_fixture.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <netinet/in.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -258,6 +259,48 @@ static void test_life_calls_that_wait_are_bounded_in_bytes(void **state)
     assert_int_equal(t->n_done, 10 * n_waiting);
 }
 
+static void room_for_one(struct bow_client_options *options)
+{
+    options->max_queued_calls = 1;
+}
+
+/* On the loop, where calls have memory of a pool: a second call that finds no room, and others. */
+static int start_too_many(void *user)
+{
+    static char value[8001];
+    struct calls *t = user;
+    struct bow_call_options options = BOW_CALL_OPTIONS_INIT;
+    Calls__Request request = CALLS__REQUEST__INIT;
+    size_t before = 0;
+
+    memset(value, 'v', sizeof(value) - 1);
+    struct bow_metadata_entry entry = {"key", {(const uint8_t *)value, sizeof(value) - 1}};
+    struct bow_metadata metadata = {&entry, 1};
+    options.metadata = &metadata;
+    options.wait_for_ready = true;
+    for (int i = 0; i < 100; i++) {
+        before = i == 2 ? bow_context_bytes(t->context) : before;
+        int rc = calls__echo__say__start(t->client, &request, &options, calls_on_done, t, NULL);
+        t->n_failed += rc == -EAGAIN;
+    }
+    t->say_rc = bow_context_bytes(t->context) == before;
+    calls_let_go(t);
+    return 0;
+}
+
+static void test_life_calls_that_find_no_room_leave_nothing(void **state)
+{
+    struct calls *t = *state;
+
+    choose_dead_address(t);
+    make_client(t, room_for_one);
+    assert_int_equal(bow_loop_execute(t->loop, "start", start_too_many, t), 0);
+    calls_wait(t, &t->n_let_go, 1);
+    assert_int_equal(t->n_failed, 99);
+    assert_true(t->say_rc);
+    free_client(t);
+}
+
 /* Many */
 
 static void test_life_many_clients_of_a_dead_address_are_freed_at_once(void **state)
@@ -287,6 +330,7 @@ int main(int argc, char **argv)
         LIFE_TEST(test_life_state_callback_begins_a_call),
         LIFE_TEST(test_life_state_callback_frees_the_client),
         LIFE_TEST(test_life_calls_that_wait_are_bounded_in_bytes),
+        LIFE_TEST(test_life_calls_that_find_no_room_leave_nothing),
         LIFE_TEST(test_life_many_clients_of_a_dead_address_are_freed_at_once),
     };
     const struct CMUnitTest named[] = {

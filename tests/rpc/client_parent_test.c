@@ -2,6 +2,7 @@
 /* Calls that a handler makes for the call it serves: one deadline, one end, one trace. */
 
 #include "call_fixture.h"
+#include "tests/support/gate.h"
 
 #include <bowline/interceptor.h>
 #include <bowline/system.h>
@@ -51,6 +52,74 @@ static void test_client_parent_cancelled_cancels_its_child(void **state)
     calls_wait(t, &t->n_done, 3);
     assert_int_equal(t->result.status.code, BOW_CANCELLED);
     assert_int_equal(calls_reply(parent, 1), -ECANCELED);
+}
+
+/* Its queue has room for one call, which is there and waits for a server. */
+static struct bow_client *new_full_client(struct calls *t)
+{
+    struct bow_client_options options;
+    struct bow_call_options call_options = BOW_CALL_OPTIONS_INIT;
+    Calls__Request request = CALLS__REQUEST__INIT;
+
+    calls_client_options(t, &options);
+    options.target = calls_is_grpc() ? "grpc:unix-abstract:nobody" : "unix-abstract:nobody";
+    options.max_queued_calls = 1;
+    struct bow_client *client = calls_new_client(t, &options);
+    call_options.wait_for_ready = true;
+    assert_int_equal(
+        calls__echo__hold__start(client, &request, &call_options, calls_on_done, t, NULL), 0);
+    return client;
+}
+
+struct parked {
+    struct gate there;
+    struct gate go;
+};
+
+static int park(void *user)
+{
+    struct parked *parked = user;
+
+    gate_add(&parked->there);
+    gate_wait(&parked->go, 1);
+    return 0;
+}
+
+static void expect_no_room(struct calls *t, struct bow_client *full, struct bow_call *parent)
+{
+    struct bow_call_options options = BOW_CALL_OPTIONS_INIT;
+    Calls__Request request = CALLS__REQUEST__INIT;
+
+    options.parent = parent;
+    for (int i = 0; i < 10; i++) {
+        assert_int_equal(calls__echo__hold__start(full, &request, &options, calls_on_done, t, NULL),
+                         -EAGAIN);
+    }
+}
+
+/* The cancellation is on its way to the loop, which has no time, when the call finds no room. */
+static void test_client_parent_ended_cancels_what_could_not_be_started(void **state)
+{
+    struct calls *t = *state;
+    struct bow_client *full = new_full_client(t);
+    struct parked parked;
+    uint64_t id = 0;
+    struct bow_call *parent = start_parent(t, 0, &id);
+
+    bow_client_cancel(t->client, id);
+    calls_wait(t, &t->n_cancelled, 1);
+    calls_wait(t, &t->n_done, 1);
+    gate_init(&parked.there);
+    gate_init(&parked.go);
+    assert_int_equal(bow_loop_execute(t->loop, "park", park, &parked), 0);
+    gate_wait(&parked.there, 1);
+    expect_no_room(t, full, parent);
+    gate_add(&parked.go);
+    bow_client_free(full);
+    assert_int_equal(t->n_done, 2); /* the one that waited */
+    assert_int_equal(calls_reply(parent, 1), -ECANCELED);
+    gate_fini(&parked.there);
+    gate_fini(&parked.go);
 }
 
 static void test_client_parent_answered_cancels_its_child(void **state)
@@ -294,6 +363,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_client_parent_cancelled_cancels_its_child),
+        TEST(test_client_parent_ended_cancels_what_could_not_be_started),
         TEST(test_client_parent_answered_cancels_its_child),
         TEST(test_client_parent_child_that_ends_first_leaves_its_parent),
         TEST(test_client_parents_deadline_is_the_childs),
