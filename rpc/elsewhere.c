@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "rpc/core/call_stream.h"
 #include "rpc/dispatch_internal.h"
+#include "transport/executor.h"
 
 #include <errno.h>
 
@@ -64,12 +65,23 @@ static void enter(struct bow__served *served)
     bow__call_enter(call);
 }
 
-/* An event of a streaming call is done; without a loop nobody but this thread can go on. */
-static void return_stream(struct bow_call *call, struct bow_loop *loop)
+static int go_on_task(void *user)
 {
-    if (bow__call_stream_return(call) < 0) {
+    struct bow__served *served = user;
+
+    bow__call_stream_go_on(&served->call);
+    return 0;
+}
+
+/* An event of a streaming call is done; without a loop nobody but this thread can go on. */
+static void return_stream(struct bow__served *served)
+{
+    struct bow_loop *loop = served->worker->loop;
+
+    bow_task_init(&served->elsewhere_task, "call event done", go_on_task, served);
+    if (bow__loop_post_internal(loop, &served->elsewhere_task, 0) < 0) {
         (void)!bow_loop_join(loop, BOW_NEVER);
-        bow__call_stream_go_on(call);
+        bow__call_stream_go_on(&served->call);
     }
 }
 
@@ -82,7 +94,7 @@ static int enter_task(void *user)
     atomic_fetch_sub_explicit(&served->call.entry->elsewhere->n_waiting, 1, memory_order_relaxed);
     enter(served);
     if (is_stream) {
-        return_stream(&served->call, worker->loop);
+        return_stream(served);
     }
     bow__worker_leave_elsewhere(worker);
     return 0;
@@ -94,7 +106,7 @@ static int event_task(void *user)
     struct bow__worker *worker = served->worker;
 
     bow__call_stream_tell(&served->call);
-    return_stream(&served->call, worker->loop);
+    return_stream(served);
     bow__worker_leave_elsewhere(worker);
     return 0;
 }
@@ -107,7 +119,8 @@ static int post(struct bow__served *served, const char *name, bow_task_fn fn)
 
     bow_task_init(&served->elsewhere_task, name, fn, served);
     bow__worker_go_elsewhere(worker);
-    int rc = bow_executor_post(served->call.entry->elsewhere->executor, &served->elsewhere_task);
+    int rc = bow__executor_post_internal(served->call.entry->elsewhere->executor,
+                                         &served->elsewhere_task);
     if (rc < 0) {
         bow__worker_leave_elsewhere(worker);
     }

@@ -44,10 +44,23 @@ static void check_done(struct bow__worker *worker)
     worker->on_done(worker);
 }
 
-void bow__worker_stream_closed(struct bow__worker *worker)
+static void stream_closed(struct bow__worker *worker)
 {
     worker->n_streams--;
     check_done(worker);
+}
+
+/* Threads of executors end what is left when the loop has ended, and only the lock keeps them apart
+ * then. */
+void bow__worker_stream_closed(struct bow__worker *worker)
+{
+    if (bow_loop_in_loop(worker->loop)) {
+        stream_closed(worker);
+        return;
+    }
+    pthread_mutex_lock(&worker->outside);
+    stream_closed(worker);
+    pthread_mutex_unlock(&worker->outside);
 }
 
 static int look_task(void *user)
@@ -74,10 +87,15 @@ static void look_from_outside(struct bow__worker *worker)
         return;
     }
     bow__worker_ref(worker);
-    if (bow_loop_post(worker->loop, &worker->look_task) < 0) {
-        (void)!bow_loop_join(worker->loop, BOW_NEVER);
-        (void)look_task(worker);
+    if (bow__loop_post_internal(worker->loop, &worker->look_task, 0) == 0) {
+        return;
     }
+    (void)!bow_loop_join(worker->loop, BOW_NEVER);
+    atomic_store(&worker->look_posted, false);
+    pthread_mutex_lock(&worker->outside);
+    check_done(worker);
+    pthread_mutex_unlock(&worker->outside);
+    bow__worker_unref(worker);
 }
 
 void bow__worker_leave_elsewhere(struct bow__worker *worker)
@@ -220,6 +238,7 @@ int bow__worker_new(struct bow_context *context, struct bow_loop *loop, struct b
     init_flight(worker);
     bow__loop_packing_init(&worker->packing, context, loop, &limits->packing);
     atomic_store_explicit(&worker->refs, 1, memory_order_relaxed);
+    pthread_mutex_init(&worker->outside, NULL);
     bow__list_init(&worker->conns);
     bow_task_init(&worker->look_task, "look at worker", look_task, worker);
     bow_task_init(&worker->open_task, "open worker", open_task, worker);
@@ -254,6 +273,7 @@ void bow__worker_unref(struct bow__worker *worker)
     free_idle(worker);
     bow__admission_fini(&worker->admission);
     bow__counters_fini(&worker->counters);
+    pthread_mutex_destroy(&worker->outside);
     bow__free(context, worker, sizeof(*worker));
     bow_loop_unref(loop);
     bow_context_unref(context);
@@ -263,7 +283,7 @@ void bow__worker_unref(struct bow__worker *worker)
 static int post(struct bow__worker *worker, struct bow_task *task)
 {
     bow__worker_ref(worker);
-    int rc = bow_loop_post(worker->loop, task);
+    int rc = bow__loop_post_internal(worker->loop, task, 0);
     if (rc < 0) {
         bow__worker_unref(worker);
     }

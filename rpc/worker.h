@@ -19,6 +19,7 @@
 #include "rpc/core/registry.h"
 #include "rpc/loop_packing.h"
 #include <bowline/server.h>
+#include <pthread.h>
 
 /** A call with its arena's first memory; the whole is this large. */
 #define BOW__SERVED_BYTES ((size_t)4096)
@@ -64,6 +65,7 @@ struct bow__worker {
     atomic_bool watched;
     atomic_bool look_posted;
     struct bow_task look_task;
+    pthread_mutex_t outside; /* for executors' threads, once the loop has ended */
     struct bow__counters counters;
     struct bow__answered answered;
     struct bow__loop_packing packing;
@@ -137,7 +139,8 @@ int bow__worker_close(struct bow__worker *worker);
 int bow__worker_accept(struct bow__worker *worker, struct bow_channel *channel,
                        const struct bow_listen_options *listening);
 
-/** The last event of a streaming call was given: the worker may be done. Loop. */
+/** The last event of a streaming call was given: the worker may be done. Loop, or any thread once
+ * that has ended. */
 void bow__worker_stream_closed(struct bow__worker *worker);
 
 /** What a call counted for that nobody waited for is in flight no more. Thread: any. */

@@ -81,8 +81,8 @@ struct bow__call_ops {
     void (*undecodable)(struct bow_call *call);
     /** Have bow__call_stream_run() run soon, from no function of the call; asking twice is one. */
     void (*defer)(struct bow_call *call);
-    /** Of one whose handler runs on an executor: have bow__call_stream_tell() run there, then
-     * bow__call_stream_return(). Returns 0, or what posting fails with. */
+    /** Of one whose handler runs on an executor: have bow__call_stream_tell() run there, and then
+     * bow__call_stream_go_on() here. Returns 0, or what posting fails with. */
     int (*give)(struct bow_call *call);
     /** After hold: its last event has been given; it is not to run again. */
     void (*closed)(struct bow_call *call);

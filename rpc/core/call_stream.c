@@ -183,23 +183,11 @@ void bow__call_stream_run(struct bow_call *call)
     tell_closed(call);
 }
 
-/* Once it is said a task that was posted before may go on, to the end of the call. */
-int bow__call_stream_return(struct bow_call *call)
-{
-    bow_call_ref(call);
-    atomic_store(&call->stream->returned, true);
-    int rc = bow__call_stream_wake(call);
-    bow_call_unref(call);
-    return rc;
-}
-
 void bow__call_stream_go_on(struct bow_call *call)
 {
     bow_call_ref(call);
-    if (atomic_exchange(&call->stream->returned, false)) {
-        call->stream->busy = false;
-        end_event(call);
-    }
+    call->stream->busy = false;
+    end_event(call);
     bow__call_stream_run(call);
     bow_call_unref(call);
 }

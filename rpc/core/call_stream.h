@@ -33,8 +33,9 @@
  *     task_posted exchanged; who finds it false posts the task
  *
  * All else is the loop's, but for a call whose handler runs on an executor: from handing an event
- * over (`busy`) until the executor says that it is done (`returned`, set before it posts the
- * task), what the event may touch (listening, paused, events) is the executor's.
+ * over (`busy`) until the executor has posted that it is done, what the event may touch
+ * (listening, paused, events) is the executor's. That post is its own: one that was to stand
+ * for several might be refused to another thread, which has nothing to do about it.
  */
 
 #include "rpc/core/call.h"
@@ -83,10 +84,9 @@ struct bow__call_stream {
     bool half_close_told;
     bool writable_due;
     bool ended;
-    bool closed;    /* on_closed is under way, or was */
-    bool elsewhere; /* events are given on an executor */
-    bool busy;      /* one is there */
-    atomic_bool returned;
+    bool closed;                /* on_closed is under way, or was */
+    bool elsewhere;             /* events are given on an executor */
+    bool busy;                  /* one is there */
     enum bow__call_event event; /* the one being given */
 
     ProtobufCMessage *message; /* being delivered */
@@ -116,12 +116,8 @@ void bow__call_stream_lost(struct bow_call *call, const struct bow_status *statu
 
 /** Give the event that was handed over, on the executor. */
 void bow__call_stream_tell(struct bow_call *call);
-/** It is done, or the handler was entered: the loop goes on. Returns 0, or -ECANCELED when the loop
- * has ended; then bow__call_stream_go_on() once nothing runs on it any more. Thread: the
- * executor's.
- */
-int bow__call_stream_return(struct bow_call *call);
-/** Go on after an event, and with what else is due. */
+/** It is done, or the handler was entered: go on, with what else is due. Loop, or the executor once
+ * nothing runs on that any more. */
 void bow__call_stream_go_on(struct bow_call *call);
 
 /* Between the files; on the loop unless it says otherwise. */

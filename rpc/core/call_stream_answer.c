@@ -44,6 +44,17 @@ static void refuse(struct bow_call *call, enum bow_code code, const char *messag
     send_status(call, &status, 0);
 }
 
+/* Without metadata: the handler may be adding some, on its executor. */
+static void refuse_apart(struct bow_call *call, enum bow_code code, const char *message)
+{
+    struct bow_status status = BOW_STATUS_OK_INIT;
+
+    status.code = code;
+    status.message = message;
+    int rc = call->session->ops->finish(call->session, call->key, &status);
+    conclude(call, &status, 0, rc);
+}
+
 void bow__call_stream_refuse(struct bow_call *call, enum bow_code code, const char *message)
 {
     struct bow__call_stream *stream = call->stream;
@@ -54,7 +65,11 @@ void bow__call_stream_refuse(struct bow_call *call, enum bow_code code, const ch
     pthread_mutex_lock(&stream->lock);
     atomic_store(&stream->answered, true);
     pthread_mutex_unlock(&stream->lock);
-    refuse(call, code, message);
+    if (stream->busy) {
+        refuse_apart(call, code, message);
+    } else {
+        refuse(call, code, message);
+    }
 }
 
 void bow__call_stream_refuse_unsent(struct bow_call *call, int rc)

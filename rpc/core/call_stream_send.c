@@ -331,7 +331,7 @@ static void run_posted(struct bow_call *call)
 {
     atomic_store(&call->stream->task_posted, false);
     (void)bow__call_stream_take_posted(call);
-    bow__call_stream_go_on(call);
+    bow__call_stream_run(call);
     bow_call_unref(call);
 }
 
@@ -347,7 +347,7 @@ int bow__call_stream_wake(struct bow_call *call)
         return 0;
     }
     /* The loop has shut down, and its calls have ended; what was posted goes with the call. Who
-     * asks next is told as well: an executor that returns has to go on by itself then. */
+     * asks next is told as well. */
     atomic_store(&stream->task_posted, false);
     bow_call_unref(call);
     return -ECANCELED;

@@ -23,7 +23,7 @@ static void keep_memory(struct bow_call *call)
     (void)call;
 }
 
-/* A handler on an executor sends, in vain, and returns: the loop cannot go on for it. */
+/* A handler on an executor sends, in vain, and finishes. */
 static void test_call_stream_of_an_ended_loop_is_told_each_time(void **state)
 {
     static const struct bow__call_ops ops = {.post = refuse_post, .free = keep_memory};
@@ -37,7 +37,7 @@ static void test_call_stream_of_an_ended_loop_is_told_each_time(void **state)
     bow__call_init(&call, &ops, context, slab, sizeof(slab));
     assert_int_equal(bow__call_stream_new(&call), 0);
     assert_int_equal(bow__call_stream_wake(&call), -ECANCELED);
-    assert_int_equal(bow__call_stream_return(&call), -ECANCELED);
+    assert_int_equal(bow__call_stream_wake(&call), -ECANCELED);
     bow_call_unref(&call);
     test_context_end(context, &alloc);
 }

@@ -4,6 +4,7 @@
  * of a streaming call's events, and the server's end.
  */
 
+#include "rpc/core/call_stream.h"
 #include "serve_fixture.h"
 
 #include <bowline/executor.h>
@@ -353,6 +354,139 @@ static void test_elsewhere_without_its_executor_a_stream_is_closed(void **state)
     serve_expect_closed(s, BOW_CANCELLED, "");
 }
 
+/* Its memory */
+
+/* Until the client has been refused. */
+static void add_metadata(struct serving *s, struct bow_call *call)
+{
+    struct bow_slice value = {(const uint8_t *)"v", 1};
+
+    serve_step(s);
+    for (int i = 0; i < 10; i++) {
+        (void)!bow_call_add_trailing(call, "key", value);
+    }
+    calls_wait(s->t, &s->t->n_let_go, 1);
+}
+
+static void test_elsewhere_refused_stream_leaves_the_handlers_memory_alone(void **state)
+{
+    struct serving *s = *state;
+
+    s->enter = add_metadata;
+    start(s);
+    session_peer_begin_stream(&s->peer, SERVE_BOTH, BOW_NEVER, NULL);
+    serve_wait(s, &s->n_steps, 1);
+    s->t->alloc.fail_at = s->t->alloc.n_calls + 1; /* the message cannot be kept */
+    serve_peer_send_sized(s, 0, 1, 1000);
+    serve_expect_status(s, BOW_RESOURCE_EXHAUSTED, "no memory for a message");
+    assert_string_equal(s->peer.trailing, "");
+    calls_let_go(s->t);
+}
+
+/* The loop ends under the server, while handlers are on the executor's four threads. */
+
+enum { N_LINGERING = 4 };
+
+static struct bow_loop *own_loop;
+
+static void listen_and_linger(struct serving *s, struct bow_call *call)
+{
+    serve_listen(s, call);
+    serve_step(s);
+    calls_wait(s->t, &s->t->n_let_go, 1);
+}
+
+/* All at once, for what follows is what they must not do side by side. */
+static void close_together(struct serving *s, struct bow_call *call)
+{
+    (void)call;
+    serve_step(s);
+    serve_wait(s, &s->n_steps, 2 * N_LINGERING);
+}
+
+static void start_on_own_loop(struct serving *s)
+{
+    struct bow_loop_options loop_options = BOW_LOOP_OPTIONS_INIT;
+    struct bow_server_options options;
+
+    assert_int_equal(bow_loop_new(s->t->context, &loop_options, &own_loop), 0);
+    calls_server_options(s->t, &options);
+    options.handlers_on = executor;
+    options.loop = own_loop;
+    serve_start(s, &options);
+    serve_connect(s);
+}
+
+static void end_loop_under(struct serving *s, int n_calls)
+{
+    serve_wait(s, &s->n_steps, n_calls);
+    assert_int_equal(bow_loop_shutdown(own_loop, 0, 0), 0);
+    assert_int_equal(bow_loop_join(own_loop, BOW_NEVER), 0);
+}
+
+static void begin_streams(struct serving *s, int n)
+{
+    for (int i = 0; i < n; i++) {
+        session_peer_begin_stream(&s->peer, SERVE_BOTH, BOW_NEVER, NULL);
+    }
+}
+
+static void expect_all_closed(struct serving *s, int n_streams)
+{
+    calls_let_go(s->t);
+    bow_server_free(s->t->server);
+    s->t->server = NULL;
+    assert_int_equal(s->n_closed, n_streams);
+    own_loop = bow_loop_unref(own_loop);
+}
+
+static void test_elsewhere_without_their_loop_streams_end_one_by_one(void **state)
+{
+    struct serving *s = *state;
+
+    s->enter = listen_and_linger;
+    s->in_closed = close_together;
+    start_on_own_loop(s);
+    begin_streams(s, N_LINGERING);
+    end_loop_under(s, N_LINGERING);
+    expect_all_closed(s, N_LINGERING);
+    s->n_after_closed = 0; /* counted as if all were one stream's */
+}
+
+static void test_elsewhere_without_its_loop_a_stream_goes_on_by_itself(void **state)
+{
+    struct serving *s = *state;
+
+    s->enter = listen_and_linger;
+    start_on_own_loop(s);
+    begin_streams(s, 1);
+    end_loop_under(s, 1);
+    /* Of a thread that is about to post, and will be refused. */
+    atomic_store(&s->call->stream->task_posted, true);
+    expect_all_closed(s, 1);
+}
+
+static void linger_for_all(struct serving *s, struct bow_call *call)
+{
+    serve_step(s);
+    calls_wait(s->t, &s->t->n_let_go, 1);
+    assert_int_equal(serve_reply(call, 1), -ECANCELED);
+}
+
+/* The last of them to come back ends the server, and only it. */
+static void test_elsewhere_without_their_loop_calls_end_the_server_once(void **state)
+{
+    struct serving *s = *state;
+
+    s->enter = linger_for_all;
+    start_on_own_loop(s);
+    for (int i = 0; i < N_LINGERING; i++) {
+        call_plain(s);
+    }
+    end_loop_under(s, N_LINGERING);
+    expect_all_closed(s, 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 #define OWNED(name) cmocka_unit_test_setup_teardown(name, setup_owned, teardown)
 
@@ -372,6 +506,10 @@ int main(int argc, char **argv)
         TEST(test_elsewhere_server_waits_for_its_streams),
         TEST(test_elsewhere_without_its_executor_a_call_is_refused),
         TEST(test_elsewhere_without_its_executor_a_stream_is_closed),
+        TEST(test_elsewhere_refused_stream_leaves_the_handlers_memory_alone),
+        TEST(test_elsewhere_without_their_loop_streams_end_one_by_one),
+        TEST(test_elsewhere_without_its_loop_a_stream_goes_on_by_itself),
+        TEST(test_elsewhere_without_their_loop_calls_end_the_server_once),
     };
 
     calls_choose(argc, argv);
