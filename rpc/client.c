@@ -260,7 +260,7 @@ static void close_links(struct bow_client *client)
         pthread_mutex_lock(&client->lock);
         client->n_closing++;
         pthread_mutex_unlock(&client->lock);
-        if (bow_loop_post(link->loop, &link->close_task) < 0) {
+        if (bow__loop_post_internal(link->loop, &link->close_task, 0) < 0) {
             bow__client_closed_one(client);
         }
     }

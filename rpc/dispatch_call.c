@@ -107,7 +107,7 @@ static int post(struct bow_call *call, void (*run)(struct bow_call *call))
     bow_task_init(&served->task, "answer call", run_task, served);
     /* Once it is posted the call may go, and then the server with its loop, before this returns. */
     bow__loop_hold(loop);
-    int rc = bow_loop_post(loop, &served->task);
+    int rc = bow__loop_post_internal(loop, &served->task, 0);
     bow__loop_release(loop);
     return rc;
 }

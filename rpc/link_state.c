@@ -51,7 +51,7 @@ void bow__link_show_state(struct bow__client_link *link)
     if (link->client->options.on_state == NULL || link->tells_state) {
         return;
     }
-    if (bow_loop_post(link->loop, &link->state_task) < 0) {
+    if (bow__loop_post_internal(link->loop, &link->state_task, 0) < 0) {
         /* The loop shuts down, which is where this is called from. */
         tell(link);
         return;

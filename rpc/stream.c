@@ -99,7 +99,7 @@ void bow__stream_wake(struct bow_stream *stream)
         return;
     }
     bow_stream_ref(stream);
-    if (bow_loop_post(stream->loop, &stream->task) < 0) {
+    if (bow__loop_post_internal(stream->loop, &stream->task, 0) < 0) {
         /* The loop shuts down, and ends its calls. */
         atomic_store(&stream->task_posted, false);
         bow_stream_unref(stream);

@@ -40,7 +40,7 @@ struct bow_executor;
 /** As many threads as the process may keep busy. */
 #define BOW_EXECUTOR_CPUS UINT32_MAX
 
-/** Receives what was refused. Thread: the poster's. */
+/** Receives what the program gave it and was refused. Thread: the poster's. */
 typedef void (*bow_executor_rejected_fn)(struct bow_executor *executor, const char *name,
                                          bow_task_fn fn, void *task_user, void *user);
 

@@ -77,8 +77,8 @@ static inline void bow_task_init(struct bow_task *task, const char *name, bow_ta
     task->flags = 0;
 }
 
-/** Receives what was accepted and can't run any more, or was refused. Thread: the poster's or the
- * loop's. */
+/** Receives what the program gave the loop, was accepted and can't run any more, or was refused.
+ * Thread: the poster's or the loop's. */
 typedef void (*bow_loop_rejected_fn)(struct bow_loop *loop, const char *name, bow_task_fn fn,
                                      void *task_user, void *user);
 
