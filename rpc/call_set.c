@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * Sets of calls. Stands on the public functions of a client alone.
+ * Sets of calls. Of a client it knows the public functions alone.
  *
  * Design. Calls complete on their clients' loops, so all is under one lock. A slot that
  * is not done belongs to a call that has not completed, whose client therefore lives: so
  * calls are cancelled under the lock. The owner, each call, and the task that runs `done`
- * have a reference.
+ * have a reference. `used_by`: relaxed, fork() itself publishes it.
  */
 
 #include "base/alloc.h"
 #include "base/options.h"
+#include "base/process.h"
+#include "transport/loop.h"
 #include <bowline/call_set.h>
-#include <bowline/loop.h>
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 
 struct slot {
     struct bow_call_set *set;
@@ -31,6 +33,7 @@ struct bow_call_set {
     bow_call_set_fn done;
     void *user;
     struct bow_task task;
+    atomic_int used_by; /* the process that started calls; 0: none has yet */
 
     pthread_mutex_t lock;
     uint32_t refs;
@@ -94,7 +97,7 @@ static void check_done(struct bow_call_set *set)
         return;
     }
     set->refs++;
-    if (bow_loop_post(set->loop, &set->task) < 0) {
+    if (bow__loop_post_internal(set->loop, &set->task, 0) < 0) {
         set->refs--;
     }
 }
@@ -162,6 +165,19 @@ int bow_call_set_new(struct bow_loop *loop, const struct bow_call_set_options *o
     return 0;
 }
 
+static int process_of(const struct bow_call_set *set)
+{
+    return bow__process_id(bow__context_process(set->context));
+}
+
+/* Used before fork(): the lock may be held for ever. */
+static bool is_foreign(const struct bow_call_set *set)
+{
+    int id = atomic_load_explicit(&set->used_by, memory_order_relaxed);
+
+    return id != 0 && id != process_of(set);
+}
+
 /* Under the lock. */
 static int take_slot(struct bow_call_set *set, struct bow_client *client)
 {
@@ -179,6 +195,7 @@ static int take_slot(struct bow_call_set *set, struct bow_client *client)
         .client = client,
         .result = BOW_RESULT_INIT,
     };
+    atomic_store_explicit(&set->used_by, process_of(set), memory_order_relaxed);
     set->n_left++;
     set->refs++;
     return (int)set->n_calls++;
@@ -190,6 +207,9 @@ int bow_call_set_start(struct bow_call_set *set, struct bow_client *client,
                        const struct bow_method *method, const ProtobufCMessage *request,
                        const struct bow_call_options *options)
 {
+    if (is_foreign(set)) {
+        return -ECHILD;
+    }
     pthread_mutex_lock(&set->lock);
     int number = take_slot(set, client);
     if (number >= 0) {
@@ -208,6 +228,9 @@ int bow_call_set_start(struct bow_call_set *set, struct bow_client *client,
 
 void bow_call_set_commit(struct bow_call_set *set)
 {
+    if (is_foreign(set)) {
+        return;
+    }
     pthread_mutex_lock(&set->lock);
     set->committed = true;
     check_done(set);
@@ -216,6 +239,9 @@ void bow_call_set_commit(struct bow_call_set *set)
 
 void bow_call_set_cancel(struct bow_call_set *set)
 {
+    if (is_foreign(set)) {
+        return;
+    }
     pthread_mutex_lock(&set->lock);
     cancel_rest(set);
     pthread_mutex_unlock(&set->lock);
@@ -233,7 +259,7 @@ const struct bow_result *bow_call_set_result(const struct bow_call_set *set, uin
 
 void bow_call_set_free(struct bow_call_set *set)
 {
-    if (set == NULL) {
+    if (set == NULL || is_foreign(set)) {
         return;
     }
     pthread_mutex_lock(&set->lock);

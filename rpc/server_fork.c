@@ -8,7 +8,7 @@
 
 #include <errno.h>
 
-bool bow__server_is_foreign(const struct bow_server *server)
+bool bow__server_has_foreign_loop(const struct bow_server *server)
 {
     bool is_foreign = server->main != NULL && bow__loop_is_foreign(server->main);
     uint32_t n = server->group != NULL ? bow_group_size(server->group) : 0;
@@ -17,6 +17,12 @@ bool bow__server_is_foreign(const struct bow_server *server)
         is_foreign = bow__loop_is_foreign(bow_group_get(server->group, i));
     }
     return is_foreign;
+}
+
+bool bow__server_is_foreign(const struct bow_server *server)
+{
+    return atomic_load_explicit(&server->opened, memory_order_acquire) &&
+           bow__server_has_foreign_loop(server);
 }
 
 int bow__server_refuse_foreign(struct bow_server *server, const char *stage)

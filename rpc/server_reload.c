@@ -37,6 +37,10 @@ int bow_server_reload(struct bow_server *server, struct bow_transport_error *ret
 {
     int rc = 0;
 
+    if (bow__server_is_foreign(server)) {
+        return bow__transport_error(ret_error, "reloading the security of", "the server", -ECHILD,
+                                    "it was started before fork(), by the parent process");
+    }
     for (const struct bow__listener *at = server->listeners; at != NULL; at = at->next) {
         const struct bow_security *security = at->options.security;
         if (security == NULL || security->ops->reload == NULL ||

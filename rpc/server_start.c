@@ -116,6 +116,21 @@ static int make_workers(struct bow_server *server)
     return rc;
 }
 
+/* What is posted to one that has no thread, or takes no task any more, would be lost, and the
+ * server then never end. */
+static int start_loops(struct bow_server *server)
+{
+    int rc = bow__loop_prepare(server->main);
+
+    for (uint32_t i = 0; i < server->n_workers && rc == 0; i++) {
+        rc = bow__loop_prepare(server->workers[i]->loop);
+    }
+    if (rc < 0) {
+        explain(server, "starting the server's loops", rc);
+    }
+    return rc;
+}
+
 static int make_all(struct bow_server *server, enum bow_loop_thread kind)
 {
     int rc = bow__server_bind_rest(server);
@@ -128,7 +143,7 @@ static int make_all(struct bow_server *server, enum bow_loop_thread kind)
     if (rc == 0) {
         rc = make_main(server, kind);
     }
-    if (rc == 0 && bow__server_is_foreign(server)) {
+    if (rc == 0 && bow__server_has_foreign_loop(server)) {
         rc = bow__server_refuse_foreign(server, "starting");
     }
     if (rc == 0) {
@@ -136,6 +151,9 @@ static int make_all(struct bow_server *server, enum bow_loop_thread kind)
     }
     if (rc == 0) {
         rc = bow__server_make_acceptors(server);
+    }
+    if (rc == 0) {
+        rc = start_loops(server);
     }
     return rc;
 }
@@ -197,13 +215,14 @@ static int open_all(struct bow_server *server)
     pthread_mutex_lock(&server->lock);
     server->state = BOW__SERVER_STARTED;
     pthread_mutex_unlock(&server->lock);
-    int rc = bow_loop_post(server->main, &server->open_task);
+    int rc = bow__loop_post_internal(server->main, &server->open_task, 0);
     for (uint32_t i = 0; i < server->n_workers && rc == 0; i++) {
         rc = bow__worker_open(server->workers[i]);
     }
     for (uint32_t i = 0; i < server->n_acceptors && rc == 0; i++) {
         rc = bow_acceptor_start(server->acceptors[i]);
     }
+    atomic_store(&server->opened, true);
     return rc;
 }
 

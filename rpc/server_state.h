@@ -71,6 +71,9 @@ struct bow_server {
     atomic_uint n_reloads_failed;
 
     atomic_uint refs;
+    /* Set when all of it has been told to begin: from then on any thread may look at its loops.
+     * This and the next: stored before the other one is looked at, sequentially consistent. */
+    atomic_bool opened;
     atomic_bool stop_requested; /* also before the start */
     atomic_bool stop_posted;
     struct bow_task open_task;
@@ -108,8 +111,11 @@ int bow__server_make_acceptors(struct bow_server *server);
 
 /* server_fork.c */
 
-/** Whether a process that this one was forked from runs one of its loops. Thread: any. */
+/** Whether a process that this one was forked from serves with it: its lock may be held for ever.
+ * Thread: any. */
 bool bow__server_is_foreign(const struct bow_server *server);
+/** Whether such a process runs one of its loops. Thread: who starts it. */
+bool bow__server_has_foreign_loop(const struct bow_server *server);
 /** Say so in its error, and return -ECHILD. */
 int bow__server_refuse_foreign(struct bow_server *server, const char *stage);
 /** Close what can be of this process's copies of its descriptors; its memory stays for ever. */

@@ -44,7 +44,7 @@ static void part_done(struct bow_server *server)
     if (--server->n_parts == 0) {
         server->state = BOW__SERVER_STOPPED;
         if (server->run_loop != NULL) {
-            (void)!bow_loop_post(server->run_loop, &server->run_task);
+            (void)!bow__loop_post_internal(server->run_loop, &server->run_task, 0);
         }
         pthread_cond_broadcast(&server->stopped);
         destroys = bow__server_drop(server);
@@ -55,16 +55,21 @@ static void part_done(struct bow_server *server)
     }
 }
 
-/* On the main loop, where all parts report while it lives: let go of it with the last one. */
+/* Without the hook no timer is armed either: the loop is ending, and other threads may be the last
+ * to report. */
+static void unhook(struct bow_server *server)
+{
+    server->hooked = false;
+    bow_timer_stop(&server->lame_timer);
+    bow_timer_stop(&server->grace_timer);
+}
+
+/* On the main loop, where all parts report while it is hooked: let go of it with the last one. */
 static void part_done_on_main(struct bow_server *server)
 {
-    if (server->n_parts == 1) {
-        bow_timer_stop(&server->lame_timer);
-        bow_timer_stop(&server->grace_timer);
-    }
-    if (server->n_parts == 1 && server->hooked) {
+    if (server->hooked && server->n_parts == 1) {
         bow_loop_remove_hook(server->main, &server->hook);
-        server->hooked = false;
+        unhook(server);
     }
     part_done(server);
 }
@@ -87,7 +92,7 @@ void bow__server_on_worker_done(struct bow__worker *worker)
     }
     /* With the last report the server may go, and its loop, before the post has returned. */
     bow__loop_hold(loop);
-    if (bow_loop_post(loop, &worker->done_task) < 0) {
+    if (bow__loop_post_internal(loop, &worker->done_task, 0) < 0) {
         part_done(server);
     }
     bow__loop_release(loop);
@@ -95,7 +100,9 @@ void bow__server_on_worker_done(struct bow__worker *worker)
 
 static void drain_workers(struct bow_server *server)
 {
-    bow_timer_start(&server->grace_timer, server->options.grace_ns);
+    if (server->hooked) {
+        bow_timer_start(&server->grace_timer, server->options.grace_ns);
+    }
     for (uint32_t i = 0; i < server->n_workers; i++) {
         /* A loop that takes no task has shut down, and its hook has reported. */
         (void)!bow__worker_drain(server->workers[i]);
@@ -186,7 +193,7 @@ static void on_loop_shutdown(struct bow_loop_hook *hook)
 {
     struct bow_server *server = BOW__CONTAINER(hook, struct bow_server, hook);
 
-    server->hooked = false;
+    unhook(server);
     atomic_store(&server->stop_requested, true);
     drain(server);
 }
@@ -257,21 +264,22 @@ void bow__server_hurry(struct bow_server *server)
         return;
     }
     bow__server_ref(server);
-    if (bow_loop_post(server->main, &server->hurry_task) < 0) {
+    if (bow__loop_post_internal(server->main, &server->hurry_task, 0) < 0) {
         bow__server_unref(server);
     }
 }
 
 void bow_server_stop(struct bow_server *server)
 {
-    /* Before the look at the state: who starts it looks here behind that. */
+    /* Who starts it looks here once it is open: until then there is nothing to stop. */
     atomic_store(&server->stop_requested, true);
-    if (bow__server_get_state(server) != BOW__SERVER_STARTED || bow__server_is_foreign(server) ||
+    if (!atomic_load(&server->opened) || bow__server_is_foreign(server) ||
+        bow__server_get_state(server) != BOW__SERVER_STARTED ||
         atomic_exchange(&server->stop_posted, true)) {
         return;
     }
     /* Refused only by a loop that shuts down, whose hook does the same. */
-    (void)!bow_loop_post(server->main, &server->stop_task);
+    (void)!bow__loop_post_internal(server->main, &server->stop_task, 0);
 }
 
 int bow_server_join(struct bow_server *server)

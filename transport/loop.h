@@ -98,6 +98,10 @@ bool bow__loop_has_passed(const struct bow_loop *loop, uint64_t time_ns);
 /** The clock itself. Thread: any. */
 uint64_t bow__loop_read_clock(const struct bow_loop *loop);
 
+/** Have its thread run, if it is to have one. Returns 0, -ESHUTDOWN once it shuts down, -ECHILD, or
+ * what starting the thread failed with. Thread: any. */
+int bow__loop_prepare(struct bow_loop *loop);
+
 /** For assertions of `Thread: loop`: on the loop's thread, or on nobody's yet (an owner's loop that
  * has not run). */
 bool bow__loop_may_touch(const struct bow_loop *loop);

@@ -90,6 +90,15 @@ int bow__loop_start(struct bow_loop *loop)
     return rc;
 }
 
+int bow__loop_prepare(struct bow_loop *loop)
+{
+    if (bow__loop_is_foreign(loop)) {
+        return -ECHILD;
+    }
+    int rc = bow__loop_start(loop);
+    return rc == 0 && bow__loop_state(loop) >= BOW_LOOP_SHUTTING_DOWN ? -ESHUTDOWN : rc;
+}
+
 /* Running by the owner */
 
 void bow__loop_settle(struct bow_loop *loop)

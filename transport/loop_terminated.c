@@ -4,6 +4,8 @@
 #include "transport/future.h"
 #include "transport/loop_core.h"
 
+#include <errno.h>
+
 void bow__loop_tell_terminated(struct bow_loop *loop)
 {
     pthread_mutex_lock(&loop->mutex);
@@ -27,6 +29,9 @@ int bow_loop_terminated(struct bow_loop *loop, const struct bow_promise_options 
     const struct bow__place worker = {.loop = loop};
     struct bow_promise *promise = NULL;
 
+    if (bow__loop_is_foreign(loop)) {
+        return -ECHILD;
+    }
     int rc = bow_promise_new(loop->context, options, &promise);
     if (rc < 0) {
         return rc;

@@ -167,7 +167,7 @@ BOW_EXPORT int bow_future_unlisten(struct bow_future *future, struct bow_future_
  *
  * Thread:  any
  * Owns:    gives `*ret_future`, drop it with bow_future_unref()
- * Returns: 0; -ENOMEM; -EINVAL (options)
+ * Returns: 0; -ENOMEM; -EINVAL (options); -ECHILD after fork()
  */
 BOW_EXPORT BOW_MUST_USE int bow_loop_terminated(struct bow_loop *loop,
                                                 const struct bow_promise_options *options,

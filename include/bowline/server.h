@@ -205,7 +205,8 @@ BOW_EXPORT BOW_MUST_USE int bow_server_limit_calls(struct bow_server *server, co
  *          than two messages of max_message_bytes for each loop), -EPERM (plaintext
  *          beyond loopback without options.plaintext), -EDEADLK (a method is declared to block and
  *          has no executor), -ENOMEM, -EBUSY (started before), -ECHILD (it or its loop was used
- *          before fork(), by the parent process)
+ *          before fork(), by the parent process), -ESHUTDOWN (a loop of its shuts down), -EAGAIN
+ * (no thread could be had)
  */
 BOW_EXPORT BOW_MUST_USE int bow_server_start(struct bow_server *server);
 
@@ -236,7 +237,8 @@ BOW_EXPORT BOW_MUST_USE int bow_server_run(struct bow_server *server);
  * Owns:    `*ret_error` (may be NULL) is filled on failure with the listener, the file and the
  *          reason
  * Returns: 0; or what the first failure was: -EINVAL (files that do not fit together), -EBADMSG (a
- *          file's content), what opening a file failed with, -ENOMEM
+ *          file's content), what opening a file failed with, -ENOMEM; -ECHILD (see
+ *          bow_server_start())
  */
 BOW_EXPORT BOW_MUST_USE int bow_server_reload(struct bow_server *server,
                                               struct bow_transport_error *ret_error);

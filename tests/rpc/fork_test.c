@@ -5,8 +5,11 @@
  */
 
 #include "call_fixture.h"
+#include "rpc/server_state.h"
 #include "tests/support/forks.h"
 
+#include <bowline/call_set.h>
+#include <bowline/interceptor.h>
 #include <bowline/stream.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -239,6 +242,92 @@ static void test_fork_another_client_works_in_the_child(void **state)
     end(&pair);
 }
 
+/* Sets of calls: a thread that starts one has the set's lock, and is stopped there */
+
+struct starting {
+    struct calls *t;
+    struct bow_call_set *set;
+    struct gate there;
+    struct gate go;
+    struct gate done;
+};
+
+static void stop_in_start(struct bow_interception *at, void *user)
+{
+    struct starting *starting = user;
+
+    (void)at;
+    gate_add(&starting->there);
+    gate_wait(&starting->go, 1);
+}
+
+static int start_in_set(void *user)
+{
+    struct starting *starting = user;
+    Calls__Request request = CALLS__REQUEST__INIT;
+
+    return bow_call_set_start(starting->set, starting->t->client, calls__echo__say__method(),
+                              &request.base, NULL);
+}
+
+static void on_set_done(struct bow_call_set *set, void *user)
+{
+    struct starting *starting = user;
+
+    bow_call_set_free(set);
+    gate_add(&starting->done);
+}
+
+static void new_stopping_client(struct starting *starting, struct bow_interceptor *interceptor)
+{
+    const struct bow_interceptor *interceptors[] = {interceptor};
+    struct bow_client_options options;
+
+    interceptor->name = "stops";
+    interceptor->on_start = stop_in_start;
+    interceptor->user = starting;
+    calls_client_options(starting->t, &options);
+    options.interceptors = interceptors;
+    options.n_interceptors = 1;
+    starting->t->client = calls_new_client(starting->t, &options);
+}
+
+static void test_fork_set_of_calls_that_is_locked_is_refused_in_the_child(void **state)
+{
+    struct calls *t = *state;
+    struct bow_call_set_options options = BOW_CALL_SET_OPTIONS_INIT;
+    struct bow_interceptor interceptor = BOW_INTERCEPTOR_INIT;
+    struct starting starting = {.t = t};
+    struct forks forks;
+    struct pair pair;
+
+    begin(t, &pair);
+    gate_init(&starting.there);
+    gate_init(&starting.go);
+    gate_init(&starting.done);
+    new_stopping_client(&starting, &interceptor);
+    options.max_calls = 1;
+    assert_int_equal(bow_call_set_new(t->loop, &options, on_set_done, &starting, &starting.set), 0);
+    assert_int_equal(bow_loop_execute(t->loop, "start", start_in_set, &starting), 0);
+    gate_wait(&starting.there, 1);
+    forks_begin(&forks, &pair.loops[1], 1);
+    if (forks.pid == 0) {
+        FORKS_EXPECT(start_in_set(&starting) == -ECHILD);
+        bow_call_set_commit(starting.set);
+        bow_call_set_cancel(starting.set);
+        bow_call_set_free(starting.set);
+        _exit(0);
+    }
+    gate_add(&starting.go);
+    forks_end(&forks);
+    bow_call_set_commit(starting.set);
+    gate_wait(&starting.done, 1);
+    end(&pair);
+    gate_fini(&starting.there);
+    gate_fini(&starting.go);
+    gate_fini(&starting.done);
+}
+
 /* A client that was only made */
 
 static void test_fork_unused_client_works_in_both(void **state)
@@ -298,6 +387,7 @@ static void expect_foreign_server(struct bow_server *server)
     FORKS_EXPECT(strstr(bow_server_error(server), "before fork()") != NULL);
     FORKS_EXPECT(bow_server_start(server) == -ECHILD);
     FORKS_EXPECT(strstr(bow_server_error(server), "starting: ") != NULL);
+    FORKS_EXPECT(bow_server_reload(server, NULL) == -ECHILD);
     bow_server_stop(server);
     FORKS_EXPECT(bow_server_join(server) == -ECHILD);
     bow_server_free(server);
@@ -321,6 +411,25 @@ static void test_fork_started_server_is_refused_in_the_child(void **state)
     forks_end(&forks);
     assert_int_equal(say(t->client, NULL), BOW_OK);
     expect_connections(t, 1, 0);
+    end(&pair);
+}
+
+/* One of its threads has the lock in the moment of the fork, and in the child for ever. */
+static void test_fork_server_that_is_locked_is_refused_in_the_child(void **state)
+{
+    struct calls *t = *state;
+    struct forks forks;
+    struct pair pair;
+
+    begin(t, &pair);
+    pthread_mutex_lock(&t->server->lock);
+    forks_begin(&forks, pair.loops, 2);
+    if (forks.pid == 0) {
+        expect_foreign_server(t->server);
+        _exit(0);
+    }
+    pthread_mutex_unlock(&t->server->lock);
+    forks_end(&forks);
     end(&pair);
 }
 
@@ -434,7 +543,9 @@ int main(int argc, char **argv)
         TEST(test_fork_another_client_works_in_the_child),
         TEST(test_fork_unused_client_works_in_both),
         TEST(test_fork_unused_client_is_freed_in_the_child),
+        TEST(test_fork_set_of_calls_that_is_locked_is_refused_in_the_child),
         TEST(test_fork_started_server_is_refused_in_the_child),
+        TEST(test_fork_server_that_is_locked_is_refused_in_the_child),
         TEST(test_fork_server_of_a_used_loop_is_not_started_in_the_child),
         TEST(test_fork_server_serves_after_daemon),
         TEST(test_fork_unstarted_server_is_freed_in_the_child),

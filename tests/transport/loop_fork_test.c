@@ -42,6 +42,7 @@ static void on_timer(struct bow_timer *timer, void *user)
 
 static void refuse_loop(struct bow_loop *loop)
 {
+    struct bow_future *future = NULL;
     struct bow_task task;
 
     bow_task_init(&task, "nothing", do_nothing, NULL);
@@ -55,6 +56,7 @@ static void refuse_loop(struct bow_loop *loop)
     FORKS_EXPECT(bow_loop_fd(loop) == -ECHILD);
     FORKS_EXPECT(bow_loop_shutdown(loop, 0, 0) == -ECHILD);
     FORKS_EXPECT(bow_loop_join(loop, BOW_NEVER) == -ECHILD);
+    FORKS_EXPECT(bow_loop_terminated(loop, NULL, &future) == -ECHILD);
     bow_loop_wake(loop);
 }
 
