@@ -347,10 +347,12 @@ int bow__client_take_in(struct bow_client *client)
         return 0;
     }
     /* A turn reads so much and no more, and the end of a connection may stand behind that. */
+    client->taking_in = true;
     do {
         before = progress(client->own_loop);
         rc = bow__client_drive(client, 0);
     } while (rc == 0 && ++n_turns < MAX_TURNS_TAKEN_IN && progress(client->own_loop) != before);
+    client->taking_in = false;
     return rc;
 }
 

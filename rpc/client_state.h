@@ -129,6 +129,7 @@ struct bow_client {
     bool confined;
     pthread_t thread; /* of a confined one */
     bool driving;     /* confined: inside its loop */
+    bool taking_in;   /* confined: inside its loop for what came to pass while nobody looked */
     struct bow_loop *own_loop;
     struct bow__call_ids ids;
     struct bow__client_link *links;

@@ -72,10 +72,11 @@ static void back_off(struct bow__endpoint *endpoint)
                            : endpoint->backoff_ns > max / 16 * 10 ? max
                                                                   : grown(endpoint->backoff_ns);
     endpoint->backoff_ns = bow__time_min(endpoint->backoff_ns, max);
-    endpoint->failed_at_ns = now_of(endpoint);
+    /* What failed while nobody looked did so at some time before, and no call fails fast for it. */
+    endpoint->failed_at_ns = endpoint->link->client->taking_in ? 0 : now_of(endpoint);
     endpoint->next_try_ns = bow__time_add(
-        endpoint->failed_at_ns, bow__jittered(endpoint->link->client->context, endpoint->backoff_ns,
-                                              endpoint->backoff_ns / 5));
+        now_of(endpoint), bow__jittered(endpoint->link->client->context, endpoint->backoff_ns,
+                                        endpoint->backoff_ns / 5));
     set_state(endpoint, BOW__LINK_BACKING_OFF);
     bow_timer_start_at(&endpoint->timer, endpoint->next_try_ns);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
  * A server that has gone without a word, whose connection stays up: calls that are all shorter than
- * the answer to a PING is waited for do not keep it so, whoever drives the client's loop.
+ * the answer to a PING is waited for do not keep it so, whoever drives the client's loop. And what
+ * comes to pass while nobody drives it.
  */
 
 #include "timed_fixture.h"
@@ -103,6 +104,30 @@ static void test_live_peer_is_not_given_up_between_blocking_calls(void **state)
     assert_int_equal(metrics.reconnects, 0);
 }
 
+static void on_refused(struct bow_result *result, const Calls__Reply *reply, void *user)
+{
+    struct timed *timed = user;
+
+    timed_on_done(result, reply, user);
+    bow_test_refuse(timed->test, false);
+}
+
+/* An attempt that failed while nobody looked is no reason not to make another one now. */
+static void test_failure_that_is_noticed_late_fails_no_blocking_call(void **state)
+{
+    struct timed *timed = *state;
+    Calls__Request request = CALLS__REQUEST__INIT;
+
+    timed_begin(timed, NULL, NULL);
+    bow_test_refuse(timed->test, true);
+    assert_int_equal(
+        calls__echo__say__start(timed->pair->blocking, &request, NULL, on_refused, timed, NULL), 0);
+    timed_advance(timed, SECOND);
+    assert_int_equal(say_blocking(timed), BOW_OK);
+    assert_int_equal(timed->n_done, 1);
+    assert_int_equal(timed->code, BOW_UNAVAILABLE);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, timed_setup, timed_teardown)
 
 int main(int argc, char **argv)
@@ -113,6 +138,7 @@ int main(int argc, char **argv)
         TEST(test_dead_peer_is_noticed_by_short_blocking_calls),
         TEST(test_dead_peer_is_noticed_by_short_blocking_calls_far_apart),
         TEST(test_live_peer_is_not_given_up_between_blocking_calls),
+        TEST(test_failure_that_is_noticed_late_fails_no_blocking_call),
     };
 
     timed_choose(argc, argv);
