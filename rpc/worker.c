@@ -16,7 +16,6 @@
 
 #define MAX_IDLE_CALLS 256u
 #define LAST_WORDS_NS UINT64_C(100000000)
-#define TELL_AGAIN_NS UINT64_C(10000000000)
 
 static struct bow__server_conn *server_conn_of(struct bow__link *link)
 {
@@ -388,15 +387,12 @@ static void on_gone(struct bow__conn *conn)
  * on_channel would be logged each time. */
 static void refuse_connection(struct bow__worker *worker, struct bow_channel *channel)
 {
-    uint64_t now = bow_loop_now(worker->loop);
-
     worker->counters.now.connections_refused++;
     bow__counters_touch(&worker->counters);
     bow__channel_close_now(channel, 0);
-    if (worker->told_full_ns != 0 && now < bow__time_add(worker->told_full_ns, TELL_AGAIN_NS)) {
+    if (!bow__log_is_due(&worker->tell_full_ns, bow_loop_now(worker->loop))) {
         return;
     }
-    worker->told_full_ns = now;
     bow__log(worker->context, BOW_LOG_WARNING,
              "client %s was refused: as many connections are open as max_connections (%u) allows; "
              "connections_refused counts them all",

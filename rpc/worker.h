@@ -75,8 +75,8 @@ struct bow__worker {
     struct bow__link conns;
     struct bow__served *idle;
     uint32_t n_idle;
-    uint32_t n_streams;    /* entered, and on_closed has not returned */
-    uint64_t told_full_ns; /* when the log last heard of max_connections; 0: never */
+    uint32_t n_streams;             /* entered, and on_closed has not returned */
+    _Atomic(uint64_t) tell_full_ns; /* when the log may hear of max_connections again */
     bool draining;
     bool done;
     bool hooked;

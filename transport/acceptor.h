@@ -17,10 +17,14 @@
  *
  *     atomic        order                                      partner
  *     refs          relaxed up, acq_rel down                   each other: the memory
- *     n_pending     relaxed up, acq_rel down                   each other: one for each listener
- * until closed, one for each channel that is starting; `closed` runs when it is 0 n_channels
- * relaxed: a bound, not a publication        none n_refused     relaxed: a statistic none
- *     n_unset, tell_at_ns   relaxed: a log's                   none
+ *     n_pending     relaxed up, acq_rel down                   each other: see below
+ *     n_channels    relaxed: a bound, not a publication        none
+ *     n_refused     relaxed: a statistic                       none
+ *     n_unset       relaxed: a log's                           none
+ *     tell_at_ns    relaxed: a log's                           none
+ *
+ * n_pending is one for each listener until closed and one for each channel that is starting;
+ * `closed` runs when it is 0.
  *
  * A listener belongs to its loop's thread.
  */
@@ -37,9 +41,9 @@ struct bow__listener {
     struct bow_task start_task;
     struct bow_task close_task;
     bool is_started;
-    bool is_fenced;    /* it closes: no further connection comes */
-    uint64_t told_ns;  /* when it was last logged that descriptors ran out; 0: never */
-    uint64_t n_pauses; /* since then */
+    bool is_fenced;               /* it closes: no further connection comes */
+    _Atomic(uint64_t) tell_at_ns; /* when it may be logged again that descriptors ran out */
+    uint64_t n_pauses;            /* since it was */
 };
 
 struct bow_acceptor {

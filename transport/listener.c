@@ -5,7 +5,6 @@
  * connections go.
  */
 
-#include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "transport/acceptor.h"
@@ -13,8 +12,6 @@
 #include <errno.h>
 
 #define PAUSE_NS (UINT64_C(100) * 1000000u)
-/* A descriptor that comes free and is used up at once begins a new pause: ten a second. */
-#define TELL_AGAIN_NS (UINT64_C(10) * 1000000000u)
 
 static void describe(const struct bow__listener *listener, struct bow__text *text)
 {
@@ -30,15 +27,15 @@ static void describe(const struct bow__listener *listener, struct bow__text *tex
                                                      : "a socket without a port");
 }
 
+/* A descriptor that comes free and is used up at once begins a new pause: ten a second. */
 static void tell_pause(struct bow__listener *listener, int error)
 {
     struct bow_context *context = listener->acceptor->context;
-    uint64_t now = bow_loop_now(listener->loop);
     struct bow__text where;
     struct bow__text text;
 
     listener->n_pauses++;
-    if (listener->told_ns != 0 && now < bow__time_add(listener->told_ns, TELL_AGAIN_NS)) {
+    if (!bow__log_is_due(&listener->tell_at_ns, bow_loop_now(listener->loop))) {
         return;
     }
     bow__text_clear(&text);
@@ -49,7 +46,6 @@ static void tell_pause(struct bow__listener *listener, int error)
              where.bytes, (unsigned long long)listener->n_pauses, text.bytes,
              error == -EMFILE || error == -ENFILE ? ": raise the limit of open files (ulimit -n)"
                                                   : "");
-    listener->told_ns = now;
     listener->n_pauses = 0;
 }
 
