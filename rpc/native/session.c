@@ -266,6 +266,7 @@ static void set_limits(struct bow__native *session, const struct bow__session_op
     if (options->server) {
         own->max_calls = clip(options->max_calls, own->max_calls, UINT32_MAX);
     }
+    own->max_bound_methods = BOW_LIMIT_BOUND_METHODS;
     own->min_ping_interval_us = MIN_PING_INTERVAL_US;
     own->unattended = options->unattended;
     own->encodings = options->encodings;
