@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* What a server says to clients that do wrong, byte by byte. */
-#include "tests/rpc/http2_pair.h"
+#include "tests/rpc/http2_fed_server.h"
 
 #include <bowline/limits.h>
 #include <errno.h>
@@ -12,109 +12,61 @@
 
 #include <cmocka.h>
 
-#define TEXT_BYTES ((size_t)64 << 10)
-
-struct fixture {
-    struct test_alloc alloc;
-    struct bow_context *context;
-    struct pair pair;
-    struct bytes in;
-    struct bytes out;
-    char text[TEXT_BYTES];
-};
-
-static int set_up(void **state)
+static void expect_broken(struct fed_server *t, const char *why)
 {
-    struct fixture *t = calloc(1, sizeof(*t));
-
-    test_alloc_init(&t->alloc);
-    t->context = test_context_new(&t->alloc);
-    assert_int_equal(pair_begin(&t->pair, t->context), 0);
-    *state = t;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    struct fixture *t = *state;
-
-    pair_end(&t->pair);
-    test_context_end(t->context, &t->alloc);
-    free(t);
-    return 0;
-}
-
-/* Feeds what was put into `in`; all that the server said so far is then in `text`. */
-static int feed_in(struct fixture *t)
-{
-    int rc = side_feed(&t->pair.server, t->in.data, t->in.len, SIZE_MAX);
-
-    t->in.len = 0;
-    t->out.len +=
-        side_drain(&t->pair.server, t->out.data + t->out.len, sizeof(t->out.data) - t->out.len);
-    bytes_print(&t->out, t->text, TEXT_BYTES);
-    return rc;
-}
-
-static bool says(const struct fixture *t, const char *part)
-{
-    return strstr(t->text, part) != NULL;
-}
-
-static void expect_broken(struct fixture *t, const char *why)
-{
-    assert_int_equal(feed_in(t), -EPROTO);
+    assert_int_equal(fed_server_feed(t), -EPROTO);
     assert_string_equal(t->pair.server.session->failure.bytes, why);
     assert_true(t->pair.server.session->ops->is_done(t->pair.server.session));
 }
 
 static void test_http1_request_is_named(void **state)
 {
-    struct fixture *t = *state;
+    struct fed_server *t = *state;
     static const char request[] = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
     bytes_put(&t->in, request, sizeof(request) - 1);
     expect_broken(t, "the client does not begin with HTTP/2's preface but with "
                      "\"GET / HTTP/1.1\\x0d\\x0aHost: lo\"");
-    assert_true(says(t, "GOAWAY 0 0 1 the client does not begin with HTTP/2's preface but "
-                        "with \"GET / HTTP/1.1\\x0d\\x0aHost: lo\"\n"));
+    assert_true(fed_server_says(t,
+                                "GOAWAY 0 0 1 the client does not begin with HTTP/2's preface but "
+                                "with \"GET / HTTP/1.1\\x0d\\x0aHost: lo\"\n"));
 }
 
 /* Also when nothing else was sent before (RFC 9113, 3.4). */
 static void test_what_comes_first_is_settings(void **state)
 {
-    struct fixture *t = *state;
+    struct fed_server *t = *state;
 
     bytes_put(&t->in, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", 35);
-    assert_int_equal(feed_in(t), -EPROTO);
+    assert_int_equal(fed_server_feed(t), -EPROTO);
     assert_int_equal(strncmp(t->text, "SETTINGS 0\nGOAWAY 0 ", 20), 0);
 }
 
 static void test_garbage_after_the_preface_is_named(void **state)
 {
-    struct fixture *t = *state;
+    struct fed_server *t = *state;
 
     bytes_put(&t->in, HTTP2_PREFACE, sizeof(HTTP2_PREFACE) - 1);
     bytes_put(&t->in, "\xFF\xFE garbage, and more of it", 26);
     expect_broken(t, "HTTP/2 PROTOCOL_ERROR by the peer: SETTINGS expected (near a frame of type "
                      "0 on stream 0)");
-    assert_true(says(t, "GOAWAY 0 0 1 SETTINGS expected\n"));
+    assert_true(fed_server_says(t, "GOAWAY 0 0 1 SETTINGS expected\n"));
 }
 
 static void expect_bad_frame(uint8_t type, uint8_t flags, uint32_t stream, size_t len,
                              const char *why)
 {
     static const uint8_t zeros[70000];
-    struct fixture *t = NULL;
+    struct fed_server *t = NULL;
 
-    set_up((void **)&t);
+    fed_server_setup((void **)&t);
     bytes_preface(&t->in);
     bytes_request(&t->in, 4, 1, NULL);
     bytes_frame(&t->in, type, flags, stream, zeros, len);
     expect_broken(t, why);
-    assert_true(says(t, "GOAWAY 0 1 "));
+    assert_true(fed_server_says(t, "GOAWAY 0 1 "));
     assert_true(t->pair.server.session->failure_code == BOW_INTERNAL);
-    tear_down((void **)&t);
+    fed_server_teardown((void **)&t);
 }
 
 static void test_wrong_frame_sizes_are_named(void **state)
@@ -138,7 +90,7 @@ static void test_wrong_frame_sizes_are_named(void **state)
 
 static void test_broken_compression_is_named(void **state)
 {
-    struct fixture *t = *state;
+    struct fed_server *t = *state;
 
     bytes_preface(&t->in);
     /* An index far beyond the table. */
@@ -148,7 +100,7 @@ static void test_broken_compression_is_named(void **state)
 
 static void test_other_methods_get_405(void **state)
 {
-    struct fixture *t = *state;
+    struct fed_server *t = *state;
     const char *fields[] = {":method: GET",
                             ":scheme: http",
                             ":path: /a.B/C",
@@ -158,25 +110,25 @@ static void test_other_methods_get_405(void **state)
 
     bytes_preface(&t->in);
     bytes_headers(&t->in, 4 | 1, 1, fields);
-    assert_int_equal(feed_in(t), 0);
-    assert_true(says(t, "HEADERS 1 end :status=405\n"));
+    assert_int_equal(fed_server_feed(t), 0);
+    assert_true(fed_server_says(t, "HEADERS 1 end :status=405\n"));
     side_expect(&t->pair.server, "");
 }
 
 static void expect_content_type(const char *field, bool accepted)
 {
-    struct fixture *t = NULL;
+    struct fed_server *t = NULL;
     const char *fields[] = {":method: POST", ":scheme: http", ":path: /a.B/C",
                             ":authority: t", field,           NULL};
 
-    set_up((void **)&t);
+    fed_server_setup((void **)&t);
     bytes_preface(&t->in);
     bytes_headers(&t->in, 4, 1, fields);
-    assert_int_equal(feed_in(t), 0);
+    assert_int_equal(fed_server_feed(t), 0);
     side_expect(&t->pair.server, accepted ? "open 1 /a.B/C\n" : "");
     /* A client that sends on is told to stop. */
-    assert_true(says(t, "HEADERS 1 end :status=415\nRST_STREAM 1 0\n") != accepted);
-    tear_down((void **)&t);
+    assert_true(fed_server_says(t, "HEADERS 1 end :status=415\nRST_STREAM 1 0\n") != accepted);
+    fed_server_teardown((void **)&t);
 }
 
 static void test_other_content_types_get_415(void **state)
@@ -193,44 +145,44 @@ static void test_other_content_types_get_415(void **state)
     expect_content_type("x: y", false);
 }
 
-static void expect_status(struct fixture *t, const char *status, const char *message)
+static void expect_status(struct fed_server *t, const char *status, const char *message)
 {
     char *line = NULL;
 
     assert_true(asprintf(&line, " grpc-status=%s grpc-message=%s\n", status, message) > 0);
-    if (!says(t, line)) {
+    if (!fed_server_says(t, line)) {
         print_error("expected \"%s\" in:\n%s", line, t->text);
     }
-    assert_true(says(t, line));
+    assert_true(fed_server_says(t, line));
     free(line);
 }
 
 static void test_time_left_is_read(void **state)
 {
-    struct fixture *t = *state;
+    struct fed_server *t = *state;
 
     bytes_preface(&t->in);
     bytes_request(&t->in, 4, 1, (const char *[]){"grpc-timeout: 250m", NULL});
     bytes_request(&t->in, 4, 3, (const char *[]){"grpc-timeout: 0n", NULL});
     bytes_request(&t->in, 4, 5, (const char *[]){"grpc-timeout: 99999999H", NULL});
-    assert_int_equal(feed_in(t), 0);
+    assert_int_equal(fed_server_feed(t), 0);
     side_expect(&t->pair.server, "open 1 /a.B/C 250000000\nopen 3 /a.B/C 0\nopen 5 /a.B/C\n");
 }
 
 static void test_malformed_timeout_is_refused(void **state)
 {
-    struct fixture *t = *state;
+    struct fed_server *t = *state;
 
     bytes_preface(&t->in);
     bytes_request(&t->in, 4 | 1, 1, (const char *[]){"grpc-timeout: 123456789S", NULL});
-    assert_int_equal(feed_in(t), 0);
+    assert_int_equal(fed_server_feed(t), 0);
     expect_status(t, "13", "grpc-timeout is malformed: \"123456789S\"");
     side_expect(&t->pair.server, "");
 }
 
 static void test_header_beyond_the_limit_is_refused(void **state)
 {
-    struct fixture *t = *state;
+    struct fed_server *t = *state;
     static char fields[2][9000];
 
     for (size_t i = 0; i < 2; i++) {
@@ -241,12 +193,12 @@ static void test_header_beyond_the_limit_is_refused(void **state)
     /* Larger frames are allowed from here on. */
     bytes_frame(&t->in, 4, 1, 0, NULL, 0);
     bytes_request(&t->in, 4 | 1, 1, (const char *[]){fields[0], NULL});
-    assert_int_equal(feed_in(t), 0);
+    assert_int_equal(fed_server_feed(t), 0);
     assert_true(side_has(&t->pair.server, "open 1 /a.B/C x-key=vvv"));
     assert_true(side_has(&t->pair.server, "vvv\nhalf_close 1\n"));
     side_clear(&t->pair.server);
     bytes_request(&t->in, 4 | 1, 3, (const char *[]){fields[0], fields[1], NULL});
-    assert_int_equal(feed_in(t), 0);
+    assert_int_equal(fed_server_feed(t), 0);
     expect_status(t, "8", "header of 18332 bytes exceeds BOW_LIMIT_HEADER_BYTES (16384)");
     side_expect(&t->pair.server, "refused /a.B/C BOW_LIMIT_HEADER_BYTES\n");
 }
@@ -254,7 +206,7 @@ static void test_header_beyond_the_limit_is_refused(void **state)
 /* One field of 4000 bytes goes into the table; a byte each repeats it. */
 static void test_header_bomb_ends_the_connection(void **state)
 {
-    struct fixture *t = *state;
+    struct fed_server *t = *state;
     static struct bytes block;
     uint8_t indexed = 0x80 | 62;
     char value[3900];
@@ -268,25 +220,26 @@ static void test_header_bomb_ends_the_connection(void **state)
     }
     bytes_preface(&t->in);
     bytes_frame(&t->in, 1, 4 | 1, 1, block.data, block.len);
-    assert_int_equal(feed_in(t), -EMSGSIZE);
-    assert_true(says(t, "GOAWAY 0 1 11 header block of more than 16 times BOW_LIMIT_HEADER_BYTES "
-                        "(16384)\n"));
+    assert_int_equal(fed_server_feed(t), -EMSGSIZE);
+    assert_true(fed_server_says(
+        t, "GOAWAY 0 1 11 header block of more than 16 times BOW_LIMIT_HEADER_BYTES "
+           "(16384)\n"));
     assert_int_equal(t->pair.server.session->failure_code, BOW_RESOURCE_EXHAUSTED);
 }
 
 static void test_f30_claim_beyond_the_limit_is_refused_without_memory(void **state)
 {
-    struct fixture *t = *state;
+    struct fed_server *t = *state;
 
     bytes_preface(&t->in);
     bytes_request(&t->in, 4, 1, NULL);
-    assert_int_equal(feed_in(t), 0);
+    assert_int_equal(fed_server_feed(t), 0);
     size_t n_before = bow_context_bytes(t->context);
     bytes_frame(&t->in, 0, 0, 1, "\0\xFF\xFF\xFF\xFFxxxx", 9);
-    assert_int_equal(feed_in(t), 0);
+    assert_int_equal(fed_server_feed(t), 0);
     expect_status(t, "8",
                   "message of 4294967295 bytes exceeds the server's max_message_bytes (4194304)");
-    assert_true(says(t, "RST_STREAM 1 0\n"));
+    assert_true(fed_server_says(t, "RST_STREAM 1 0\n"));
     side_expect(&t->pair.server, "open 1 /a.B/C\nreset 1 RESOURCE_EXHAUSTED message of 4294967295 "
                                  "bytes exceeds the server's max_message_bytes (4194304)\n");
     assert_true(bow_context_bytes(t->context) < n_before + 16384);
@@ -294,31 +247,31 @@ static void test_f30_claim_beyond_the_limit_is_refused_without_memory(void **sta
 
 static void test_claim_within_the_limit_costs_what_has_come(void **state)
 {
-    struct fixture *t = *state;
+    struct fed_server *t = *state;
 
     bytes_preface(&t->in);
     bytes_request(&t->in, 4, 1, NULL);
-    assert_int_equal(feed_in(t), 0);
+    assert_int_equal(fed_server_feed(t), 0);
     size_t n_before = bow_context_bytes(t->context);
     bytes_frame(&t->in, 0, 0, 1, "\0\0\x40\0\0xxxx", 9);
-    assert_int_equal(feed_in(t), 0);
+    assert_int_equal(fed_server_feed(t), 0);
     assert_true(bow_context_bytes(t->context) - n_before < 70000);
 }
 
 static void expect_prefix_refused(const char *encoding, const char *prefix, const char *status,
                                   const char *message)
 {
-    struct fixture *t = NULL;
+    struct fed_server *t = NULL;
 
-    set_up((void **)&t);
+    fed_server_setup((void **)&t);
     bytes_preface(&t->in);
     bytes_request(&t->in, 4, 1, (const char *[]){encoding, NULL});
     bytes_frame(&t->in, 0, 1, 1, prefix, 5);
-    assert_int_equal(feed_in(t), 0);
+    assert_int_equal(fed_server_feed(t), 0);
     expect_status(t, status, message);
-    assert_true(says(t, "grpc-accept-encoding=identity"));
+    assert_true(fed_server_says(t, "grpc-accept-encoding=identity"));
     assert_true(side_has(&t->pair.server, "open 1 /a.B/C\nreset 1 "));
-    tear_down((void **)&t);
+    fed_server_teardown((void **)&t);
 }
 
 static void test_bad_prefixes_are_refused(void **state)
@@ -340,41 +293,42 @@ static void test_bad_prefixes_are_refused(void **state)
 
 static void test_stream_that_ends_inside_a_message_is_refused(void **state)
 {
-    struct fixture *t = *state;
+    struct fed_server *t = *state;
 
     bytes_preface(&t->in);
     bytes_request(&t->in, 4, 1, NULL);
     bytes_frame(&t->in, 0, 1, 1, "\0\0\0\0\5hel", 8);
-    assert_int_equal(feed_in(t), 0);
+    assert_int_equal(fed_server_feed(t), 0);
     expect_status(t, "13",
                   "the stream ended inside a message: 5 of its 5 prefix bytes, 3 of 5 bytes came");
     bytes_request(&t->in, 4, 3, NULL);
     bytes_frame(&t->in, 0, 1, 3, "\0\0\0", 3);
-    assert_int_equal(feed_in(t), 0);
+    assert_int_equal(fed_server_feed(t), 0);
     expect_status(t, "13",
                   "the stream ended inside a message: 3 of its 5 prefix bytes, 0 of 0 bytes came");
 }
 
 static void test_fault_after_the_answer_began_is_its_status(void **state)
 {
-    struct fixture *t = *state;
+    struct fed_server *t = *state;
 
     bytes_preface(&t->in);
     bytes_request(&t->in, 4, 1, NULL);
-    assert_int_equal(feed_in(t), 0);
+    assert_int_equal(fed_server_feed(t), 0);
     assert_int_equal(side_send(&t->pair.server, 1, 0, "part"), 0);
     bytes_frame(&t->in, 0, 0, 1, "\7\0\0\0\0", 5);
-    assert_int_equal(feed_in(t), 0);
-    assert_true(says(t, "HEADERS 1 end grpc-status=13 grpc-message=message prefix has flags"));
-    assert_false(says(t, "DATA"));
-    assert_true(says(t, "RST_STREAM 1 0\n"));
+    assert_int_equal(fed_server_feed(t), 0);
+    assert_true(
+        fed_server_says(t, "HEADERS 1 end grpc-status=13 grpc-message=message prefix has flags"));
+    assert_false(fed_server_says(t, "DATA"));
+    assert_true(fed_server_says(t, "RST_STREAM 1 0\n"));
     side_expect(&t->pair.server, "open 1 /a.B/C\nreset 1 INTERNAL message prefix has flags 0x07, "
                                  "only 0x01 is known\n");
 }
 
 static void test_status_fits_what_the_peer_takes(void **state)
 {
-    struct fixture *t = *state;
+    struct fed_server *t = *state;
     struct bow__session *server = t->pair.server.session;
     static uint8_t details[3000];
     struct bow_status status = {
@@ -384,33 +338,33 @@ static void test_status_fits_what_the_peer_takes(void **state)
     /* Headers of 4096 bytes at most. */
     bytes_frame(&t->in, 4, 0, 0, "\0\6\0\0\x10\0", 6);
     bytes_request(&t->in, 4 | 1, 1, NULL);
-    assert_int_equal(feed_in(t), 0);
+    assert_int_equal(fed_server_feed(t), 0);
     memset(t->text, '%', 2000);
     t->text[2000] = '\0';
     assert_int_equal(server->ops->finish(server, 1, &status), 0);
-    assert_int_equal(feed_in(t), 0);
+    assert_int_equal(fed_server_feed(t), 0);
     /* A third of 3072, each of three bytes; the details had no room at all. */
     const char *message = strstr(t->text, "grpc-message=");
     assert_non_null(message);
     assert_int_equal(strcspn(message, "\n"), strlen("grpc-message=") + 3072);
-    assert_false(says(t, "grpc-status-details-bin"));
+    assert_false(fed_server_says(t, "grpc-status-details-bin"));
 }
 
 static void test_padded_data_is_taken(void **state)
 {
-    struct fixture *t = *state;
+    struct fed_server *t = *state;
 
     bytes_preface(&t->in);
     bytes_request(&t->in, 4, 1, NULL);
     bytes_frame(&t->in, 0, 8 | 1, 1, "\3\0\0\0\0\2hi\0\0\0", 11);
-    assert_int_equal(feed_in(t), 0);
+    assert_int_equal(fed_server_feed(t), 0);
     /* Padding hides that these were the last bytes until the frame is over. */
     side_expect(&t->pair.server, "open 1 /a.B/C\nmessage 1 2 hi\nhalf_close 1\n");
 }
 
 static void test_calls_beyond_max_calls_are_refused(void **state)
 {
-    struct fixture *t = *state;
+    struct fed_server *t = *state;
 
     pair_end(&t->pair);
     pair_init(&t->pair, t->context);
@@ -422,8 +376,8 @@ static void test_calls_beyond_max_calls_are_refused(void **state)
     bytes_preface(&t->in);
     bytes_request(&t->in, 4, 1, NULL);
     bytes_request(&t->in, 4, 3, NULL);
-    assert_int_equal(feed_in(t), 0);
-    assert_true(says(t, "RST_STREAM 3 7\n"));
+    assert_int_equal(fed_server_feed(t), 0);
+    assert_true(fed_server_says(t, "RST_STREAM 3 7\n"));
     side_expect(&t->pair.server, "open 1 /a.B/C\nrefused  max_calls\n");
     /* Once it has acknowledged the limit there is no excuse. */
     bytes_frame(&t->in, 4, 1, 0, NULL, 0);
@@ -432,19 +386,19 @@ static void test_calls_beyond_max_calls_are_refused(void **state)
                      "exceeded (near a frame of type 1 on stream 5)");
 }
 
-static void expect_flood(struct fixture *t, const char *why)
+static void expect_flood(struct fed_server *t, const char *why)
 {
-    assert_int_equal(feed_in(t), -EPROTO);
+    assert_int_equal(fed_server_feed(t), -EPROTO);
     assert_string_equal(t->pair.server.session->failure.bytes, why);
     assert_int_equal(t->pair.server.session->failure_code, BOW_RESOURCE_EXHAUSTED);
-    assert_true(says(t, "GOAWAY 0 "));
-    assert_true(says(t, " 11 "));
-    assert_true(says(t, why));
+    assert_true(fed_server_says(t, "GOAWAY 0 "));
+    assert_true(fed_server_says(t, " 11 "));
+    assert_true(fed_server_says(t, why));
 }
 
 static void test_f22_rapid_reset_is_bounded(void **state)
 {
-    struct fixture *t = *state;
+    struct fed_server *t = *state;
 
     t->pair.server.is_muted = true;
     bytes_preface(&t->in);
@@ -452,13 +406,13 @@ static void test_f22_rapid_reset_is_bounded(void **state)
         bytes_request(&t->in, 4, 2 * i + 1, NULL);
         bytes_frame(&t->in, 3, 0, 2 * i + 1, "\0\0\0\x08", 4);
     }
-    assert_int_equal(feed_in(t), 0);
+    assert_int_equal(fed_server_feed(t), 0);
     assert_int_equal(t->pair.server.n_ended, BOW_LIMIT_CANCELS_PER_SECOND);
     /* A second later as many are fine again. */
     t->pair.now_ns += UINT64_C(1000000000);
     bytes_request(&t->in, 4, 10001, NULL);
     bytes_frame(&t->in, 3, 0, 10001, "\0\0\0\x08", 4);
-    assert_int_equal(feed_in(t), 0);
+    assert_int_equal(fed_server_feed(t), 0);
     for (uint32_t i = 0; i < BOW_LIMIT_CANCELS_PER_SECOND; i++) {
         bytes_request(&t->in, 4, 20001 + 2 * i, NULL);
         bytes_frame(&t->in, 3, 0, 20001 + 2 * i, "\0\0\0\x08", 4);
@@ -469,7 +423,7 @@ static void test_f22_rapid_reset_is_bounded(void **state)
 /* Streams that the client makes us reset count as those that it resets. */
 static void test_provoked_resets_are_bounded(void **state)
 {
-    struct fixture *t = *state;
+    struct fed_server *t = *state;
 
     t->pair.server.is_muted = true;
     bytes_preface(&t->in);
@@ -482,7 +436,7 @@ static void test_provoked_resets_are_bounded(void **state)
 
 static void test_ping_flood_is_bounded(void **state)
 {
-    struct fixture *t = *state;
+    struct fed_server *t = *state;
 
     bytes_preface(&t->in);
     for (uint32_t i = 0; i <= BOW_LIMIT_PINGS_PER_SECOND; i++) {
@@ -493,7 +447,7 @@ static void test_ping_flood_is_bounded(void **state)
 
 static void test_settings_flood_is_bounded(void **state)
 {
-    struct fixture *t = *state;
+    struct fed_server *t = *state;
 
     bytes_preface(&t->in);
     for (uint32_t i = 0; i < BOW_LIMIT_SETTINGS_PER_SECOND; i++) {
@@ -504,7 +458,7 @@ static void test_settings_flood_is_bounded(void **state)
 
 static void test_flood_of_empty_frames_is_bounded(void **state)
 {
-    struct fixture *t = *state;
+    struct fed_server *t = *state;
 
     bytes_preface(&t->in);
     bytes_request(&t->in, 4, 1, NULL);
@@ -517,7 +471,7 @@ static void test_flood_of_empty_frames_is_bounded(void **state)
 
 static void test_flood_of_priorities_is_bounded(void **state)
 {
-    struct fixture *t = *state;
+    struct fed_server *t = *state;
 
     bytes_preface(&t->in);
     for (uint32_t i = 0; i <= BOW_LIMIT_EMPTY_FRAMES_PER_SECOND; i++) {
@@ -529,7 +483,7 @@ static void test_flood_of_priorities_is_bounded(void **state)
 
 static void test_continuation_flood_is_bounded(void **state)
 {
-    struct fixture *t = *state;
+    struct fed_server *t = *state;
 
     bytes_preface(&t->in);
     bytes_request(&t->in, 0, 1, NULL);
@@ -543,11 +497,11 @@ static void test_continuation_flood_is_bounded(void **state)
 /* A client that asks without reading: its PINGs are under the rate, but the answers pile up. */
 static void test_peer_that_asks_and_does_not_read_clogs(void **state)
 {
-    struct fixture *t = *state;
+    struct fed_server *t = *state;
     struct bow__session *server = t->pair.server.session;
 
     bytes_preface(&t->in);
-    assert_int_equal(feed_in(t), 0);
+    assert_int_equal(fed_server_feed(t), 0);
     size_t n_rounds = 0;
     /* Nothing is drained from here on. */
     for (; n_rounds < 6000 && !server->ops->is_clogged(server); n_rounds++) {
@@ -565,7 +519,7 @@ static void test_peer_that_asks_and_does_not_read_clogs(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fed_server_setup, fed_server_teardown)
     const struct CMUnitTest tests[] = {
         TEST(test_http1_request_is_named),
         TEST(test_what_comes_first_is_settings),
