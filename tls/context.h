@@ -97,10 +97,10 @@ int bow__tls_trust_load(SSL_CTX *ssl_ctx, const char *file, bool names_them, str
 
 /* sessions.c */
 
-/** Keep a session of a connection of `setup`. Takes a reference of its own. */
+/** Keep a session of a connection of `setup`; no reference to it. */
 void bow__tls_sessions_put(struct bow_tls_context *tls_context, const struct bow__tls_setup *setup,
                            struct bow_slice key, SSL_SESSION *session);
-/** One to take up, with a reference; or NULL. */
+/** One to take up, the caller's own; or NULL. */
 SSL_SESSION *bow__tls_sessions_get(struct bow_tls_context *tls_context,
                                    const struct bow__tls_setup *setup, struct bow_slice key);
 /** Forget all. The mutex is held, or nobody else has the context. */

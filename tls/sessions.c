@@ -2,19 +2,24 @@
 /*
  * Sessions that clients may take up again: the newest one for each key, as many keys as a
  * limit says, the ones used longest ago go first. Knows nothing of connections.
+ *
+ * Kept as bytes: an SSL_SESSION belongs to the loop of its connection, which goes on reading it,
+ * and connections on other loops take it up. So no thread has one of another's, and the context
+ * counts the memory.
  */
 
 #include "base/alloc.h"
 #include "tls/context.h"
 
 #include <bowline/limits.h>
+#include <openssl/err.h>
 #include <string.h>
 
 struct session {
     struct bow__link link;
-    SSL_SESSION *session;
     size_t key_len;
-    char key[];
+    size_t n_bytes;
+    uint8_t bytes[]; /* the key, then the session as DER */
 };
 
 static struct session *session_of(struct bow__link *link)
@@ -26,8 +31,7 @@ static void forget(struct bow_tls_context *tls_context, struct session *entry)
 {
     bow__list_remove(&entry->link);
     tls_context->n_sessions--;
-    SSL_SESSION_free(entry->session);
-    bow__free(tls_context->context, entry, sizeof(*entry) + entry->key_len);
+    bow__free(tls_context->context, entry, sizeof(*entry) + entry->key_len + entry->n_bytes);
 }
 
 static struct session *find(struct bow_tls_context *tls_context, struct bow_slice key)
@@ -36,15 +40,48 @@ static struct session *find(struct bow_tls_context *tls_context, struct bow_slic
 
     for (; link != &tls_context->sessions; link = link->next) {
         struct session *entry = session_of(link);
-        if (entry->key_len == key.len && memcmp(entry->key, key.data, key.len) == 0) {
+        if (entry->key_len == key.len && memcmp(entry->bytes, key.data, key.len) == 0) {
             return entry;
         }
     }
     return NULL;
 }
 
-/* The caller holds the mutex. Without memory the session is not kept: the next handshake is whole.
- */
+/* NULL without memory, or for one that cannot be kept: the next handshake is whole. */
+static struct session *encode(struct bow_context *context, struct bow_slice key,
+                              SSL_SESSION *session)
+{
+    int n = i2d_SSL_SESSION(session, NULL);
+
+    if (n <= 0) {
+        ERR_clear_error();
+        return NULL;
+    }
+    struct session *entry = bow__alloc(context, sizeof(*entry) + key.len + (size_t)n);
+    if (entry == NULL) {
+        return NULL;
+    }
+    entry->key_len = key.len;
+    entry->n_bytes = (size_t)n;
+    bow__list_init(&entry->link);
+    memcpy(entry->bytes, key.data, key.len);
+    uint8_t *to = entry->bytes + key.len;
+    (void)i2d_SSL_SESSION(session, &to);
+    return entry;
+}
+
+static SSL_SESSION *decode(const struct session *entry)
+{
+    const uint8_t *from = entry->bytes + entry->key_len;
+    SSL_SESSION *session = d2i_SSL_SESSION(NULL, &from, (long)entry->n_bytes);
+
+    if (session == NULL) {
+        ERR_clear_error(); /* out of memory */
+    }
+    return session;
+}
+
+/* The caller holds the mutex. */
 static void put(struct bow_tls_context *tls_context, struct bow_slice key, SSL_SESSION *session)
 {
     struct session *old = find(tls_context, key);
@@ -55,17 +92,11 @@ static void put(struct bow_tls_context *tls_context, struct bow_slice key, SSL_S
     if (old != NULL) {
         forget(tls_context, old);
     }
-    struct session *entry = bow__alloc(tls_context->context, sizeof(*entry) + key.len);
-    if (entry == NULL) {
-        return;
+    struct session *entry = encode(tls_context->context, key, session);
+    if (entry != NULL) {
+        bow__list_push_front(&tls_context->sessions, &entry->link);
+        tls_context->n_sessions++;
     }
-    SSL_SESSION_up_ref(session);
-    entry->session = session;
-    entry->key_len = key.len;
-    memcpy(entry->key, key.data, key.len);
-    bow__list_init(&entry->link);
-    bow__list_push_front(&tls_context->sessions, &entry->link);
-    tls_context->n_sessions++;
 }
 
 void bow__tls_sessions_put(struct bow_tls_context *tls_context, const struct bow__tls_setup *setup,
@@ -87,10 +118,9 @@ SSL_SESSION *bow__tls_sessions_get(struct bow_tls_context *tls_context,
     pthread_mutex_lock(&tls_context->mutex);
     struct session *entry = tls_context->setup == setup ? find(tls_context, key) : NULL;
     if (entry != NULL) {
-        session = entry->session;
-        SSL_SESSION_up_ref(session);
+        session = decode(entry);
         /* RFC 8446 appendix C.4: a ticket is used once, or observers can link connections. */
-        if (SSL_SESSION_get_protocol_version(session) >= TLS1_3_VERSION) {
+        if (session == NULL || SSL_SESSION_get_protocol_version(session) >= TLS1_3_VERSION) {
             forget(tls_context, entry);
         }
     }
