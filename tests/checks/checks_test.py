@@ -192,6 +192,38 @@ It is in
 """
 
 
+class MutantsTest(TreeTest):
+    HEAD = "Fault: F01, it stops\nGuard: it is woken\nTests: map\n\n"
+    CODE = "static int go_on(int n)\n{\n    if (n > 1 &&\n        n < 9) {\n        return 1;\n    }\n    return 0;\n}\n"
+
+    def setUp(self):
+        super().setUp()
+        self.write("base/map.c", source(code=self.CODE))
+
+    def mutant(self, change):
+        self.write("tests/mutants/F01-it.mutant", self.HEAD + change)
+
+    def test_mutants_that_fit_whatever_the_line_breaks_are_clean(self):
+        self.mutant("In: base/map.c: go_on\n-    if (n > 1 && n < 9) {\n+    if (n > 1) {\n")
+        self.assert_clean("mutants")
+        self.mutant("In: base/map.c: go_on\n         return 1;\n     }\n-    return 0;\n+    return 2;\n")
+        self.assert_clean("mutants")
+
+    def test_mutants_that_do_not_fit_are_found(self):
+        for change, why in (
+            ("In: base/map.c: go_on\n-    return 7;\n", "0 places"),
+            ("In: base/map.c: go_on\n-    return\n", "2 places"),
+            ("In: base/map.c: come\n-    return 0;\n", "no function come"),
+            ("In: base/list.c\n-    return 0;\n", "no file base/list.c"),
+            ("", "needs Fault:"),
+        ):
+            with self.subTest(why=why):
+                self.mutant(change)
+                code, out = self.run_check("mutants")
+                self.assertEqual(code, 1, out)
+                self.assertIn(why, out)
+
+
 class ManTest(TreeTest):
     def setUp(self):
         super().setUp()
@@ -408,9 +440,9 @@ class RowsTest(TreeTest):
         self.write("docs/transport-rows.md", self.PAGE)
         self.write("docs/call-faults.md", self.CALLS)
         self.write("tests/rpc/call_test.c", "static void test_call_f16_waits(void **state)\n{\n}\n")
-        self.write("tests/mutants/F16-waits.patch", "")
+        self.write("tests/mutants/F16-waits.mutant", "")
         self.write("tests/transport/loop_test.c", self.TESTS)
-        self.write("tests/mutants/F02-goes-on.patch", "")
+        self.write("tests/mutants/F02-goes-on.mutant", "")
 
     def rows(self, *arguments):
         run = subprocess.run(
@@ -460,10 +492,10 @@ class RowsTest(TreeTest):
                 self.setUp()
 
     def test_rows_need_a_mutant_for_each_fault(self):
-        (self.root / "tests/mutants/F02-goes-on.patch").unlink()
+        (self.root / "tests/mutants/F02-goes-on.mutant").unlink()
         code, lines = self.rows()
         self.assertEqual(code, 1)
-        self.assertTrue(lines[-2].startswith("F02 has no patch"), lines)
+        self.assertTrue(lines[-2].startswith("F02 has no mutant"), lines)
 
 
 if __name__ == "__main__":

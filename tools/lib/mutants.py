@@ -4,11 +4,11 @@
 
 usage: mutants.py TOP SCRATCH [PART_OF_NAME ...]
 
-Each patch in tests/mutants takes one guard out of the tree; its header names the
-tests that must fail then. They run, under ASan and UBSan unless the header says
+Each file of tests/mutants takes one guard out of the tree and names the tests that must
+fail then. They run, under ASan and UBSan unless the header says
 "Build: plain", in copies of the tree, which are kept in SCRATCH so that the next run
 compiles only what changed. Prints one line
-a patch and as the last line "N passed, N failed".
+a mutant and as the last line "N passed, N failed".
 """
 import concurrent.futures
 import filecmp
@@ -22,38 +22,19 @@ import subprocess
 import sys
 import time
 
+import mutant as form
+
 N_TREES = min(2, os.cpu_count() or 1)
 SKIP = 77
-# A test that takes that much longer than without the patch hangs.
+# A test that takes that much longer than without the mutant hangs.
 HANG_FACTOR = 5
 HANG_LEAST_S = 10
 PLAIN = ["-Dwerror=false", "--buildtype=debug", "-Doptimization=1", "-Dbench=false"]
 SETUPS = {"sanitized": [*PLAIN, "-Db_sanitize=address,undefined", "-Db_lundef=false"],
           "plain": PLAIN}
 REFRESH = """\
-        The code it changes has changed. Make the same change by hand in a clean tree, put the
-        output of `git diff -U1` below the header of the patch, take the change back; or take
-        the patch away when the guard is gone for good."""
-
-
-class Mutant:
-    """One patch: its header's fields, and the files it changes."""
-
-    def __init__(self, path):
-        self.name = path.stem
-        self.path = path
-        lines = path.read_text(encoding="utf-8").splitlines()
-        header = [line for line in lines[:next_index(lines, "--- ")] if line]
-        fields = dict(line.split(": ", 1) for line in header if ": " in line and line[0] != " ")
-        self.tests = fields.get("Tests", "").replace(",", " ").split()
-        self.build = fields.get("Build", "sanitized")
-        self.files = [line.split()[1].split("/", 1)[1] for line in lines if line.startswith("+++ ")]
-        if not {"Fault", "Guard", "Tests"} <= set(fields) or not self.tests or not self.files:
-            sys.exit(f"{path}: needs Fault:, Guard: and Tests: above the diff")
-
-
-def next_index(lines, start):
-    return next((i for i, line in enumerate(lines) if line.startswith(start)), len(lines))
+        The code it changes has changed: write down again what stands there and what shall stand
+        there instead, or take the mutant away when the guard is gone for good."""
 
 
 def is_source(name):
@@ -134,13 +115,6 @@ class Tree:
                 return None, "", limit_s
         return process.returncode, output.decode(errors="replace"), time.monotonic() - started
 
-    def patch(self, mutant, *options):
-        """Without fuzz: a patch that fits only roughly may change something else."""
-        command = ["patch", "-p1", "-s", "-F0", "--no-backup-if-mismatch", "-r-", *options]
-        with open(mutant.path, encoding="utf-8") as patch:
-            return subprocess.run(command, cwd=self.path, stdin=patch, capture_output=True,
-                                  check=False).returncode == 0
-
 
 def tail(output):
     return "".join(f"    | {line}\n" for line in output.strip().splitlines()[-25:])
@@ -155,16 +129,16 @@ def prepare(tree, tests):
         sys.exit(f"mutants: no test is called {', '.join(unknown)}")
     output = tree.compile(tests)
     if output is not None:
-        sys.exit(f"{tail(output)}mutants: the tree does not build without any patch")
+        sys.exit(f"{tail(output)}mutants: the tree does not build without any mutant")
 
 
 def baseline(tree, tests):
-    """Run the tests without any patch. Returns seconds a test; ends the program when one fails."""
+    """Run the tests without any mutant. Returns seconds a test; ends the program when one fails."""
     seconds = {}
     for test in tests:
         code, output, seconds[test] = tree.run(test, tree.tests[test]["timeout"])
         if code != 0:
-            print(f"{tail(output)}mutants: {test} does not pass without any patch "
+            print(f"{tail(output)}mutants: {test} does not pass without any mutant "
                   f"(exit code {code}); that comes first")
             print(f"0 passed, {len(tests)} failed")
             sys.exit(1)
@@ -188,10 +162,10 @@ def try_tests(tree, mutant, seconds):
 def try_mutant(trees, mutant, seconds):
     tree = trees.get()
     try:
-        if not tree.patch(mutant, "--dry-run"):
-            return False, f"does not apply  {mutant.name}\n{REFRESH}"
-        tree.patch(mutant)
+        mutant.apply(tree.path)
         return try_tests(tree, mutant, seconds)
+    except form.Wrong as wrong:
+        return False, f"does not apply  {mutant.name}: {wrong}\n{REFRESH}"
     finally:
         for name in mutant.files:
             tree.restore(name)
@@ -206,7 +180,7 @@ def try_group(top, scratch, build, mutants):
 
     if not mutants:
         return 0
-    print(f"{len(mutants)} patches; building {len(all_trees)} trees, {build}", flush=True)
+    print(f"{len(mutants)} mutants; building {len(all_trees)} trees, {build}", flush=True)
     with concurrent.futures.ThreadPoolExecutor(len(all_trees)) as pool:
         tests = sorted({test for mutant in mutants for test in mutant.tests})
         list(pool.map(prepare, all_trees, [tests] * len(all_trees)))
@@ -227,10 +201,12 @@ def main():
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     top, scratch = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()
     parts = sys.argv[3:] or [""]
-    mutants = [Mutant(path) for path in sorted((top / "tests/mutants").glob("*.patch"))]
-    mutants = [m for m in mutants if any(part in m.name for part in parts)]
+    try:
+        mutants = form.load(top, parts)
+    except form.Wrong as wrong:
+        sys.exit(f"mutants: {wrong}")
     if not mutants:
-        sys.exit("mutants: no patch has such a name")
+        sys.exit("mutants: none has such a name")
     failed = sum(try_group(top, scratch, build, [m for m in mutants if m.build == build])
                  for build in SETUPS)
     print(f"{len(mutants) - failed} passed, {failed} failed")

@@ -4,8 +4,8 @@
 
 usage: sim_mutants.py TOP SCRATCH SEEDS [--all] [PART_OF_NAME ...]
 
-The patches of tests/mutants that say "Sim: yes" above their diff (or all, to find out which
-could), in copies of the tree that are kept in SCRATCH. Prints one line a patch and as the last
+The mutants of tests/mutants that say "Sim: yes" (or all, to find out which
+could), in copies of the tree that are kept in SCRATCH. Prints one line a mutant and as the last
 line "N passed, N failed".
 """
 import concurrent.futures
@@ -16,6 +16,7 @@ import subprocess
 import sys
 import time
 
+import mutant as form
 import mutants
 
 TARGET = "tests/sim/sim_test"
@@ -23,11 +24,6 @@ SETUP = ["-Dwerror=false", "--buildtype=release", "-Db_ndebug=false", "-Dbench=f
          "-Dexamples=false"]
 LIMIT_S = 1200
 BASELINE_SEEDS = 1000
-
-
-def says_sim(path):
-    head = path.read_text(encoding="utf-8").split("\n--- ", 1)[0]
-    return re.search(r"^Sim: yes$", head, re.MULTILINE) is not None
 
 
 class Tree(mutants.Tree):
@@ -60,9 +56,7 @@ class Tree(mutants.Tree):
 def try_mutant(trees, mutant, n):
     tree = trees.get()
     try:
-        if not tree.patch(mutant, "--dry-run"):
-            return False, f"does not apply  {mutant.name}\n{mutants.REFRESH}"
-        tree.patch(mutant)
+        mutant.apply(tree.path)
         output = tree.compile_sim()
         if output is not None:
             return False, f"does not build  {mutant.name}\n{mutants.tail(output)}"
@@ -72,6 +66,8 @@ def try_mutant(trees, mutant, n):
         if seed == 0:
             return False, f"MISSED  {mutant.name}: {n} seeds, {seconds:.0f} s, {how}"
         return True, f"caught  {mutant.name}: after {seed} seeds, {seconds:.0f} s: {how}"
+    except form.Wrong as wrong:
+        return False, f"does not apply  {mutant.name}: {wrong}\n{mutants.REFRESH}"
     finally:
         for name in mutant.files:
             tree.restore(name)
@@ -81,12 +77,10 @@ def try_mutant(trees, mutant, n):
 def main():
     top, scratch, n = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]), int(sys.argv[3])
     parts = [part for part in sys.argv[4:] if part != "--all"]
-    paths = [path for path in sorted((top / "tests/mutants").glob("*.patch"))
-             if says_sim(path) or "--all" in sys.argv]
-    chosen = [mutants.Mutant(path) for path in paths
-              if not parts or any(part in path.stem for part in parts)]
+    chosen = [mutant for mutant in form.load(top, parts or [""])
+              if mutant.sim or "--all" in sys.argv]
     if not chosen:
-        sys.exit("sim_mutants: no patch has such a name")
+        sys.exit("sim_mutants: none has such a name")
     all_trees = [Tree(top, scratch.resolve() / f"tree-{i}", SETUP)
                  for i in range(min(mutants.N_TREES, len(chosen)))]
     trees = queue.SimpleQueue()
@@ -98,11 +92,11 @@ def main():
         tree.configure()
         output = tree.compile_sim()
         if output is not None:
-            sys.exit(f"{mutants.tail(output)}sim_mutants: the tree does not build without a patch")
+            sys.exit(f"{mutants.tail(output)}sim_mutants: the tree does not build without a mutant")
         trees.put(tree)
     seed, how = all_trees[0].seeds(BASELINE_SEEDS)
     if seed != 0:
-        print(f"sim_mutants: seed {seed} ends badly without any patch: {how}\n"
+        print(f"sim_mutants: seed {seed} ends badly without any mutant: {how}\n"
               f"0 passed, {len(chosen)} failed")
         return 1
     with concurrent.futures.ThreadPoolExecutor(len(all_trees)) as pool:
