@@ -21,7 +21,7 @@
 
 #include "tls/bio.h"
 #include "tls/context.h"
-#include "transport/filter.h"
+#include "transport/channel/filter.h"
 
 /** How long a connection that failed may take to tell its peer why. */
 #define BOW__TLS_LAST_WORDS_NS (UINT64_C(1) * 1000000000u)

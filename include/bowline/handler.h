@@ -39,7 +39,7 @@ extern "C" {
 
 struct bow_channel;
 struct bow_handler;
-struct bow__kept;
+struct bow__unread;
 
 /** Completion of one write: 0 when the bytes were handed to the kernel, else a negative errno. */
 typedef void (*bow_write_fn)(struct bow_channel *channel, int error, void *user);
@@ -94,7 +94,7 @@ struct bow_handler {
     struct bow_channel *channel;       /* read-only */
     struct bow_handler *next;          /* private */
     struct bow_handler *prev;          /* private */
-    struct bow__kept *kept;            /* private: bytes it has not consumed */
+    struct bow__unread *unread;        /* private: bytes it has not consumed */
     struct bow_handler *gone_next;     /* private */
     uint32_t flags;                    /* private */
 };

@@ -13,7 +13,7 @@
 #include "base/text.h"
 #include <bowline/service.h>
 
-struct bow__elsewhere; /* of rpc/: where handlers run instead of on the loop */
+struct bow__executor_dispatch; /* of rpc/: where handlers run instead of on the loop */
 struct bow__registered_service;
 
 /** One method that can be called. */
@@ -22,8 +22,8 @@ struct bow__registered_method {
     const void *handlers; /* the server's copy of the user's struct */
     void *user;
     uint32_t index; /* in the order of adding: names its counters */
-    bool is_bound;  /* `elsewhere` was said, NULL for the loop */
-    struct bow__elsewhere *elsewhere;
+    bool is_bound;  /* `executor_dispatch` was said, NULL for the loop */
+    struct bow__executor_dispatch *executor_dispatch;
     uint32_t max_calls; /* in progress; 0: no limit */
 };
 
@@ -46,11 +46,11 @@ int bow__registry_add(struct bow__registry *registry, const struct bow_service *
                       const void *handlers, size_t handlers_size, uint64_t hash, void *user,
                       struct bow__text *reason);
 
-/** Bind the methods of `name`, a service or "service/method", to `elsewhere`; with NULL for a name
- * all that have not been bound and have all of `flags` (0: whichever). Returns how many those are.
- * Before seal. */
+/** Bind the methods of `name`, a service or "service/method", to `executor_dispatch`; with NULL for
+ * a name all that have not been bound and have all of `flags` (0: whichever). Returns how many
+ * those are. Before seal. */
 uint32_t bow__registry_bind(struct bow__registry *registry, const char *name, uint32_t flags,
-                            struct bow__elsewhere *elsewhere);
+                            struct bow__executor_dispatch *executor_dispatch);
 
 /** A method that is declared to block and has not been bound; NULL: there is none. */
 const struct bow_method *bow__registry_unbound_blocking(const struct bow__registry *registry);

@@ -32,7 +32,7 @@
 #include "base/block.h"
 #include "base/pool.h"
 #include "base/text.h"
-#include "rpc/core/flight.h"
+#include "rpc/core/in_flight.h"
 #include <bowline/status.h>
 #include <bowline/system.h>
 #include <sys/uio.h>
@@ -253,7 +253,7 @@ struct bow__session {
     const struct bow__session_events *events;
     void *owner;
     struct bow_context *context;
-    struct bow__flight_part *flight; /* NULL: nothing is counted */
+    struct bow__in_flight_share *in_flight; /* NULL: nothing is counted */
     bool server;
     uint32_t n_streams; /* open now */
     uint64_t heartbeats_sent;
@@ -279,11 +279,12 @@ struct bow__session_options {
     const struct bow__session_events *events;
     void *owner;
     bool server;
-    struct bow__flight_part *flight; /* server: where messages that take memory count; or NULL */
-    bool unattended;                 /* client: nobody reads between calls, so don't ping us then */
-    size_t max_message_bytes;        /* that we accept */
-    uint32_t max_calls;              /* that we accept in flight (server) */
-    uint64_t heartbeat_ns;           /* BOW_NEVER: none */
+    struct bow__in_flight_share
+        *in_flight;           /* server: where messages that take memory count; or NULL */
+    bool unattended;          /* client: nobody reads between calls, so don't ping us then */
+    size_t max_message_bytes; /* that we accept */
+    uint32_t max_calls;       /* that we accept in flight (server) */
+    uint64_t heartbeat_ns;    /* BOW_NEVER: none */
     uint64_t heartbeat_timeout_ns;
     uint32_t encodings;         /* the set of encodings that we can decode; 0: identity alone */
     struct bow_slice authority; /* HTTP/2 client; borrowed for new */

@@ -50,7 +50,7 @@ void bow__http2_return_credit(struct bow__http2_session *session)
     size_t n = session->n_unreturned;
 
     if (n == 0 || session->broken ||
-        (session->n_under_way == 0 && bow__flight_withholds(session->base.flight))) {
+        (session->n_under_way == 0 && bow__in_flight_withholds(session->base.in_flight))) {
         return;
     }
     session->n_unreturned = 0;
@@ -130,9 +130,9 @@ static bool reserve(struct bow__http2_session *session, struct bow__http2_stream
     if (incoming->is_reserved) {
         return true;
     }
-    if (!bow__flight_take_message(session->base.flight, incoming->len)) {
+    if (!bow__in_flight_take_message(session->base.in_flight, incoming->len)) {
         bow__text_clear(&text);
-        bow__flight_describe(session->base.flight->flight, &text);
+        bow__in_flight_describe(session->base.in_flight->in_flight, &text);
         bow__http2_stream_refuse(session, stream, BOW_RESOURCE_EXHAUSTED,
                                  "no room for a message of %u bytes: %s", incoming->len,
                                  text.bytes);
@@ -148,7 +148,7 @@ static void give_reserved(struct bow__http2_session *session, struct bow__http2_
     if (incoming->is_reserved) {
         incoming->is_reserved = false;
         session->n_under_way--;
-        bow__flight_give_message(session->base.flight, incoming->len);
+        bow__in_flight_give_message(session->base.in_flight, incoming->len);
     }
 }
 

@@ -5,7 +5,7 @@
  */
 
 #include "rpc/http2/grpc_text.h"
-#include "rpc/core/utf8.h"
+#include "rpc/core/codec/utf8.h"
 
 #include <bowline/system.h>
 #include <errno.h>

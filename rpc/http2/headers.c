@@ -7,7 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/text.h"
-#include "rpc/core/compress.h"
+#include "rpc/core/compression/compress.h"
 #include "rpc/core/metadata.h"
 #include "rpc/http2/codes.h"
 #include "rpc/http2/grpc_text.h"

@@ -359,7 +359,7 @@ static void init(struct bow__http2_session *session, const struct bow__session_o
         .events = options->events,
         .owner = options->owner,
         .context = options->context,
-        .flight = options->flight,
+        .in_flight = options->in_flight,
         .server = options->server,
     };
     bow__outbuf_init(&session->out, options->pool);

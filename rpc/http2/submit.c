@@ -4,7 +4,7 @@
  * and values are lent to nghttp2, others it copies.
  */
 
-#include "rpc/core/compress.h"
+#include "rpc/core/compression/compress.h"
 #include "rpc/http2/grpc_text.h"
 #include "rpc/http2/internal.h"
 

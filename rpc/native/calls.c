@@ -4,8 +4,8 @@
  * written where its frame will lie, in room that waits for the first message.
  */
 
+#include "rpc/core/codec/wire.h"
 #include "rpc/core/metadata.h"
-#include "rpc/core/wire.h"
 #include "rpc/native/send.h"
 
 #include "base/clock.h"

@@ -8,7 +8,7 @@
  * message; inline, for each call reads and writes some.
  */
 
-#include "rpc/core/wire.h"
+#include "rpc/core/codec/wire.h"
 #include "rpc/native/header.h"
 
 #include <errno.h>

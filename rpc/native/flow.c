@@ -69,7 +69,7 @@ void bow__native_give_connection_credit(struct bow__native *session)
     size_t n_grown = session->window.size - session->own.connection_window_bytes;
 
     if (session->broken || session->n_held + n_grown >= BOW_LIMIT_BYTES_IN_FLIGHT ||
-        (session->n_promised == 0 && bow__flight_withholds(session->base.flight))) {
+        (session->n_promised == 0 && bow__in_flight_withholds(session->base.in_flight))) {
         return;
     }
     uint32_t more = session->n_unreturned + bow__native_window_grow_connection(session);

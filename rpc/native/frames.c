@@ -5,7 +5,7 @@
  * stream may have ended by what the host did in it, so only `open` is looked at then.
  */
 
-#include "rpc/core/wire.h"
+#include "rpc/core/codec/wire.h"
 #include "rpc/native/receive.h"
 #include "rpc/native/send.h"
 

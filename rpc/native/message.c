@@ -52,7 +52,7 @@ static int refuse_flight(struct bow__native *session, struct bow__native_stream 
 
     bow__text_clear(&text);
     bow__text_printf(&text, "no room for a message of %zu bytes: ", n);
-    bow__flight_describe(session->base.flight->flight, &text);
+    bow__in_flight_describe(session->base.in_flight->in_flight, &text);
     struct bow_status why = refusal(&text);
     return bow__native_refuse(session, stream, &why);
 }
@@ -80,7 +80,7 @@ static bool may_hold(const struct bow__native *session, size_t n)
 
 static bool reserve(struct bow__native *session, struct bow__native_stream *stream, size_t n)
 {
-    if (!bow__flight_take_message(session->base.flight, n)) {
+    if (!bow__in_flight_take_message(session->base.in_flight, n)) {
         return false;
     }
     stream->n_reserved += n;
@@ -89,7 +89,7 @@ static bool reserve(struct bow__native *session, struct bow__native_stream *stre
 
 static void give_reserved(struct bow__native *session, struct bow__native_stream *stream)
 {
-    bow__flight_give_message(session->base.flight, stream->n_reserved);
+    bow__in_flight_give_message(session->base.in_flight, stream->n_reserved);
     stream->n_reserved = 0;
 }
 

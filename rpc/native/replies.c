@@ -4,7 +4,7 @@
  * message is still arriving keeps its header block until the message is whole.
  */
 
-#include "rpc/core/utf8.h"
+#include "rpc/core/codec/utf8.h"
 #include "rpc/native/receive.h"
 #include "rpc/native/send.h"
 

@@ -9,8 +9,8 @@
  */
 
 #include "rpc/native/send.h"
+#include "rpc/core/codec/wire.h"
 #include "rpc/core/metadata.h"
-#include "rpc/core/wire.h"
 
 #include <assert.h>
 #include <bowline/limits.h>

@@ -283,7 +283,7 @@ static void init(struct bow__native *session, const struct bow__session_options 
                  .events = options->events,
                  .owner = options->owner,
                  .context = options->context,
-                 .flight = options->flight,
+                 .in_flight = options->in_flight,
                  .server = options->server},
         .own = BOW__HEADER_SETTINGS_INIT,
         .peer = BOW__HEADER_SETTINGS_INIT,

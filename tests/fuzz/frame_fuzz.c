@@ -5,7 +5,7 @@
  * sixteen bytes of the input choose the options.
  */
 
-#include "transport/frame.h"
+#include "transport/handlers/frame.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -5,8 +5,8 @@
  * written in printable bytes.
  */
 
-#include "transport/address.h"
-#include "transport/proxy_header.h"
+#include "transport/address/address.h"
+#include "transport/handlers/proxy_header.h"
 
 #include <errno.h>
 #include <stdlib.h>

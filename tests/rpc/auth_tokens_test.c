@@ -4,7 +4,7 @@
  * found in one.
  */
 
-#include "rpc/auth_tokens.h"
+#include "rpc/interceptors/auth_tokens.h"
 #include "tests/support/alloc.h"
 
 #include <bowline/context.h>

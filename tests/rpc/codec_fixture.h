@@ -8,8 +8,8 @@
  */
 
 #include "base/arena.h"
-#include "rpc/core/decode.h"
-#include "rpc/core/encode.h"
+#include "rpc/core/codec/decode.h"
+#include "rpc/core/codec/encode.h"
 #include "tests/support/alloc.h"
 #include <errno.h>
 #include <setjmp.h>

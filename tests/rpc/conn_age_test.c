@@ -3,7 +3,7 @@
  * When a connection that nobody ends is to end, on times that the test makes up.
  */
 
-#include "rpc/age.h"
+#include "rpc/connection/age.h"
 #include "tests/support/alloc.h"
 
 #include <setjmp.h>

@@ -5,7 +5,7 @@
  */
 #include "codec2.pb-c.h"
 #include "codec3.pb-c.h"
-#include "rpc/core/wire.h"
+#include "rpc/core/codec/wire.h"
 #include "tests/rpc/codec_fixture.h"
 #include "tests/support/random_message.h"
 #include <pthread.h>

@@ -6,8 +6,8 @@
 
 #include "call_fixture.h"
 #include "protos/packed.bow.h"
-#include "rpc/core/compress.h"
-#include "rpc/core/payload.h"
+#include "rpc/core/compression/compress.h"
+#include "rpc/core/message/payload.h"
 
 #include <bowline/stream.h>
 #include <setjmp.h>

@@ -3,7 +3,7 @@
  * What all connections of a loop have in flight: who is refused when, and that it passes.
  */
 
-#include "rpc/core/flight.h"
+#include "rpc/core/in_flight.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,42 +13,42 @@
 #include <cmocka.h>
 
 struct counted {
-    struct bow__flight flight; /* first */
-    struct bow__flight_part parts[2];
+    struct bow__in_flight in_flight; /* first */
+    struct bow__in_flight_share parts[2];
     uint64_t n_refused;
     int n_turns;
 };
 
-static void on_turn(struct bow__flight *flight)
+static void on_turn(struct bow__in_flight *in_flight)
 {
-    ((struct counted *)(void *)flight)->n_turns++;
+    ((struct counted *)(void *)in_flight)->n_turns++;
 }
 
 /* Short from 600 on, until 500; the even part of two is 300. */
 static void begin(struct counted *t)
 {
-    *t = (struct counted){.flight = {.max_bytes = 800, .server_max_bytes = 1600}};
-    t->flight.n_refused = &t->n_refused;
-    t->flight.on_turn = on_turn;
-    bow__flight_part_init(&t->parts[0], &t->flight);
-    bow__flight_part_init(&t->parts[1], &t->flight);
+    *t = (struct counted){.in_flight = {.max_bytes = 800, .server_max_bytes = 1600}};
+    t->in_flight.n_refused = &t->n_refused;
+    t->in_flight.on_turn = on_turn;
+    bow__in_flight_share_init(&t->parts[0], &t->in_flight);
+    bow__in_flight_share_init(&t->parts[1], &t->in_flight);
 }
 
 static void end(struct counted *t)
 {
-    bow__flight_part_fini(&t->parts[0]);
-    bow__flight_part_fini(&t->parts[1]);
-    assert_int_equal(t->flight.n_bytes, 0);
-    assert_int_equal(t->flight.n_parts, 0);
-    assert_false(t->flight.is_short);
+    bow__in_flight_share_fini(&t->parts[0]);
+    bow__in_flight_share_fini(&t->parts[1]);
+    assert_int_equal(t->in_flight.n_bytes, 0);
+    assert_int_equal(t->in_flight.n_parts, 0);
+    assert_false(t->in_flight.is_short);
 }
 
 static void test_flight_of_a_client_has_room(void **state)
 {
     (void)state;
-    assert_true(bow__flight_take_message(NULL, SIZE_MAX));
-    bow__flight_give_message(NULL, SIZE_MAX);
-    assert_false(bow__flight_withholds(NULL));
+    assert_true(bow__in_flight_take_message(NULL, SIZE_MAX));
+    bow__in_flight_give_message(NULL, SIZE_MAX);
+    assert_false(bow__in_flight_withholds(NULL));
 }
 
 static void test_flight_is_short_from_three_quarters_until_an_eighth_less(void **state)
@@ -57,15 +57,15 @@ static void test_flight_is_short_from_three_quarters_until_an_eighth_less(void *
 
     (void)state;
     begin(&t);
-    assert_true(bow__flight_take_message(&t.parts[0], 600));
-    assert_false(t.flight.is_short);
-    assert_true(bow__flight_take_message(&t.parts[1], 1));
-    assert_true(t.flight.is_short);
+    assert_true(bow__in_flight_take_message(&t.parts[0], 600));
+    assert_false(t.in_flight.is_short);
+    assert_true(bow__in_flight_take_message(&t.parts[1], 1));
+    assert_true(t.in_flight.is_short);
     assert_int_equal(t.n_turns, 1);
-    bow__flight_give_message(&t.parts[0], 100);
-    assert_true(t.flight.is_short);
-    bow__flight_give_message(&t.parts[0], 1);
-    assert_false(t.flight.is_short);
+    bow__in_flight_give_message(&t.parts[0], 100);
+    assert_true(t.in_flight.is_short);
+    bow__in_flight_give_message(&t.parts[0], 1);
+    assert_false(t.in_flight.is_short);
     assert_int_equal(t.n_turns, 2);
     end(&t);
 }
@@ -76,23 +76,23 @@ static void test_flight_that_is_short_holds_back_who_crowds(void **state)
 
     (void)state;
     begin(&t);
-    assert_true(bow__flight_take_message(&t.parts[0], 601));
-    assert_true(bow__flight_withholds(&t.parts[0]));
-    assert_true(bow__flight_refuses_call(&t.parts[0]));
-    assert_false(bow__flight_withholds(&t.parts[1]));
-    assert_false(bow__flight_refuses_call(&t.parts[1]));
+    assert_true(bow__in_flight_take_message(&t.parts[0], 601));
+    assert_true(bow__in_flight_withholds(&t.parts[0]));
+    assert_true(bow__in_flight_refuses_call(&t.parts[0]));
+    assert_false(bow__in_flight_withholds(&t.parts[1]));
+    assert_false(bow__in_flight_refuses_call(&t.parts[1]));
     /* Seven eighths are for all, the last is for those that have little and want little. */
-    assert_true(bow__flight_take_message(&t.parts[0], 99));
-    assert_false(bow__flight_take_message(&t.parts[0], 1));
+    assert_true(bow__in_flight_take_message(&t.parts[0], 99));
+    assert_false(bow__in_flight_take_message(&t.parts[0], 1));
     assert_int_equal(t.n_refused, 1);
-    assert_false(bow__flight_take_message(&t.parts[1], 13));
+    assert_false(bow__in_flight_take_message(&t.parts[1], 13));
     for (int i = 0; i < 8; i++) {
-        assert_true(bow__flight_take_message(&t.parts[1], 12));
+        assert_true(bow__in_flight_take_message(&t.parts[1], 12));
     }
-    assert_false(bow__flight_refuses_call(&t.parts[1]));
-    assert_true(bow__flight_take_message(&t.parts[1], 4));
-    assert_false(bow__flight_take_message(&t.parts[1], 1));
-    assert_true(bow__flight_refuses_call(&t.parts[1]));
+    assert_false(bow__in_flight_refuses_call(&t.parts[1]));
+    assert_true(bow__in_flight_take_message(&t.parts[1], 4));
+    assert_false(bow__in_flight_take_message(&t.parts[1], 1));
+    assert_true(bow__in_flight_refuses_call(&t.parts[1]));
     assert_int_equal(t.n_refused, 3);
     end(&t);
 }
@@ -104,11 +104,11 @@ static void test_flight_of_calls_alone_withholds_nothing(void **state)
 
     (void)state;
     begin(&t);
-    bow__flight_take_call(&t.parts[0], 700);
-    assert_false(bow__flight_withholds(&t.parts[0]));
-    assert_true(bow__flight_refuses_call(&t.parts[0]));
-    bow__flight_give_call(&t.parts[0], 700);
-    assert_false(bow__flight_refuses_call(&t.parts[0]));
+    bow__in_flight_take_call(&t.parts[0], 700);
+    assert_false(bow__in_flight_withholds(&t.parts[0]));
+    assert_true(bow__in_flight_refuses_call(&t.parts[0]));
+    bow__in_flight_give_call(&t.parts[0], 700);
+    assert_false(bow__in_flight_refuses_call(&t.parts[0]));
     end(&t);
 }
 
@@ -118,17 +118,17 @@ static void test_flight_counts_what_handlers_keep_until_they_let_go(void **state
 
     (void)state;
     begin(&t);
-    bow__flight_keep(&t.flight, 500);
-    assert_false(bow__flight_let_go(&t.flight, 100));
-    bow__flight_keep(&t.flight, 300);
-    assert_true(t.flight.is_short);
-    assert_false(bow__flight_take_message(&t.parts[0], 101));
+    bow__in_flight_keep(&t.in_flight, 500);
+    assert_false(bow__in_flight_let_go(&t.in_flight, 100));
+    bow__in_flight_keep(&t.in_flight, 300);
+    assert_true(t.in_flight.is_short);
+    assert_false(bow__in_flight_take_message(&t.parts[0], 101));
     /* From now on the loop has to be told, on which nothing else may happen. */
-    assert_true(bow__flight_let_go(&t.flight, 700));
-    assert_true(t.flight.is_short);
-    bow__flight_look(&t.flight);
-    assert_false(t.flight.is_short);
-    assert_false(bow__flight_let_go(&t.flight, 0));
+    assert_true(bow__in_flight_let_go(&t.in_flight, 700));
+    assert_true(t.in_flight.is_short);
+    bow__in_flight_look(&t.in_flight);
+    assert_false(t.in_flight.is_short);
+    assert_false(bow__in_flight_let_go(&t.in_flight, 0));
     end(&t);
 }
 
@@ -138,13 +138,13 @@ static void test_flight_of_a_connection_goes_with_it(void **state)
 
     (void)state;
     begin(&t);
-    assert_true(bow__flight_take_message(&t.parts[0], 700));
-    bow__flight_part_fini(&t.parts[0]);
-    assert_false(t.flight.is_short);
-    assert_int_equal(t.flight.n_bytes, 0);
-    bow__flight_give_message(&t.parts[0], 700);
-    assert_int_equal(t.flight.n_bytes, 0);
-    bow__flight_part_fini(&t.parts[1]);
+    assert_true(bow__in_flight_take_message(&t.parts[0], 700));
+    bow__in_flight_share_fini(&t.parts[0]);
+    assert_false(t.in_flight.is_short);
+    assert_int_equal(t.in_flight.n_bytes, 0);
+    bow__in_flight_give_message(&t.parts[0], 700);
+    assert_int_equal(t.in_flight.n_bytes, 0);
+    bow__in_flight_share_fini(&t.parts[1]);
 }
 
 static void test_flight_says_limit_and_value(void **state)
@@ -154,13 +154,13 @@ static void test_flight_says_limit_and_value(void **state)
 
     (void)state;
     begin(&t);
-    bow__flight_keep(&t.flight, 7);
+    bow__in_flight_keep(&t.in_flight, 7);
     bow__text_clear(&text);
-    bow__flight_describe(&t.flight, &text);
+    bow__in_flight_describe(&t.in_flight, &text);
     assert_string_equal(text.bytes,
                         "7 bytes of messages and calls are in flight in a loop of the server; "
                         "max_bytes_in_flight (1600), of which 800 are this loop's");
-    (void)bow__flight_let_go(&t.flight, 7);
+    (void)bow__in_flight_let_go(&t.in_flight, 7);
     end(&t);
 }
 

@@ -6,14 +6,14 @@
 
 #include "base/list.h"
 #include "protos/codec3.pb-c.h"
-#include "rpc/call_ids.h"
-#include "rpc/core/call.h"
+#include "rpc/client/call_ids.h"
+#include "rpc/client/result.h"
+#include "rpc/connection/counters.h"
+#include "rpc/connection/detect.h"
+#include "rpc/core/call/call.h"
+#include "rpc/core/call/child_calls.h"
 #include "rpc/core/errors.h"
-#include "rpc/core/family.h"
 #include "rpc/core/registry.h"
-#include "rpc/counters.h"
-#include "rpc/detect.h"
-#include "rpc/result.h"
 #include "tests/support/alloc.h"
 
 #include <bowline/limits.h>
@@ -228,19 +228,19 @@ static void test_family_ends_its_children_and_those_that_join_later(void **state
     test_alloc_init(&alloc);
     n_cancels = 0;
     struct bow_context *context = test_context_new(&alloc);
-    struct bow__family *family = bow__family_new(context);
-    bow__family_join(family, &first);
-    bow__family_join(family, &second);
-    bow__family_leave(&first);
-    bow__family_leave(&first);
-    bow__family_end(family);
+    struct bow__child_calls *child_calls = bow__child_calls_new(context);
+    bow__child_calls_join(child_calls, &first);
+    bow__child_calls_join(child_calls, &second);
+    bow__child_calls_leave(&first);
+    bow__child_calls_leave(&first);
+    bow__child_calls_end(child_calls);
     assert_int_equal(n_cancels, 1);
-    bow__family_join(family, &third);
+    bow__child_calls_join(child_calls, &third);
     assert_int_equal(n_cancels, 2);
-    bow__family_unref(family); /* the parent goes first */
-    bow__family_leave(&third);
-    bow__family_leave(&second);
-    bow__family_unref(NULL);
+    bow__child_calls_unref(child_calls); /* the parent goes first */
+    bow__child_calls_leave(&third);
+    bow__child_calls_leave(&second);
+    bow__child_calls_unref(NULL);
     test_context_end(context, &alloc);
 }
 

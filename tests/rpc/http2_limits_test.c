@@ -191,9 +191,9 @@ static void test_windows_of_all_streams_are_bounded(void **state)
 
 /* Room of the whole server. */
 
-static void on_turn(struct bow__flight *flight)
+static void on_turn(struct bow__in_flight *in_flight)
 {
-    (void)flight;
+    (void)in_flight;
 }
 
 static void send_small(struct pair *pair, uint64_t key, int n)
@@ -211,23 +211,23 @@ static void test_window_of_the_connection_is_withheld_while_the_server_is_short(
     struct bow__session *server = pair->server.session;
     const struct bow__http2_session *own = (const struct bow__http2_session *)server;
     uint64_t n_refused = 0;
-    struct bow__flight flight = {
+    struct bow__in_flight in_flight = {
         .max_bytes = 16 * MIB, .n_refused = &n_refused, .on_turn = on_turn};
-    struct bow__flight_part part;
+    struct bow__in_flight_share part;
 
-    bow__flight_part_init(&part, &flight);
-    server->flight = &part;
+    bow__in_flight_share_init(&part, &in_flight);
+    server->in_flight = &part;
     uint64_t key = begin(pair);
-    assert_true(bow__flight_take_message(&part, 13 * MIB));
+    assert_true(bow__in_flight_take_message(&part, 13 * MIB));
     send_small(pair, key, 60);
     assert_int_equal(own->n_unreturned, 60 * 16005);
     assert_false(server->ops->refill(server));
-    bow__flight_give_message(&part, 13 * MIB);
+    bow__in_flight_give_message(&part, 13 * MIB);
     assert_true(server->ops->refill(server));
     assert_int_equal(own->n_unreturned, 0);
     pair_run(pair, SIZE_MAX);
     /* A message that has begun gets to its end. */
-    assert_true(bow__flight_take_message(&part, 13 * MIB));
+    assert_true(bow__in_flight_take_message(&part, 13 * MIB));
     send_small(pair, key, 60);
     assert_int_equal(own->n_unreturned, 60 * 16005);
     uint32_t n_messages = pair->server.n_messages;
@@ -241,8 +241,8 @@ static void test_window_of_the_connection_is_withheld_while_the_server_is_short(
     pair_run(pair, SIZE_MAX);
     assert_int_equal(n_refused, 1);
     assert_int_equal(pair->client.n_ended, n_ended + 1);
-    server->flight = NULL;
-    bow__flight_part_fini(&part);
+    server->in_flight = NULL;
+    bow__in_flight_share_fini(&part);
 }
 
 static size_t count_pings(struct fixture *t, size_t n_rounds, uint64_t key)

@@ -3,7 +3,7 @@
  * When a loop's coders go.
  */
 
-#include "rpc/loop_packing.h"
+#include "rpc/connection/loop_compression.h"
 #include "tests/support/loops.h"
 
 #include <errno.h>
@@ -17,17 +17,17 @@
 struct fixture {
     struct loops loops;
     struct bow_loop *loop;
-    struct bow__loop_packing own;
+    struct bow__loop_compression own;
 };
 
 static int setup(void **state)
 {
     static struct fixture t;
-    struct bow__packing_options options = {.max_message_bytes = 1000};
+    struct bow__compression_options options = {.max_message_bytes = 1000};
 
     loops_begin(&t.loops);
     t.loop = loops_new_owner(&t.loops);
-    bow__loop_packing_init(&t.own, t.loops.context, t.loop, &options);
+    bow__loop_compression_init(&t.own, t.loops.context, t.loop, &options);
     *state = &t;
     return 0;
 }
@@ -36,7 +36,7 @@ static int teardown(void **state)
 {
     struct fixture *t = *state;
 
-    bow__loop_packing_stop(&t->own);
+    bow__loop_compression_stop(&t->own);
     bow_loop_unref(t->loop);
     loops_end(&t->loops);
     return 0;
@@ -50,7 +50,7 @@ static enum bow__encoding one_of_ours(void)
 
 static bool has_coders(const struct fixture *t)
 {
-    return t->own.packing.coders.decoders[one_of_ours()] != NULL;
+    return t->own.compression.coders.decoders[one_of_ours()] != NULL;
 }
 
 static void use(struct fixture *t)
@@ -63,7 +63,7 @@ static void use(struct fixture *t)
     struct bow__text reason;
 
     bow__text_clear(&reason);
-    assert_int_equal(bow__packing_inflate(&t->own.packing, &message, &reason), -EBADMSG);
+    assert_int_equal(bow__compression_inflate(&t->own.compression, &message, &reason), -EBADMSG);
     assert_true(message.compressed);
     assert_true(has_coders(t));
 }
@@ -106,7 +106,7 @@ static void test_loop_packing_stopped_has_nothing(void **state)
     struct fixture *t = *state;
 
     use(t);
-    bow__loop_packing_stop(&t->own);
+    bow__loop_compression_stop(&t->own);
     assert_false(has_coders(t));
     pass(t, 60 * SECONDS);
 }

@@ -465,9 +465,9 @@ static void test_native_flow_room_that_is_not_used_is_forgotten(void **state)
     pair_fini(&pair);
 }
 
-static void on_turn(struct bow__flight *flight)
+static void on_turn(struct bow__in_flight *in_flight)
 {
-    (void)flight;
+    (void)in_flight;
 }
 
 static void send_small(struct pair *pair, int n)
@@ -484,28 +484,28 @@ static void send_small(struct pair *pair, int n)
 static void test_native_flow_short_server_withholds_the_connections_credit(void **state)
 {
     uint64_t n_refused = 0;
-    struct bow__flight flight = {
+    struct bow__in_flight in_flight = {
         .max_bytes = 16 * MIB, .n_refused = &n_refused, .on_turn = on_turn};
-    struct bow__flight_part part;
+    struct bow__in_flight_share part;
     struct pair pair;
 
     (void)state;
-    bow__flight_part_init(&part, &flight);
+    bow__in_flight_share_init(&part, &in_flight);
     pair_init(&pair);
     assert_int_equal(pair_open(&pair), 0);
     struct bow__session *server = pair.server.session;
-    server->flight = &part;
-    assert_true(bow__flight_take_message(&part, 13 * MIB));
+    server->in_flight = &part;
+    assert_true(bow__in_flight_take_message(&part, 13 * MIB));
     send_small(&pair, 33);
     assert_int_equal(side_native(&pair.server)->receive_credit, MIB - 33 * 16000);
     assert_false(server->ops->refill(server));
     /* When it is no longer short, what was withheld is given. */
-    bow__flight_give_message(&part, 13 * MIB);
+    bow__in_flight_give_message(&part, 13 * MIB);
     assert_true(server->ops->refill(server));
     assert_int_equal(side_native(&pair.server)->receive_credit, MIB);
     pair_run(&pair);
     /* A message that has begun gets to its end. */
-    assert_true(bow__flight_take_message(&part, 13 * MIB));
+    assert_true(bow__in_flight_take_message(&part, 13 * MIB));
     send_small(&pair, 33);
     assert_int_equal(side_native(&pair.server)->receive_credit, MIB - 33 * 16000);
     size_t n_messages = pair.server.n_messages;
@@ -520,7 +520,7 @@ static void test_native_flow_short_server_withholds_the_connections_credit(void 
     assert_int_equal(pair.client.code, BOW_RESOURCE_EXHAUSTED);
     assert_non_null(strstr(pair.client.text, "no room for a message of 1048577 bytes"));
     pair_fini(&pair);
-    bow__flight_part_fini(&part);
+    bow__in_flight_share_fini(&part);
 }
 
 int main(void)

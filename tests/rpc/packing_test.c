@@ -5,9 +5,9 @@
  */
 
 #include "protos/codec3.pb-c.h"
-#include "rpc/core/held.h"
-#include "rpc/core/packing.h"
-#include "rpc/core/payload.h"
+#include "rpc/core/compression/compression.h"
+#include "rpc/core/message/message_queue.h"
+#include "rpc/core/message/payload.h"
 #include "tests/support/alloc.h"
 
 #include <errno.h>
@@ -30,7 +30,7 @@ struct fixture {
 /* One loop's: what it compresses with, and the session that it sends on. */
 struct sender {
     struct bow__session session;
-    struct bow__packing packing;
+    struct bow__compression compression;
     uint32_t flags;
     struct bow__block *block; /* the last one sent */
     size_t len;
@@ -66,28 +66,29 @@ static void sender_begin(struct sender *sender, struct bow_context *context)
 {
     *sender = (struct sender){
         .session = {.ops = &note_ops, .owner = sender},
-        .packing = {.threshold_bytes = 1024},
+        .compression = {.threshold_bytes = 1024},
     };
-    bow__coders_init(&sender->packing.coders, context);
+    bow__coders_init(&sender->compression.coders, context);
 }
 
 static void sender_end(struct sender *sender)
 {
     sender->block = bow__block_unref(sender->block);
-    bow__coders_trim(&sender->packing.coders);
+    bow__coders_trim(&sender->compression.coders);
 }
 
 static int give_encoded(struct sender *sender, struct bow_payload *payload,
                         enum bow__encoding encoding)
 {
     size_t len = 0;
-    struct bow__held *held = bow__held_share(sender->packing.coders.context, payload);
+    struct bow__queued_message *held =
+        bow__queued_message_share(sender->compression.coders.context, payload);
 
     assert_non_null(held);
-    int rc = bow__packing_send_held(&sender->packing, &sender->session, 1, encoding, BOW__SEND_END,
-                                    held, &len);
+    int rc = bow__compression_send_queued(&sender->compression, &sender->session, 1, encoding,
+                                          BOW__SEND_END, held, &len);
     assert_true(rc != 0 || len == sender->len);
-    bow__held_free(held);
+    bow__queued_message_free(held);
     return rc;
 }
 
@@ -143,7 +144,7 @@ static void expect_inflates_to(struct sender *sender, const struct bow_payload *
     size_t len = 0;
 
     bow__text_clear(&reason);
-    assert_int_equal(bow__inflate(&sender->packing.coders, one_of_ours(),
+    assert_int_equal(bow__inflate(&sender->compression.coders, one_of_ours(),
                                   (struct bow_slice){sender->block->data, sender->len}, bytes.len,
                                   &block, &len, &reason),
                      0);
@@ -170,7 +171,7 @@ static void test_packing_payload_is_compressed_once(void **state)
     assert_ptr_equal(senders[1].block, senders[0].block);
     assert_int_equal(senders[1].len, senders[0].len);
     assert_int_equal(n_allocated(t) - before, 10); /* what waits, each time */
-    assert_false(senders[1].packing.used);         /* it has no need of coders */
+    assert_false(senders[1].compression.used);     /* it has no need of coders */
     struct bow_payload *same = payload_of(t);
     bow_payload_unref(payload);
     expect_inflates_to(&senders[1], same); /* what a session has lives on */
@@ -188,7 +189,7 @@ static void test_packing_payload_has_a_form_for_each_level_and_encoding(void **s
 
     sender_begin(&sender, t->context);
     for (int level = 1; level <= 3; level++) {
-        sender.packing.level = level;
+        sender.compression.level = level;
         for (unsigned encoding = 0; encoding < BOW__N_ENCODINGS; encoding++) {
             int rc = give_encoded(&sender, payload, (enum bow__encoding)encoding);
             rc = rc == 0 ? give_encoded(&sender, payload, (enum bow__encoding)encoding) : rc;
@@ -233,7 +234,7 @@ static void test_packing_payload_below_the_threshold_goes_as_it_is(void **state)
     struct sender sender;
 
     sender_begin(&sender, t->context);
-    sender.packing.threshold_bytes = 2 * ALL_BYTES;
+    sender.compression.threshold_bytes = 2 * ALL_BYTES;
     struct bow_payload *payload = payload_of(t);
     assert_int_equal(give(&sender, payload), 1);
     assert_int_equal(give_encoded(&sender, payload, BOW__ENCODING_IDENTITY), 1);

@@ -5,7 +5,7 @@
 
 #include "protos/codec2.pb-c.h"
 #include "protos/codec3.pb-c.h"
-#include "rpc/core/payload.h"
+#include "rpc/core/message/payload.h"
 #include "tests/support/alloc.h"
 
 #include <errno.h>

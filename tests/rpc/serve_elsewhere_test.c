@@ -4,7 +4,7 @@
  * of a streaming call's events, and the server's end.
  */
 
-#include "rpc/core/call_stream.h"
+#include "rpc/core/call/call_stream.h"
 #include "serve_fixture.h"
 
 #include <bowline/executor.h>

@@ -8,7 +8,7 @@
 
 #include "serve_fixture.h"
 
-#include "rpc/core/call.h"
+#include "rpc/core/call/call.h"
 
 #include <bowline/limits.h>
 #include <errno.h>

@@ -5,7 +5,7 @@
  */
 
 #include "call_fixture.h"
-#include "rpc/server_state.h"
+#include "rpc/server/server_state.h"
 #include "tests/support/gate.h"
 
 #include <bowline/executor.h>

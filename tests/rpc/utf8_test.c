@@ -3,7 +3,7 @@
  * UTF-8: every code point, and what RFC 3629 forbids, at every distance from the
  * words that the fast path takes.
  */
-#include "rpc/core/utf8.h"
+#include "rpc/core/codec/utf8.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 /*
  * Varints and zigzag at the edges of their sizes, both directions of writing.
  */
-#include "rpc/core/wire.h"
+#include "rpc/core/codec/wire.h"
 #include <setjmp.h>
 #include <stdarg.h>
 

@@ -6,10 +6,10 @@
 
 #include "world.h"
 
-#include "rpc/client_state.h"
+#include "rpc/client/client_state.h"
 #include "rpc/http2/state.h"
 #include "rpc/native/native.h"
-#include "rpc/server_state.h"
+#include "rpc/server/server_state.h"
 #include <bowline/limits.h>
 #include <bowline/metrics.h>
 
@@ -129,9 +129,9 @@ typedef void check_fn(const struct sim_machine *machine, const struct bow__sessi
 
 static void check_client_sessions(const struct sim_client *client, check_fn *check)
 {
-    const struct bow__client_link *link = &client->client->links[0];
+    const struct bow__balancer *balancer = &client->client->balancers[0];
 
-    for (const struct bow__link *at = link->conns.next; at != &link->conns; at = at->next) {
+    for (const struct bow__link *at = balancer->conns.next; at != &balancer->conns; at = at->next) {
         const struct bow__conn *conn = &BOW__CONTAINER(at, struct bow__client_conn, at)->conn;
         if (conn->session != NULL) {
             check(client->machine, conn->session);
@@ -192,8 +192,8 @@ static void check_client(struct sim_client *client)
         (metrics.protocol_errors > 0 || metrics.undecodable_messages > 0)) {
         sim_violate(world, "%s had errors of the protocol", client->machine->name);
     }
-    const struct bow__client_link *link = &client->client->links[0];
-    if (link->n_calls > 0 || link->n_queued > 0 || !bow__list_is_empty(&link->calls)) {
+    const struct bow__balancer *balancer = &client->client->balancers[0];
+    if (balancer->n_calls > 0 || balancer->n_queued > 0 || !bow__list_is_empty(&balancer->calls)) {
         sim_violate(world, "%s holds calls that have ended", client->machine->name);
     }
     check_client_sessions(client, check_idle);

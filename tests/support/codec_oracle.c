@@ -2,9 +2,9 @@
 /* protobuf-c as the judge of the codec: which bytes both must read alike, and where it is known to
  * be wrong. */
 #include "tests/support/codec_oracle.h"
-#include "rpc/core/decode.h"
-#include "rpc/core/encode.h"
-#include "rpc/core/wire.h"
+#include "rpc/core/codec/decode.h"
+#include "rpc/core/codec/encode.h"
+#include "rpc/core/codec/wire.h"
 #include <stdlib.h>
 
 #define MAX_SINGULAR 512 /* fields of one message that are looked at for coming twice */

@@ -2,7 +2,7 @@
 /* What tests of channels have in common; see the header. */
 
 #include "tests/support/net.h"
-#include "transport/channel.h"
+#include "transport/channel/channel.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -4,7 +4,7 @@
 
 /* A watched descriptor that is ready until somebody reads it, and what is done about it. */
 
-#include "transport/loop.h"
+#include "transport/loop/loop.h"
 
 struct ready {
     struct bow__watch watch;

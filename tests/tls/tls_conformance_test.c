@@ -4,7 +4,7 @@
 #include "tests/tls/certs.h"
 #include "tests/tls/peer.h"
 #include "tests/transport/conformance.h"
-#include "transport/channel.h"
+#include "transport/channel/channel.h"
 
 #include <bowline/tls.h>
 #include <errno.h>

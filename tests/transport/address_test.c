@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Addresses as people write them: what is understood, and what is said of the rest. */
-#include "transport/address.h"
+#include "transport/address/address.h"
 
 #include <bowline/channel.h>
 #include <errno.h>

@@ -2,7 +2,7 @@
 /* Readiness without a descriptor, rung from another thread. */
 
 #include "tests/support/loops.h"
-#include "transport/bell.h"
+#include "transport/loop/readiness.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 struct door {
-    struct bow__bell bell;
+    struct bow__readiness readiness;
     pthread_mutex_t mutex;
     struct bow__watch watch;
     struct bow_loop *loop;
@@ -20,31 +20,32 @@ struct door {
     int n_events;
 };
 
-static struct door *door_of(const struct bow__bell *bell)
+static struct door *door_of(const struct bow__readiness *readiness)
 {
-    return BOW__CONTAINER((uintptr_t)bell, struct door, bell);
+    return BOW__CONTAINER((uintptr_t)readiness, struct door, readiness);
 }
 
-static uint32_t ready(const struct bow__bell *bell)
+static uint32_t ready(const struct bow__readiness *readiness)
 {
-    return door_of(bell)->ready;
+    return door_of(readiness)->ready;
 }
 
-static void hold(struct bow__bell *bell)
+static void hold(struct bow__readiness *readiness)
 {
-    door_of(bell)->n_holds++;
+    door_of(readiness)->n_holds++;
 }
 
-static void release(struct bow__bell *bell)
+static void release(struct bow__readiness *readiness)
 {
-    struct door *door = door_of(bell);
+    struct door *door = door_of(readiness);
 
     pthread_mutex_lock(&door->mutex);
     door->n_holds--;
     pthread_mutex_unlock(&door->mutex);
 }
 
-static const struct bow__bell_ops bell_ops = {.ready = ready, .hold = hold, .release = release};
+static const struct bow__readiness_ops bell_ops = {
+    .ready = ready, .hold = hold, .release = release};
 
 static void *ring(void *user)
 {
@@ -52,10 +53,10 @@ static void *ring(void *user)
 
     pthread_mutex_lock(&door->mutex);
     door->ready = BOW_POLL_IN;
-    bool must_ring = bow__bell_must_ring(&door->bell, BOW_POLL_IN);
+    bool must_ring = bow__readiness_must_notify(&door->readiness, BOW_POLL_IN);
     pthread_mutex_unlock(&door->mutex);
     if (must_ring) {
-        bow__bell_ring(&door->bell);
+        bow__readiness_notify(&door->readiness);
     }
     return NULL;
 }
@@ -93,10 +94,10 @@ static const struct bow__watch_ops watch_ops = {.on_events = on_events,
 
 static void begin(struct door *door, struct loops *t)
 {
-    *door = (struct door){.watch.ops = &watch_ops, .watch.source = &door->bell.source};
+    *door = (struct door){.watch.ops = &watch_ops, .watch.source = &door->readiness.source};
     loops_begin(t);
     pthread_mutex_init(&door->mutex, NULL);
-    bow__bell_init(&door->bell, &bell_ops, &door->mutex);
+    bow__readiness_init(&door->readiness, &bell_ops, &door->mutex);
     door->loop = loops_new_owner(t);
     assert_int_equal(bow_loop_run_once(door->loop, 0), 0);
     assert_int_equal(bow__loop_watch(door->loop, &door->watch, -1, BOW_POLL_IN), 0);
@@ -105,7 +106,7 @@ static void begin(struct door *door, struct loops *t)
 static void end(struct door *door, struct loops *t)
 {
     bow_loop_unref(door->loop);
-    bow__bell_fini(&door->bell);
+    bow__readiness_fini(&door->readiness);
     pthread_mutex_destroy(&door->mutex);
     loops_end(t);
 }

@@ -2,7 +2,7 @@
 /* The ways a channel ends: half-close, reset, close from inside any callback, shutdown. */
 
 #include "tests/support/net.h"
-#include "transport/channel.h"
+#include "transport/channel/channel.h"
 
 #include <bowline/loop_stats.h>
 #include <errno.h>

@@ -6,7 +6,7 @@
  */
 
 #include "tests/support/net.h"
-#include "transport/channel.h"
+#include "transport/channel/channel.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 /* The last bytes of a channel, and what becomes of those that can't be sent. */
 
 #include "tests/support/net.h"
-#include "transport/channel.h"
+#include "transport/channel/channel.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,7 +2,7 @@
 /* A channel and other threads: writing, flushing, closing, while it lives and dies. */
 
 #include "tests/support/net.h"
-#include "transport/channel.h"
+#include "transport/channel/channel.h"
 
 #include <errno.h>
 #include <pthread.h>

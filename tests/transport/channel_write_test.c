@@ -2,7 +2,7 @@
 /* From handlers into the socket: queue, flush, pull, water marks, stalls. */
 
 #include "tests/support/net.h"
-#include "transport/channel.h"
+#include "transport/channel/channel.h"
 
 #include <errno.h>
 #include <netinet/in.h>

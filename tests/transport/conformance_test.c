@@ -2,8 +2,8 @@
 /* The conformance suite over TCP, over a Unix socket, within the process, and without a socket. */
 
 #include "tests/transport/conformance.h"
-#include "transport/channel.h"
-#include "transport/inproc.h"
+#include "transport/channel/channel.h"
+#include "transport/memory/inproc.h"
 
 #include <bowline/embedded.h>
 #include <errno.h>

@@ -3,7 +3,7 @@
 
 #include "base/list.h"
 #include "tests/support/net.h"
-#include "transport/address.h"
+#include "transport/address/address.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

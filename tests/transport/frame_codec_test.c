@@ -2,7 +2,7 @@
 /* Length-field framing: each shape of header, cut at each byte, and what is refused. */
 
 #include "tests/support/net.h"
-#include "transport/frame.h"
+#include "transport/handlers/frame.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
  */
 
 #include "tests/support/net.h"
-#include "transport/channel.h"
+#include "transport/channel/channel.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,7 +2,7 @@
 /* Groups of loops (L50, L03). */
 
 #include "tests/support/loops.h"
-#include "transport/loop.h"
+#include "transport/loop/loop.h"
 
 #include <bowline/group.h>
 #include <errno.h>

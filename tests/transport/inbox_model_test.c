@@ -4,7 +4,7 @@
  * sleep (L13, L30). Neither a run on one kind of processor nor ThreadSanitizer
  * shows them all.
  *
- * What is explored is transport/inbox.c itself, compiled here over atomics that are
+ * What is explored is transport/loop/inbox.c itself, compiled here over atomics that are
  * steps of a model. The order in which its functions are called is written down
  * again below, beside the names of those that call them in transport/.
  *
@@ -20,7 +20,7 @@
  * release nor seq_cst may become visible at any time before the next one that is.
  */
 
-#include "transport/inbox.h"
+#include "transport/loop/inbox.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -267,7 +267,7 @@ static uint64_t add(_Atomic(uint64_t) *object, uint64_t value, memory_order orde
 #define atomic_compare_exchange_weak_explicit compare_exchange
 #define atomic_fetch_add_explicit add
 
-#include "transport/inbox.c"
+#include "transport/loop/inbox.c"
 
 /* The calls of a thread, one after the other */
 

@@ -5,7 +5,7 @@
  * often.
  */
 
-#include "transport/inbox.h"
+#include "transport/loop/inbox.h"
 
 #include <bowline/loop.h>
 #include <pthread.h>

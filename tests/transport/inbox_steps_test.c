@@ -5,7 +5,7 @@
  * places. A race of two threads finds what this finds only when they meet there.
  */
 
-#include "transport/inbox.h"
+#include "transport/loop/inbox.h"
 
 #include <bowline/loop.h>
 #include <setjmp.h>

@@ -2,7 +2,7 @@
 /* Connections within the process: names, who waits there, bounds, two threads. */
 
 #include "tests/support/net.h"
-#include "transport/inproc.h"
+#include "transport/memory/inproc.h"
 
 #include <bowline/limits.h>
 #include <errno.h>

@@ -2,7 +2,7 @@
 /* Whether a time has come, by the cheap clock as long as that is enough. */
 
 #include "tests/support/loops.h"
-#include "transport/loop.h"
+#include "transport/loop/loop.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,7 +2,7 @@
 /* What is accepted in the very last moments of a loop, after its last turn (F24, L07). */
 
 #include "tests/support/loops.h"
-#include "transport/loop.h"
+#include "transport/loop/loop.h"
 
 #include <errno.h>
 #include <pthread.h>

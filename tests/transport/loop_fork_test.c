@@ -6,8 +6,8 @@
 
 #include "tests/support/forks.h"
 #include "tests/support/loops.h"
-#include "transport/loop.h"
-#include "transport/resolver.h"
+#include "transport/address/resolver.h"
+#include "transport/loop/loop.h"
 
 #include <bowline/executor.h>
 #include <bowline/group.h>

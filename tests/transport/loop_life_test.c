@@ -2,7 +2,7 @@
 /* The life of a loop: states, threads, who is inside (L01–L04). */
 
 #include "tests/support/loops.h"
-#include "transport/loop.h"
+#include "transport/loop/loop.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -2,7 +2,7 @@
 /* A loop that its owner drives, alone or inside another loop (L05). */
 
 #include "tests/support/loops.h"
-#include "transport/loop.h"
+#include "transport/loop/loop.h"
 
 #include <bowline/loop_stats.h>
 #include <bowline/timer.h>

@@ -2,7 +2,7 @@
 /* How a loop ends: shutdown, what becomes of its work, the last reference (L06–L08). */
 
 #include "tests/support/loops.h"
-#include "transport/loop.h"
+#include "transport/loop/loop.h"
 
 #include <bowline/loop_stats.h>
 #include <bowline/timer.h>

@@ -2,7 +2,7 @@
 /* Tasks: order, bounds, failures, tails (L30, L37–L39). */
 
 #include "tests/support/loops.h"
-#include "transport/loop.h"
+#include "transport/loop/loop.h"
 
 #include <bowline/loop_stats.h>
 #include <errno.h>

@@ -3,7 +3,7 @@
 
 #include "tests/support/loops.h"
 #include "tests/support/ready.h"
-#include "transport/loop.h"
+#include "transport/loop/loop.h"
 
 #include <bowline/timer.h>
 #include <errno.h>

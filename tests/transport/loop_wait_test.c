@@ -2,8 +2,8 @@
 /* How long a turn waits, and who wakes it (L11–L13, L31, L35). */
 
 #include "tests/support/loops.h"
-#include "transport/inbox.h"
-#include "transport/loop.h"
+#include "transport/loop/inbox.h"
+#include "transport/loop/loop.h"
 
 #include <bowline/loop_stats.h>
 #include <bowline/timer.h>

@@ -2,7 +2,7 @@
 /* Lists of networks, and which addresses lie in them. */
 
 #include "tests/support/alloc.h"
-#include "transport/networks.h"
+#include "transport/address/networks.h"
 
 #include <errno.h>
 #include <setjmp.h>

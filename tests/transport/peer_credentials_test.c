@@ -2,7 +2,7 @@
 /* Who is at the other end of a Unix socket, accepted or connected to; and naming a peer anew. */
 
 #include "tests/support/net.h"
-#include "transport/channel.h"
+#include "transport/channel/channel.h"
 
 #include <errno.h>
 #include <stdio.h>

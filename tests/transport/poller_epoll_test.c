@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* The poller, with epoll_pwait2 and without it (L12, L05, L18's level-triggering). */
 
-#include "transport/system_linux.h"
+#include "transport/system/system_linux.h"
 
 #include <errno.h>
 #include <poll.h>

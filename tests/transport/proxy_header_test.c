@@ -2,8 +2,8 @@
 /* The PROXY header of both versions as bytes: whole, cut at each byte, and wrong. */
 
 #include "base/crc32c.h"
-#include "transport/address.h"
-#include "transport/proxy_header.h"
+#include "transport/address/address.h"
+#include "transport/handlers/proxy_header.h"
 
 #include <errno.h>
 #include <setjmp.h>

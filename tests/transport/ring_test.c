@@ -2,7 +2,7 @@
 /* Bytes in a ring that grows. */
 
 #include "tests/support/alloc.h"
-#include "transport/ring.h"
+#include "transport/memory/ring.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -8,7 +8,7 @@
  */
 
 #include "tests/support/net.h"
-#include "transport/channel.h"
+#include "transport/channel/channel.h"
 
 #include <pthread.h>
 #include <sched.h>

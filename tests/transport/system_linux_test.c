@@ -2,7 +2,7 @@
 /* The operating system's table: descriptors, signals, threads, names, CPUs (L62, L50). */
 
 #include "tests/support/loops.h"
-#include "transport/system_linux.h"
+#include "transport/system/system_linux.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,7 +3,7 @@
 
 #include "base/alloc.h"
 #include "tests/support/alloc.h"
-#include "transport/listen.h"
+#include "transport/channel/listen.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

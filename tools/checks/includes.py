@@ -13,21 +13,49 @@ import sys
 
 import tree
 
+TRANSPORT = {f"transport/{name}" for name in
+             ("system", "loop", "executor", "address", "channel", "handlers", "memory")}
+CORE = {"rpc/core", "rpc/core/codec", "rpc/core/message", "rpc/core/compression", "rpc/core/call"}
+
 # What a folder's files may include of the tree: first the public headers by their level (below),
 # then the folders. The longest matching name counts. A folder may always include itself.
 RULES = {
     "base": ({"base"}, set()),
-    "transport": ({"base", "transport"}, {"base"}),
-    "rpc/core": ({"base", "rpc"}, {"base"}),
-    "rpc/native": ({"base", "rpc"}, {"base", "rpc/core"}),
-    "rpc/http2": ({"base", "rpc"}, {"base", "rpc/core"}),
-    "rpc/http1": ({"base", "rpc"}, {"base", "rpc/core"}),
-    "rpc": (
-        {"base", "transport", "rpc"},
-        {"base", "transport", "rpc/core", "rpc/native", "rpc/http2", "rpc/http1"},
+    "transport/system": ({"base", "transport"}, {"base"}),
+    "transport/loop": ({"base", "transport"}, {"base", "transport/system"}),
+    "transport/executor": ({"base", "transport"}, {"base", "transport/loop"}),
+    "transport/address": ({"base", "transport"}, {"base", "transport/loop", "transport/executor"}),
+    "transport/channel": (
+        {"base", "transport"},
+        {"base", "transport/loop", "transport/executor", "transport/address", "transport/memory"},
     ),
-    "tls": ({"base", "transport", "tls"}, {"base", "transport"}),
-    "testing": ({"base", "transport", "rpc", "testing"}, {"base", "transport"}),
+    "transport/handlers": ({"base", "transport"}, {"base", "transport/address", "transport/channel"}),
+    "transport/memory": (
+        {"base", "transport"},
+        {"base", "transport/loop", "transport/address", "transport/channel"},
+    ),
+    "rpc/core": ({"base", "rpc"}, {"base"}),
+    "rpc/core/codec": ({"base", "rpc"}, {"base"}),
+    "rpc/core/message": ({"base", "rpc"}, {"base", "rpc/core", "rpc/core/codec"}),
+    "rpc/core/compression": ({"base", "rpc"}, {"base", "rpc/core", "rpc/core/message"}),
+    "rpc/core/call": (
+        {"base", "rpc"},
+        {"base", "rpc/core", "rpc/core/codec", "rpc/core/message", "rpc/core/compression"},
+    ),
+    "rpc/native": ({"base", "rpc"}, {"base"} | CORE),
+    "rpc/http2": ({"base", "rpc"}, {"base"} | CORE),
+    "rpc/connection": (
+        {"base", "transport", "rpc"}, {"base", "rpc/native", "rpc/http2"} | TRANSPORT | CORE,
+    ),
+    "rpc/interceptors": ({"base", "transport", "rpc"}, {"base"} | TRANSPORT | CORE),
+    "rpc/client": (
+        {"base", "transport", "rpc"}, {"base", "rpc/connection", "rpc/interceptors"} | TRANSPORT | CORE,
+    ),
+    "rpc/server": (
+        {"base", "transport", "rpc"}, {"base", "rpc/connection", "rpc/interceptors"} | TRANSPORT | CORE,
+    ),
+    "tls": ({"base", "transport", "tls"}, {"base"} | TRANSPORT),
+    "testing": ({"base", "transport", "rpc", "testing"}, {"base"} | TRANSPORT),
     "codegen": ({"base", "rpc"}, {"base"}),
     "examples": ({"base", "transport", "rpc", "tls", "testing"}, set()),
     "bench": ({"base", "transport", "rpc", "tls"}, set()),

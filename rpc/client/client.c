@@ -1,0 +1,445 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * A client's life, and which of its balancers a thread uses.
+ */
+
+#include "base/alloc.h"
+#include "base/options.h"
+#include "rpc/client/client_state.h"
+#include "transport/address/transport_error.h"
+#include <bowline/metrics.h>
+
+#include <bowline/security.h>
+#include <errno.h>
+#include <string.h>
+
+/* A peer that goes on sending does not keep a call from its beginning. */
+#define MAX_TURNS_TAKEN_IN 32
+
+/* Life */
+
+static void destroy(struct bow_client *client)
+{
+    struct bow_context *context = client->context;
+    size_t n_subchannels = (size_t)client->n_balancers * client->target.n_addresses;
+
+    if (client->own_loop != NULL && bow_loop_shutdown(client->own_loop, 0, 0) == 0) {
+        (void)!bow_loop_run(client->own_loop);
+    }
+    for (uint32_t i = 0; i < client->n_balancers; i++) {
+        bow__balancer_fini(&client->balancers[i]);
+    }
+    bow_loop_unref(client->own_loop);
+    bow__interceptors_fini(&client->interceptors, true);
+    if (client->balancers != NULL) {
+        bow__free(context, client->balancers, client->n_balancers * sizeof(*client->balancers));
+    }
+    if (client->subchannels != NULL) {
+        bow__free(context, client->subchannels, n_subchannels * sizeof(*client->subchannels));
+    }
+    if (client->options.security != NULL) {
+        client->options.security->ops->unref(client->options.security);
+    }
+    bow__target_fini(&client->target, context);
+    bow__call_ids_fini(&client->ids);
+    pthread_cond_destroy(&client->settled);
+    pthread_mutex_destroy(&client->lock);
+    bow__free(context, client, sizeof(*client));
+    bow_context_unref(context);
+}
+
+/* The calling thread becomes the loop's. */
+static int make_own_loop(struct bow_client *client)
+{
+    struct bow_loop_options options = BOW_LOOP_OPTIONS_INIT;
+
+    options.thread = BOW_LOOP_OWNER;
+    options.name = "bow-client";
+    int rc = bow_loop_new(client->context, &options, &client->own_loop);
+    if (rc < 0) {
+        return rc;
+    }
+    client->confined = true;
+    client->thread = pthread_self();
+    bow__loop_settle(client->own_loop);
+    return 0;
+}
+
+/* What there is of their memory; they are not set up. */
+static int drop_links(struct bow_client *client, uint32_t n)
+{
+    size_t n_subchannels = (size_t)n * client->target.n_addresses;
+
+    bow__free(client->context, client->subchannels, n_subchannels * sizeof(*client->subchannels));
+    bow__free(client->context, client->balancers, n * sizeof(*client->balancers));
+    client->subchannels = NULL;
+    client->balancers = NULL;
+    return -ENOMEM;
+}
+
+static int make_links(struct bow_client *client)
+{
+    struct bow_group *group = client->options.group;
+    uint32_t n = group != NULL ? bow_group_size(group) : 1;
+
+    if (group == NULL && client->options.loop == NULL) {
+        int rc = make_own_loop(client);
+        if (rc < 0) {
+            return rc;
+        }
+    }
+    uint32_t n_each = client->target.n_addresses;
+    client->subchannels =
+        bow__alloc_array(client->context, (size_t)n * n_each, sizeof(*client->subchannels));
+    client->balancers = bow__alloc_array(client->context, n, sizeof(*client->balancers));
+    if (client->subchannels == NULL || client->balancers == NULL) {
+        return drop_links(client, n);
+    }
+    client->n_balancers = n;
+    for (uint32_t i = 0; i < n; i++) {
+        struct bow_loop *loop = group != NULL      ? bow_group_get(group, i)
+                                : client->confined ? client->own_loop
+                                                   : client->options.loop;
+        bow__balancer_init(&client->balancers[i], client, loop, &client->subchannels[i * n_each]);
+    }
+    return 0;
+}
+
+static int copy_interceptors(struct bow_client *client, const struct bow_client_options *options,
+                             struct bow__text *detail)
+{
+    int rc = 0;
+
+    for (size_t i = 0; i < options->n_interceptors && rc == 0; i++) {
+        bow__text_clear(detail);
+        rc = bow__interceptors_add(&client->interceptors, options->interceptors[i], detail);
+    }
+    client->options.interceptors = NULL;
+    return rc;
+}
+
+/* The options are checked and whole. On failure `detail` may say more. */
+static int make(const struct bow_client_options *options, struct bow_context *context,
+                struct bow__text *detail, struct bow_client **ret_client)
+{
+    struct bow_client *client = bow__alloc_zero(context, sizeof(*client));
+    if (client == NULL) {
+        return -ENOMEM;
+    }
+    client->context = bow_context_ref(context);
+    client->options = *options;
+    client->options.target = NULL;
+    client->options.error = NULL;
+    bow__client_options_complete(&client->options);
+    bow__call_ids_init(&client->ids, context);
+    bow__interceptors_init(&client->interceptors, context);
+    pthread_mutex_init(&client->lock, NULL);
+    pthread_cond_init(&client->settled, NULL);
+    client->options.server_name = NULL;
+    if (options->security != NULL) {
+        options->security->ops->ref(options->security);
+    }
+    int rc = bow__target_init(&client->target, context, options);
+    if (rc == 0) {
+        rc = make_links(client);
+    }
+    if (rc == 0) {
+        rc = copy_interceptors(client, options, detail);
+    }
+    if (rc < 0) {
+        bow__interceptors_fini(&client->interceptors, false); /* they are not ours */
+        destroy(client);
+        return rc;
+    }
+    *ret_client = client;
+    return 0;
+}
+
+static int make_in_context(const struct bow_client_options *options, struct bow__text *detail,
+                           struct bow_client **ret_client)
+{
+    struct bow_context_options defaults = BOW_CONTEXT_OPTIONS_INIT;
+    struct bow_context *context = NULL;
+
+    if (options->context != NULL) {
+        return make(options, options->context, detail, ret_client);
+    }
+    int rc = bow_context_new(&defaults, &context);
+    if (rc < 0) {
+        return rc;
+    }
+    rc = make(options, context, detail, ret_client);
+    bow_context_unref(context);
+    return rc;
+}
+
+int bow_client_new(const struct bow_client_options *options, struct bow_client **ret_client)
+{
+    struct bow_client_options known = BOW_CLIENT_OPTIONS_INIT;
+    struct bow__text detail;
+
+    int rc = bow__options_read(&known, sizeof(known), options);
+    if (rc < 0) {
+        return rc;
+    }
+    rc = bow__client_options_check(&known);
+    if (rc < 0) {
+        return rc;
+    }
+    bow__text_clear(&detail);
+    rc = make_in_context(&known, &detail, ret_client);
+    if (rc < 0) {
+        (void)bow__transport_error(known.error, "making a client for", known.target, rc,
+                                   detail.len > 0 ? detail.bytes : NULL);
+    }
+    return rc;
+}
+
+/* Under the lock. */
+static bool is_settled(const struct bow_client *client)
+{
+    bool settled = client->n_closing == 0;
+
+    for (uint32_t i = 0; i < client->n_balancers && settled; i++) {
+        const struct bow__balancer *balancer = &client->balancers[i];
+        settled = balancer->settled &&
+                  atomic_load_explicit(&balancer->n_posted, memory_order_acquire) == 0;
+    }
+    return settled;
+}
+
+/* Something has ended: with the last of them a client that nobody waits for goes. Lets go of the
+ * lock. */
+static void unlock_settling(struct bow_client *client)
+{
+    bool destroys = client->free_when_settled && is_settled(client);
+
+    client->free_when_settled = client->free_when_settled && !destroys;
+    pthread_cond_broadcast(&client->settled);
+    pthread_mutex_unlock(&client->lock);
+    if (destroys) {
+        destroy(client);
+    }
+}
+
+void bow__client_link_unsettle(struct bow__balancer *balancer)
+{
+    pthread_mutex_lock(&balancer->client->lock);
+    balancer->settled = false;
+    pthread_mutex_unlock(&balancer->client->lock);
+}
+
+void bow__client_link_settle(struct bow__balancer *balancer)
+{
+    pthread_mutex_lock(&balancer->client->lock);
+    balancer->settled = true;
+    unlock_settling(balancer->client);
+}
+
+void bow__client_link_unpost(struct bow__balancer *balancer)
+{
+    pthread_mutex_lock(&balancer->client->lock);
+    atomic_fetch_sub_explicit(&balancer->n_posted, 1, memory_order_release);
+    unlock_settling(balancer->client);
+}
+
+void bow__client_closed_one(struct bow_client *client)
+{
+    pthread_mutex_lock(&client->lock);
+    client->n_closing--;
+    unlock_settling(client);
+}
+
+/* A loop that refuses has shut down: it has settled its balancer or is about to. */
+static void close_links(struct bow_client *client)
+{
+    for (uint32_t i = 0; i < client->n_balancers; i++) {
+        struct bow__balancer *balancer = &client->balancers[i];
+        if (!atomic_load_explicit(&balancer->used, memory_order_acquire)) {
+            continue;
+        }
+        pthread_mutex_lock(&client->lock);
+        client->n_closing++;
+        pthread_mutex_unlock(&client->lock);
+        if (bow__loop_post_internal(balancer->loop, &balancer->close_task, 0) < 0) {
+            bow__client_closed_one(client);
+        }
+    }
+}
+
+static void wait_until_settled(struct bow_client *client)
+{
+    pthread_mutex_lock(&client->lock);
+    while (!is_settled(client)) {
+        pthread_cond_wait(&client->settled, &client->lock);
+    }
+    pthread_mutex_unlock(&client->lock);
+}
+
+static void free_confined(struct bow_client *client)
+{
+    close_links(client);
+    if (!client->driving) {
+        bow__client_end_drive(client);
+    }
+}
+
+/* The connections are the parent's, and its threads may have been anywhere. */
+static void forsake(struct bow_client *client)
+{
+    for (uint32_t i = 0; i < client->n_balancers; i++) {
+        if (bow__loop_is_foreign(client->balancers[i].loop)) {
+            bow__loop_forsake(client->balancers[i].loop);
+        }
+    }
+}
+
+void bow_client_free(struct bow_client *client)
+{
+    if (client != NULL && bow__client_is_foreign(client)) {
+        forsake(client);
+        return;
+    }
+    if (client == NULL || atomic_exchange(&client->closing, true)) {
+        return;
+    }
+    if (client->confined) {
+        free_confined(client);
+        return;
+    }
+    bool in_loops = bow__client_in_loops(client);
+    pthread_mutex_lock(&client->lock);
+    client->n_closing++; /* until all have been told */
+    client->free_when_settled = in_loops;
+    pthread_mutex_unlock(&client->lock);
+    close_links(client);
+    bow__client_closed_one(client);
+    if (!in_loops) {
+        wait_until_settled(client);
+        destroy(client);
+    }
+}
+
+/* Confined clients */
+
+int bow__client_drive(struct bow_client *client, uint64_t timeout_ns)
+{
+    client->driving = true;
+    int rc = bow_loop_run_once(client->own_loop, timeout_ns);
+    client->driving = false;
+    return rc;
+}
+
+/* What has come to pass in it; equal when a turn had nothing to do. */
+static uint64_t progress(const struct bow_loop *loop)
+{
+    struct bow_loop_stats stats = {.size = sizeof(stats)};
+
+    return bow_loop_get_stats(loop, &stats) == 0 ? stats.events + stats.tasks_run : 0;
+}
+
+int bow__client_take_in(struct bow_client *client)
+{
+    uint64_t before;
+    int rc = 0;
+    int n_turns = 0;
+
+    if (!client->confined || client->driving) {
+        return 0;
+    }
+    /* A turn reads so much and no more, and the end of a connection may stand behind that. */
+    client->taking_in = true;
+    do {
+        before = progress(client->own_loop);
+        rc = bow__client_drive(client, 0);
+    } while (rc == 0 && ++n_turns < MAX_TURNS_TAKEN_IN && progress(client->own_loop) != before);
+    client->taking_in = false;
+    return rc;
+}
+
+/* The counters are shown here, for their timer does not fire while nobody drives the loop. */
+void bow__client_end_drive(struct bow_client *client)
+{
+    bow__counters_show(&client->balancers[0].counters);
+    if (!atomic_load(&client->closing)) {
+        return;
+    }
+    while (!is_settled(client) && bow__client_drive(client, BOW_NEVER) == 0) {
+    }
+    destroy(client);
+}
+
+int bow_client_poll(struct bow_client *client, uint64_t timeout_ns)
+{
+    if (!client->confined || !pthread_equal(client->thread, pthread_self()) || client->driving) {
+        return -EINVAL;
+    }
+    int rc = bow__client_drive(client, timeout_ns);
+    bow__client_end_drive(client);
+    return rc;
+}
+
+/* Links and threads */
+
+bool bow__client_is_foreign(const struct bow_client *client)
+{
+    for (uint32_t i = 0; i < client->n_balancers; i++) {
+        const struct bow__balancer *balancer = &client->balancers[i];
+        if (atomic_load_explicit(&balancer->used, memory_order_relaxed) &&
+            bow__loop_is_foreign(balancer->loop)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool bow__client_in_loops(const struct bow_client *client)
+{
+    if (client->options.group != NULL) {
+        return bow_group_current(client->options.group) != NULL;
+    }
+    return bow_loop_in_loop(client->balancers[0].loop);
+}
+
+static struct bow__balancer *choose_link(struct bow_client *client)
+{
+    if (client->n_balancers == 1) {
+        return &client->balancers[0];
+    }
+    const struct bow_loop *current = bow_group_current(client->options.group);
+    for (uint32_t i = 0; current != NULL && i < client->n_balancers; i++) {
+        if (client->balancers[i].loop == current) {
+            return &client->balancers[i];
+        }
+    }
+    /* Any mapping that stays the same for a thread; the low bits of its address are alike. */
+    uint64_t hash = (uint64_t)(uintptr_t)pthread_self() * UINT64_C(0x9E3779B97F4A7C15);
+    return &client->balancers[(hash >> 32) % client->n_balancers];
+}
+
+struct bow__balancer *bow__client_link_of(struct bow_client *client)
+{
+    if (client->confined && !pthread_equal(client->thread, pthread_self())) {
+        return NULL;
+    }
+    struct bow__balancer *balancer = choose_link(client);
+    if (!atomic_load_explicit(&balancer->used, memory_order_acquire)) {
+        atomic_store_explicit(&balancer->used, true, memory_order_release);
+    }
+    return balancer;
+}
+
+int bow_client_metrics(const struct bow_client *client, struct bow_metrics *metrics)
+{
+    struct bow_metrics sum = BOW_METRICS_INIT;
+
+    if (metrics->size < sizeof(metrics->size) || metrics->size > sizeof(sum)) {
+        return -EINVAL;
+    }
+    sum.size = metrics->size;
+    for (uint32_t i = 0; i < client->n_balancers; i++) {
+        bow__counters_add(&client->balancers[i].counters, &sum);
+    }
+    memcpy(metrics, &sum, metrics->size);
+    return 0;
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * Waiting for a call: on a condition while another thread runs the loop, or by
+ * driving the loop of a confined client.
+ */
+
+#include "rpc/client/client_state.h"
+#include "rpc/core/errors.h"
+
+#include <errno.h>
+
+struct waiter {
+    pthread_mutex_t lock;
+    pthread_cond_t done_cond;
+    bool done;
+    struct bow_result *result;
+};
+
+void bow__client_fill_error(struct bow_client *client, int rc, const char *message,
+                            struct bow_result *ret_result)
+{
+    struct bow_status status = BOW_STATUS_OK_INIT;
+
+    status.code = bow__code_from_errno(rc);
+    status.message = message;
+    ret_result->memory = bow__result_memory_new(client->context);
+    ret_result->status = bow__result_keep_status(ret_result->memory, &status);
+    ret_result->reply = NULL;
+}
+
+static void fill_start_error(struct bow_client *client, int rc, struct bow__text *reason,
+                             struct bow_result *ret_result)
+{
+    if (rc == -ECHILD) {
+        bow__text_clear(reason);
+        bow__text_printf(reason, "%s", BOW__CLIENT_FORKED_TEXT);
+    }
+    if (reason->len == 0) {
+        bow__text_printf(reason, "starting the call: ");
+        bow__text_errno(reason, rc);
+    }
+    bow__client_fill_error(client, rc, reason->bytes, ret_result);
+}
+
+/* Another thread runs the loop */
+
+static void on_done(struct bow_result *result, bow_any_fn fn, void *user)
+{
+    struct waiter *waiter = user;
+
+    (void)fn;
+    pthread_mutex_lock(&waiter->lock);
+    bow_result_move(waiter->result, result);
+    waiter->done = true;
+    pthread_cond_signal(&waiter->done_cond);
+    pthread_mutex_unlock(&waiter->lock);
+}
+
+static void wait_until_done(struct waiter *waiter)
+{
+    pthread_mutex_lock(&waiter->lock);
+    while (!waiter->done) {
+        pthread_cond_wait(&waiter->done_cond, &waiter->lock);
+    }
+    pthread_mutex_unlock(&waiter->lock);
+}
+
+static void call_and_wait(struct bow_client *client, const struct bow_method *method,
+                          const ProtobufCMessage *request, const struct bow_call_options *options,
+                          struct bow_result *ret_result)
+{
+    struct waiter waiter = {.lock = PTHREAD_MUTEX_INITIALIZER,
+                            .done_cond = PTHREAD_COND_INITIALIZER,
+                            .result = ret_result};
+    struct bow__client_begin begin = {
+        .method = method,
+        .request = request,
+        .options = options,
+        .done = on_done,
+        .user = &waiter,
+    };
+    struct bow__text reason;
+
+    bow__text_clear(&reason);
+    int rc = bow__client_begin(client, &begin, &reason);
+    if (rc == 0) {
+        wait_until_done(&waiter);
+    } else {
+        fill_start_error(client, rc, &reason, ret_result);
+    }
+    pthread_cond_destroy(&waiter.done_cond);
+    pthread_mutex_destroy(&waiter.lock);
+}
+
+/* This thread does */
+
+static void on_done_here(struct bow_result *result, bow_any_fn fn, void *user)
+{
+    struct waiter *waiter = user;
+
+    (void)fn;
+    bow_result_move(waiter->result, result);
+    waiter->done = true;
+}
+
+static void call_and_drive(struct bow_client *client, const struct bow_method *method,
+                           const ProtobufCMessage *request, const struct bow_call_options *options,
+                           struct bow_result *ret_result)
+{
+    struct waiter waiter = {.result = ret_result};
+    struct bow__client_begin begin = {
+        .method = method,
+        .request = request,
+        .options = options,
+        .done = on_done_here,
+        .user = &waiter,
+    };
+    struct bow__text reason;
+
+    bow__text_clear(&reason);
+    int rc = bow__client_take_in(client);
+    if (rc == 0) {
+        rc = bow__client_begin(client, &begin, &reason);
+    }
+    while (rc == 0 && !waiter.done) {
+        rc = bow__client_drive(client, BOW_NEVER);
+    }
+    if (!waiter.done) {
+        fill_start_error(client, rc, &reason, ret_result);
+    }
+    bow__client_end_drive(client);
+}
+
+const ProtobufCMessage *bow_client_call(struct bow_client *client, const struct bow_method *method,
+                                        const ProtobufCMessage *request,
+                                        const struct bow_call_options *options,
+                                        struct bow_result *ret_result)
+{
+    if (client->confined && !pthread_equal(client->thread, pthread_self())) {
+        bow__client_fill_error(client, -EINVAL, BOW__CONFINED_TEXT, ret_result);
+    } else if (client->confined ? client->driving : bow__client_in_loops(client)) {
+        bow__client_fill_error(
+            client, -EDEADLK,
+            "a blocking call on the client's own loop would wait for itself: use the "
+            "callback form, bow_client_start() or the method's __start()",
+            ret_result);
+    } else if (client->confined) {
+        call_and_drive(client, method, request, options, ret_result);
+    } else {
+        call_and_wait(client, method, request, options, ret_result);
+    }
+    return ret_result->reply;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * A client's options: defaults, and what cannot be.
+ */
+
+#include "rpc/client/client_state.h"
+#include <bowline/limits.h>
+
+#include <errno.h>
+
+#define MILLISECONDS(n) (UINT64_C(1000000) * (n))
+#define SECONDS(n) (UINT64_C(1000000000) * (n))
+
+static uint64_t or_default(uint64_t value, uint64_t otherwise)
+{
+    return value != 0 ? value : otherwise;
+}
+
+void bow__client_options_complete(struct bow_client_options *options)
+{
+    options->default_timeout_ns = or_default(options->default_timeout_ns, SECONDS(30));
+    options->connect_timeout_ns = or_default(options->connect_timeout_ns, SECONDS(20));
+    options->backoff_min_ns = or_default(options->backoff_min_ns, MILLISECONDS(100));
+    options->backoff_max_ns = or_default(options->backoff_max_ns, SECONDS(30));
+    options->heartbeat_ns = or_default(options->heartbeat_ns, SECONDS(20));
+    options->heartbeat_timeout_ns = or_default(options->heartbeat_timeout_ns, SECONDS(10));
+    options->write_timeout_ns = or_default(options->write_timeout_ns, BOW_LIMIT_WRITE_NS);
+    options->idle_timeout_ns = or_default(options->idle_timeout_ns, BOW_LIMIT_CLIENT_IDLE_NS);
+    if (options->max_message_bytes == 0) {
+        options->max_message_bytes = BOW_LIMIT_MESSAGE_BYTES;
+    }
+    if (options->max_queued_bytes == 0) {
+        options->max_queued_bytes = BOW_LIMIT_QUEUED_BYTES;
+    }
+    if (options->max_queued_calls == 0) {
+        options->max_queued_calls = BOW_LIMIT_QUEUED_CALLS;
+    }
+}
+
+int bow__client_options_check(const struct bow_client_options *options)
+{
+    if (options->loop != NULL && options->group != NULL) {
+        return bow__target_refuse(options, -EINVAL, "set options.loop or options.group, not both");
+    }
+    if (!bow__compression_is_known(options->compression)) {
+        return bow__target_refuse(options, -EINVAL,
+                                  "options.compression is none of enum bow_compression");
+    }
+    return bow__target_check(options);
+}

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * A client's calls on their way past its interceptors: on the loop, before a call is queued or
+ * sent. One that is held is on a list of the balancer's; its deadline, a cancel and the balancer's
+ * end find it there. A second try of a call does not pass them again.
+ */
+
+#include "base/alloc.h"
+#include "rpc/client/client_state.h"
+#include "rpc/client/stream_state.h"
+#include "rpc/core/errors.h"
+#include "rpc/core/metadata.h"
+#include "rpc/interceptors/intercept.h"
+
+#include <errno.h>
+
+struct interception {
+    struct bow__intercepted it; /* first */
+    struct bow__client_call *call;
+    struct bow__deferred deferred;
+    struct bow__metadata_list request; /* all that is sent along, once something was added */
+};
+
+static struct interception *interception_of(const struct bow__intercepted *it)
+{
+    return (struct interception *)(uintptr_t)it;
+}
+
+/* What interceptors ask */
+
+/* Of a list it is the first one until the call has gone to another. */
+static const char *address_of(const struct bow__client_call *call)
+{
+    const struct bow_client *client = call->balancer->client;
+
+    return call->conn != NULL ? call->conn->subchannel->address->text
+                              : client->target.addresses[0].text;
+}
+
+static struct bow__intercept_facts facts(const struct bow__intercepted *it)
+{
+    const struct bow__client_call *call = interception_of(it)->call;
+    const struct bow_client *client = call->balancer->client;
+
+    return (struct bow__intercept_facts){
+        .method = call->method,
+        .peer = address_of(call),
+        .protocol = client->target.http2 ? "grpc" : "native",
+        .deadline_ns = call->deadline_ns,
+        .loop = call->balancer->loop,
+        .request = call->metadata,
+        .initial = call->initial,
+        .secure = client->options.security != NULL,
+    };
+}
+
+/* What the caller gave is the beginning of the list; it counts as if it had been added. */
+static int add(struct bow__intercepted *it, enum bow__intercept_add what, const char *key,
+               struct bow_slice value)
+{
+    struct interception *own = interception_of(it);
+    struct bow__client_call *call = own->call;
+    struct bow__metadata_list *list = &own->request;
+
+    if (what != BOW__ADD_REQUEST) {
+        return -EINVAL;
+    }
+    for (size_t i = list->n; i < call->metadata.n; i++) {
+        const struct bow_metadata_entry *given = &call->metadata.entries[i];
+        int rc = bow__metadata_add(list, it->arena, given->key, given->value);
+        if (rc < 0) {
+            return rc;
+        }
+    }
+    return bow__client_call_add_metadata(call, list, key, value);
+}
+
+/* What becomes of a call */
+
+static void show_request(struct bow__client_call *call)
+{
+    if (!bow__method_sends_many(call->method)) {
+        bow__intercept_sent(call->intercepted,
+                            call->block != NULL ? call->block->data : call->request,
+                            call->n_request);
+    }
+}
+
+static void hold(struct bow__client_call *call)
+{
+    struct bow__balancer *balancer = call->balancer;
+
+    call->state = BOW__CLIENT_CALL_HELD;
+    bow__list_push_back(&balancer->held, &call->at);
+    balancer->n_held++;
+}
+
+static void go_on(struct bow__intercepted *it)
+{
+    struct bow__client_call *call = interception_of(it)->call;
+
+    show_request(call);
+    bow__list_remove(&call->at);
+    call->balancer->n_held--;
+    bow__client_call_resume(call);
+}
+
+static void refuse(struct bow__intercepted *it)
+{
+    bow__client_call_complete(interception_of(it)->call, &it->refusal);
+}
+
+static void run_deferred(struct bow__deferred *deferred)
+{
+    bow__intercepted_run(&BOW__CONTAINER(deferred, struct interception, deferred)->it);
+}
+
+static void defer(struct bow__intercepted *it)
+{
+    struct interception *own = interception_of(it);
+
+    bow__loop_defer_flush(own->call->balancer->loop, &own->deferred);
+}
+
+static const struct bow__intercept_ops ops = {
+    .facts = facts,
+    .add = add,
+    .defer = defer,
+    .go_on = go_on,
+    .refuse = refuse,
+};
+
+/* What the client asks */
+
+static int make(struct bow__client_call *call)
+{
+    const struct bow_client *client = call->balancer->client;
+    struct bow__intercepted *it =
+        bow__intercepted_new(&client->interceptors, &ops, &call->memory->arena,
+                             sizeof(struct interception), call->started_ns);
+
+    if (it == NULL) {
+        return -ENOMEM;
+    }
+    struct interception *own = interception_of(it);
+    own->call = call;
+    own->deferred.fn = run_deferred;
+    bow__list_init(&own->deferred.link);
+    call->intercepted = it;
+    return 0;
+}
+
+static int check_held(const struct bow__balancer *balancer, struct bow__text *reason)
+{
+    const struct bow_client *client = balancer->client;
+
+    if (balancer->n_held < client->options.max_queued_calls) {
+        return 0;
+    }
+    bow__text_printf(reason, "%u calls are held by interceptors already (max_queued_calls)",
+                     client->options.max_queued_calls);
+    return -EAGAIN;
+}
+
+int bow__client_intercept(struct bow__client_call *call, struct bow__text *reason)
+{
+    if (call->balancer->closing) {
+        return 0; /* it is about to be refused */
+    }
+    int rc = check_held(call->balancer, reason);
+    if (rc == 0) {
+        rc = make(call);
+    }
+    if (rc < 0) {
+        return rc;
+    }
+    enum bow__intercept_stage stage = bow__intercepted_start(call->intercepted);
+    if (stage == BOW__INTERCEPT_PASSED) {
+        show_request(call);
+        return 0;
+    }
+    hold(call);
+    if (stage == BOW__INTERCEPT_REFUSED) {
+        defer(call->intercepted); /* a completion never comes from inside a start */
+    }
+    return 1;
+}
+
+void bow__client_intercept_end(struct bow__client_call *call, const struct bow_status *status)
+{
+    struct bow__intercepted *it = call->intercepted;
+
+    bow__list_remove(&interception_of(it)->deferred.link);
+    bow__intercepted_end(it, status, bow__loop_read_clock(call->balancer->loop));
+    call->intercepted = NULL;
+}
+
+void bow__client_intercept_undo(struct bow__client_call *call, int rc,
+                                const struct bow__text *reason)
+{
+    struct bow_status status = BOW_STATUS_OK_INIT;
+
+    status.code = bow__code_from_errno(rc);
+    status.message = reason->len > 0 ? reason->bytes : "the call cannot be started";
+    bow__client_intercept_end(call, &status);
+}

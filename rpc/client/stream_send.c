@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * Messages out of a client's stream: encoded by who sends, in place when that is on the
+ * loop and the session has room, else held until the loop hands them over.
+ */
+
+#include "base/alloc.h"
+#include "rpc/client/stream_state.h"
+#include "rpc/core/codec/encode.h"
+#include "rpc/core/message/payload.h"
+
+#include <errno.h>
+
+/* Whether */
+
+static int refusal(const struct bow_stream *stream)
+{
+    if (bow__loop_is_foreign(stream->loop)) {
+        return -ECHILD;
+    }
+    if (atomic_load(&stream->ended)) {
+        return -ECANCELED;
+    }
+    if (atomic_load(&stream->half_closed)) {
+        return -EPIPE;
+    }
+    return atomic_load(&stream->blocked) ? -EAGAIN : 0;
+}
+
+bool bow_stream_is_writable(const struct bow_stream *stream)
+{
+    return refusal(stream) == 0;
+}
+
+/* What a held message counts for: empty ones take memory too. */
+static size_t weight(const struct bow__queued_message *held)
+{
+    return sizeof(*held) + held->len;
+}
+
+/* With what the session has of it, which other threads are told. */
+static size_t waiting(struct bow_stream *stream)
+{
+    const struct bow__session *session = bow__stream_session(stream);
+    size_t n_unsent = session != NULL ? session->ops->queued(session, stream->call->key) : 0;
+
+    atomic_store_explicit(&stream->n_unsent, n_unsent, memory_order_relaxed);
+    return atomic_load_explicit(&stream->n_waiting, memory_order_relaxed) + n_unsent;
+}
+
+static void check_blocked(struct bow_stream *stream)
+{
+    if (waiting(stream) >= BOW_STREAM_WRITABLE_BYTES) {
+        atomic_store(&stream->blocked, true);
+    }
+}
+
+void bow__stream_check_writable(struct bow_stream *stream)
+{
+    const struct bow_stream_thunks *thunks = stream->method->stream_thunks;
+
+    if (!atomic_load(&stream->blocked) || waiting(stream) >= BOW_STREAM_WRITABLE_BYTES) {
+        return;
+    }
+    atomic_store(&stream->blocked, false);
+    if (refusal(stream) < 0) {
+        return;
+    }
+    if (bow__stream_is_blocking(stream)) {
+        bow__stream_changed(stream);
+    } else if (thunks->on_writable != NULL) {
+        thunks->on_writable(stream, stream->events, stream->user);
+    }
+}
+
+/* To the session */
+
+/* Returns 1 when the message is to go as it is. */
+static int send_packed(struct bow_stream *stream, struct bow__session *session,
+                       struct bow_slice bytes)
+{
+    enum bow__encoding encoding = (enum bow__encoding)stream->call->encoding;
+    size_t len = 0;
+
+    if (encoding == BOW__ENCODING_IDENTITY) {
+        return 1;
+    }
+    return bow__compression_send(&stream->call->balancer->compression.compression, session,
+                                 stream->call->key, encoding, 0, bytes, &len);
+}
+
+static int send_held(struct bow__session *session, uint64_t key, struct bow__queued_message *held,
+                     uint32_t flags)
+{
+    int rc = session->ops->send(session, key, flags, bow__queued_message_block(held), held->offset,
+                                held->len);
+
+    if (rc == 0) {
+        bow__queued_message_given(held);
+    }
+    return rc;
+}
+
+/* Returns 0, and `held` is gone; or as the session. */
+static int hand_over(struct bow_stream *stream, struct bow__session *session, uint64_t key,
+                     struct bow__queued_message *held, uint32_t flags)
+{
+    struct bow__client_call *call = stream->call;
+    size_t len = 0;
+
+    bow__intercept_sent(call->intercepted, bow__queued_message_bytes(held), held->len);
+    int rc = bow__compression_send_queued(&call->balancer->compression.compression, session, key,
+                                          (enum bow__encoding)call->encoding, flags, held, &len);
+    if (rc == 0) {
+        bow__queued_message_free(held);
+    } else if (rc > 0) {
+        rc = send_held(session, key, held, flags);
+    }
+    stream->n_sent += rc == 0;
+    return rc;
+}
+
+/* Who half-closes does so under the lock, after all that was accepted before has been posted. */
+static bool take_posted(struct bow_stream *stream)
+{
+    bool closes = atomic_load(&stream->half_closed);
+
+    pthread_mutex_lock(&stream->lock);
+    bow__message_queue_append(&stream->out, &stream->posted);
+    pthread_mutex_unlock(&stream->lock);
+    return closes && bow__method_sends_many(stream->method);
+}
+
+/* The first one that waits. */
+static int send_next(struct bow_stream *stream, struct bow__session *session, uint64_t key,
+                     bool closes)
+{
+    struct bow__queued_message *held = stream->out.first;
+    bool last = closes && held->next == NULL;
+    struct bow__queued_message *next = held->next;
+    size_t n = weight(held);
+
+    int rc = hand_over(stream, session, key, held, last ? BOW__SEND_END : 0);
+    if (rc == 0) {
+        stream->out.first = next;
+        stream->end_sent = last;
+        (void)waiting(stream); /* first: it is to count at the one place or the other */
+        atomic_fetch_sub_explicit(&stream->n_waiting, n, memory_order_release);
+    }
+    return rc;
+}
+
+static int send_end(struct bow_stream *stream, struct bow__session *session, uint64_t key)
+{
+    int rc = session->ops->half_close(session, key);
+
+    stream->end_sent = rc == 0;
+    return rc;
+}
+
+static int flush(struct bow_stream *stream, struct bow__session *session, uint64_t key, bool closes)
+{
+    int rc = 0;
+
+    while (rc == 0 && stream->out.first != NULL) {
+        rc = send_next(stream, session, key, closes);
+    }
+    if (rc == 0 && closes && !stream->end_sent) {
+        rc = send_end(stream, session, key);
+    }
+    return rc;
+}
+
+int bow__stream_begin(struct bow_stream *stream, struct bow__session *session, uint64_t key)
+{
+    bool closes = take_posted(stream);
+
+    if (stream->out.first != NULL) {
+        return send_next(stream, session, key, closes);
+    }
+    return session->ops->begin(session, key);
+}
+
+void bow__stream_flush(struct bow_stream *stream)
+{
+    struct bow__session *session = bow__stream_session(stream);
+    bool closes = take_posted(stream);
+
+    if (session == NULL || (stream->out.first == NULL && (!closes || stream->end_sent))) {
+        return;
+    }
+    int rc = flush(stream, session, stream->call->key, closes);
+    if (rc == -ENOMEM) {
+        /* They were accepted, so they cannot be left out. */
+        bow__stream_give_up(stream, BOW_RESOURCE_EXHAUSTED,
+                            "out of memory for a message that had been accepted");
+    }
+    bow__conn_touch(&stream->call->conn->conn);
+    check_blocked(stream);
+}
+
+/* Nothing is called from here, for a function of the client may be the one that opens it. */
+void bow__stream_opened(struct bow_stream *stream)
+{
+    bow__stream_flush(stream);
+    if (atomic_load(&stream->blocked)) {
+        bow__stream_wake(stream);
+    }
+}
+
+void bow__stream_seal(struct bow_stream *stream)
+{
+    pthread_mutex_lock(&stream->lock);
+    atomic_store(&stream->ended, true);
+    bow__message_queue_clear(&stream->posted);
+    pthread_mutex_unlock(&stream->lock);
+    bow__message_queue_clear(&stream->out);
+    atomic_store_explicit(&stream->n_waiting, 0, memory_order_relaxed);
+}
+
+bool bow__stream_may_retry(const struct bow_stream *stream)
+{
+    return stream->n_sent == 0;
+}
+
+void bow__stream_rewind(struct bow_stream *stream)
+{
+    stream->end_sent = false;
+}
+
+/* From the loop */
+
+static int send_as_block(struct bow_stream *stream, struct bow__session *session,
+                         struct bow__queued_message *held)
+{
+    int rc = hand_over(stream, session, stream->call->key, held, 0);
+
+    if (rc < 0) {
+        bow__queued_message_free(held);
+        return rc == -ENOENT ? -ECANCELED : rc;
+    }
+    bow__conn_touch(&stream->call->conn->conn);
+    check_blocked(stream);
+    return 0;
+}
+
+static void hold(struct bow_stream *stream, struct bow__queued_message *held)
+{
+    atomic_fetch_add_explicit(&stream->n_waiting, weight(held), memory_order_relaxed);
+    bow__message_queue_push(&stream->out, held);
+    check_blocked(stream);
+}
+
+/* What other threads have posted comes first. */
+static int send_held_here(struct bow_stream *stream, struct bow__queued_message *held)
+{
+    bow__stream_flush(stream);
+    struct bow__session *session = bow__stream_session(stream);
+    if (session != NULL && stream->out.first == NULL) {
+        return send_as_block(stream, session, held);
+    }
+    hold(stream, held);
+    return 0;
+}
+
+/* Returns 1 when the message has to be sent as a block. */
+static int send_in_place(struct bow_stream *stream, const ProtobufCMessage *message)
+{
+    struct bow__session *session = bow__stream_session(stream);
+    size_t cap = 0;
+
+    if (session == NULL || atomic_load_explicit(&stream->n_waiting, memory_order_relaxed) > 0) {
+        return 1;
+    }
+    uint8_t *room = session->ops->reserve(session, stream->call->key, 0, &cap);
+    if (room == NULL) {
+        return 1;
+    }
+    ssize_t n = bow__encode(message, room, cap, NULL);
+    if (n < 0) {
+        return n == -ENOBUFS ? 1 : -EINVAL;
+    }
+    bow__intercept_sent(stream->call->intercepted, room, (size_t)n);
+    int rc = send_packed(stream, session, (struct bow_slice){room, (size_t)n});
+    if (rc > 0) {
+        rc = session->ops->commit(session, stream->call->key, 0, (size_t)n);
+    }
+    if (rc < 0) {
+        return rc == -ENOENT ? -ECANCELED : rc;
+    }
+    stream->n_sent++;
+    bow__conn_touch(&stream->call->conn->conn);
+    check_blocked(stream);
+    return 0;
+}
+
+/* From other threads */
+
+static int post(struct bow_stream *stream, struct bow__queued_message *held)
+{
+    size_t n = weight(held);
+
+    pthread_mutex_lock(&stream->lock);
+    int rc = refusal(stream);
+    if (rc == 0) {
+        size_t before = atomic_fetch_add_explicit(&stream->n_waiting, n, memory_order_acquire);
+        size_t n_unsent = atomic_load_explicit(&stream->n_unsent, memory_order_relaxed);
+        if (before + n + n_unsent >= BOW_STREAM_WRITABLE_BYTES) {
+            atomic_store(&stream->blocked, true);
+        }
+        bow__message_queue_push(&stream->posted, held);
+    }
+    pthread_mutex_unlock(&stream->lock);
+    if (rc < 0) {
+        bow__queued_message_free(held);
+        return rc;
+    }
+    bow__stream_wake(stream);
+    return 0;
+}
+
+/* What programs call */
+
+static int check(const struct bow_stream *stream, const ProtobufCMessage *message)
+{
+    if (!bow__method_sends_many(stream->method) ||
+        (message != NULL && message->descriptor != stream->method->input)) {
+        return -EINVAL;
+    }
+    return refusal(stream);
+}
+
+static int encode(struct bow_stream *stream, const ProtobufCMessage *message,
+                  struct bow__queued_message **ret_held)
+{
+    size_t size = bow__encoded_size(message);
+
+    if (size == SIZE_MAX) {
+        return -EINVAL;
+    }
+    struct bow__queued_message *held = bow__queued_message_new(stream->context, size);
+    if (held == NULL) {
+        return -ENOMEM;
+    }
+    if (bow__encode(message, bow__queued_message_bytes(held), size, NULL) < 0) {
+        bow__queued_message_free(held);
+        return -EINVAL;
+    }
+    *ret_held = held;
+    return 0;
+}
+
+int bow_stream_send(struct bow_stream *stream, const ProtobufCMessage *message)
+{
+    bool here = bow_loop_in_loop(stream->loop);
+    struct bow__queued_message *held = NULL;
+
+    int rc = message != NULL ? check(stream, message) : -EINVAL;
+    if (rc < 0) {
+        return rc;
+    }
+    rc = here ? send_in_place(stream, message) : 1;
+    if (rc <= 0) {
+        return rc;
+    }
+    rc = encode(stream, message, &held);
+    if (rc < 0) {
+        return rc;
+    }
+    return here ? send_held_here(stream, held) : post(stream, held);
+}
+
+int bow_stream_send_payload(struct bow_stream *stream, struct bow_payload *payload)
+{
+    int rc = check(stream, NULL);
+    if (rc < 0) {
+        return rc;
+    }
+    struct bow__queued_message *held = bow__queued_message_share(stream->context, payload);
+    if (held == NULL) {
+        return -ENOMEM;
+    }
+    return bow_loop_in_loop(stream->loop) ? send_held_here(stream, held) : post(stream, held);
+}
+
+/* What was accepted goes first; the end travels with the last of it. */
+int bow_stream_half_close(struct bow_stream *stream)
+{
+    if (bow__loop_is_foreign(stream->loop)) {
+        return -ECHILD;
+    }
+    pthread_mutex_lock(&stream->lock);
+    int rc = refusal(stream);
+    if (rc == 0 || rc == -EAGAIN) {
+        atomic_store(&stream->half_closed, true);
+        pthread_cond_broadcast(&stream->changed); /* another thread may wait to send */
+        rc = 0;
+    }
+    pthread_mutex_unlock(&stream->lock);
+    if (rc < 0) {
+        return rc;
+    }
+    if (bow_loop_in_loop(stream->loop)) {
+        bow__stream_flush(stream);
+    } else {
+        bow__stream_wake(stream);
+    }
+    return 0;
+}

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * Targets taken apart. The forms of single addresses are the transport's business.
+ */
+
+#include "rpc/client/target.h"
+#include "base/alloc.h"
+#include "rpc/connection/http2_built.h"
+#include "transport/address/address.h"
+#include "transport/address/transport_error.h"
+#include <bowline/limits.h>
+
+#include <errno.h>
+#include <string.h>
+
+#define GRPC_PREFIX "grpc:"
+#define LIST_PREFIX "list:"
+
+/** More than any address that can be parsed has. */
+#define MAX_ADDRESS_BYTES (BOW__HOST_BYTES + 16)
+
+static bool skip_prefix(const char **text, const char *prefix)
+{
+    bool has = strncmp(*text, prefix, strlen(prefix)) == 0;
+
+    *text += has ? strlen(prefix) : 0;
+    return has;
+}
+
+/* A walk over the addresses */
+
+struct walk {
+    const char *rest; /* NULL: no further address */
+    bool list;
+};
+
+static struct walk walk_of(const char *target, bool *ret_http2)
+{
+    struct walk walk = {.rest = target};
+
+    *ret_http2 = skip_prefix(&walk.rest, GRPC_PREFIX);
+    walk.list = skip_prefix(&walk.rest, LIST_PREFIX);
+    return walk;
+}
+
+static bool next(struct walk *walk, struct bow_slice *ret_address)
+{
+    if (walk->rest == NULL) {
+        return false;
+    }
+    const char *comma = walk->list ? strchr(walk->rest, ',') : NULL;
+    size_t len = comma != NULL ? (size_t)(comma - walk->rest) : strlen(walk->rest);
+    *ret_address = (struct bow_slice){(const uint8_t *)walk->rest, len};
+    walk->rest = comma != NULL ? comma + 1 : NULL;
+    return true;
+}
+
+static uint32_t count(struct walk walk)
+{
+    struct bow_slice address;
+    uint32_t n = 0;
+
+    while (next(&walk, &address)) {
+        n++;
+    }
+    return n;
+}
+
+/* Checks */
+
+int bow__target_refuse(const struct bow_client_options *options, int rc, const char *reason)
+{
+    const char *target = options->target != NULL ? options->target : "NULL";
+
+    return bow__transport_error(options->error, "making a client for", target, rc, reason);
+}
+
+/* What belongs to a target as a whole, where one address is expected; NULL: nothing. */
+static const char *misplaced(const char *address)
+{
+    if (strncmp(address, "//", 2) == 0) {
+        return "no \"//\" follows \"grpc:\" or \"list:\"";
+    }
+    if (skip_prefix(&address, GRPC_PREFIX)) {
+        return "\"grpc:\" stands once, before all else: grpc:list:ADDRESS,ADDRESS";
+    }
+    if (skip_prefix(&address, LIST_PREFIX)) {
+        return "\"list:\" stands once, after \"grpc:\": grpc:list:ADDRESS,ADDRESS";
+    }
+    return strpbrk(address, ", ") != NULL
+               ? "several addresses stand behind \"list:\", with commas and no blanks between "
+                 "them: list:ADDRESS,ADDRESS"
+               : NULL;
+}
+
+static int check_address(const struct bow_client_options *options, const char *address,
+                         struct bow__text *why)
+{
+    struct bow__address parsed;
+    struct bow__text syntax;
+
+    bow__text_clear(&syntax);
+    int rc = bow__address_parse(address, &parsed, &syntax);
+    if (rc < 0) {
+        const char *hint = misplaced(address);
+        bow__text_printf(why, "%s", hint != NULL ? hint : syntax.bytes);
+        return rc;
+    }
+    if (bow_address_is_local(address) == 0 && !options->plaintext && options->security == NULL) {
+        bow__text_printf(why, "it is beyond this host, and connections are not encrypted; set "
+                              "options.security (see bow_tls_security()), or options.plaintext = "
+                              "true to allow that");
+        return -EPERM;
+    }
+    return 0;
+}
+
+/* An address of a list is named by its place, for the text may not say which is meant. */
+static int check_slice(const struct bow_client_options *options, const struct walk *walk,
+                       struct bow_slice address, uint32_t place)
+{
+    char text[MAX_ADDRESS_BYTES];
+    struct bow__text why;
+
+    bow__text_clear(&why);
+    if (walk->list) {
+        bow__text_printf(&why, "address %u of the list: ", (unsigned)place);
+    }
+    if (address.len >= sizeof(text) || (walk->list && address.len == 0)) {
+        bow__text_printf(&why, "it is %s", address.len == 0 ? "empty" : "too long");
+        return bow__target_refuse(options, -EINVAL, why.bytes);
+    }
+    memcpy(text, address.data, address.len);
+    text[address.len] = '\0';
+    int rc = check_address(options, text, &why);
+    return rc == 0 ? 0 : bow__target_refuse(options, rc, why.bytes);
+}
+
+static int refuse_long_list(const struct bow_client_options *options, uint32_t n)
+{
+    struct bow__text why;
+
+    bow__text_clear(&why);
+    bow__text_printf(&why,
+                     "a list has at most %u addresses (BOW_LIMIT_LIST_ADDRESSES), and this "
+                     "one has %u",
+                     BOW_LIMIT_LIST_ADDRESSES, (unsigned)n);
+    return bow__target_refuse(options, -EINVAL, why.bytes);
+}
+
+int bow__target_check(const struct bow_client_options *options)
+{
+    struct bow_slice address;
+    bool http2 = false;
+    int rc = 0;
+
+    if (options->target == NULL) {
+        return bow__target_refuse(
+            options, -EINVAL, "set options.target to HOST:PORT, unix:PATH or list:ADDRESS,ADDRESS");
+    }
+    struct walk walk = walk_of(options->target, &http2);
+    if (http2 && !bow__http2_is_built()) {
+        return bow__target_refuse(options, -EINVAL, "this build of the library is without HTTP/2");
+    }
+    uint32_t n = count(walk);
+    if (n > BOW_LIMIT_LIST_ADDRESSES) {
+        return refuse_long_list(options, n);
+    }
+    for (uint32_t place = 1; rc == 0 && next(&walk, &address); place++) {
+        rc = check_slice(options, &walk, address, place);
+    }
+    return rc;
+}
+
+/* Making one */
+
+/* Of an address that can be parsed. */
+static char *server_name_of(struct bow_context *context, const struct bow_client_options *options,
+                            const char *address)
+{
+    const char *end = strrchr(address, ':');
+
+    if (options->server_name != NULL) {
+        return bow__dup(context, options->server_name, strlen(options->server_name));
+    }
+    if (bow__address_is_hostless(address) || end == NULL) {
+        return bow__dup(context, "localhost", strlen("localhost"));
+    }
+    if (*address == '[') {
+        return bow__dup(context, address + 1, (size_t)(end - address) - 2);
+    }
+    return bow__dup(context, address, (size_t)(end - address));
+}
+
+static int add(struct bow__target *target, struct bow_context *context,
+               const struct bow_client_options *options, struct bow_slice text)
+{
+    struct bow__target_address *address = &target->addresses[target->n_addresses];
+
+    address->text = bow__dup(context, (const char *)text.data, text.len);
+    if (address->text == NULL) {
+        return -ENOMEM;
+    }
+    address->server_name = server_name_of(context, options, address->text);
+    if (address->server_name == NULL) {
+        bow__free(context, address->text, text.len + 1);
+        return -ENOMEM;
+    }
+    target->n_addresses++;
+    return 0;
+}
+
+/* `n`: what the array was made for. */
+static void clear(struct bow__target *target, struct bow_context *context, uint32_t n)
+{
+    for (uint32_t i = 0; i < target->n_addresses; i++) {
+        bow__free(context, target->addresses[i].text, strlen(target->addresses[i].text) + 1);
+        bow__free(context, target->addresses[i].server_name,
+                  strlen(target->addresses[i].server_name) + 1);
+    }
+    if (target->addresses != NULL) {
+        bow__free(context, target->addresses, n * sizeof(*target->addresses));
+    }
+    *target = (struct bow__target){0};
+}
+
+int bow__target_init(struct bow__target *target, struct bow_context *context,
+                     const struct bow_client_options *options)
+{
+    struct bow_slice address;
+    int rc = 0;
+
+    *target = (struct bow__target){0};
+    struct walk walk = walk_of(options->target, &target->http2);
+    uint32_t n = count(walk);
+    target->addresses = bow__alloc_array(context, n, sizeof(*target->addresses));
+    if (target->addresses == NULL) {
+        return -ENOMEM;
+    }
+    while (rc == 0 && next(&walk, &address)) {
+        rc = add(target, context, options, address);
+    }
+    if (rc < 0) {
+        clear(target, context, n);
+    }
+    return rc;
+}
+
+void bow__target_fini(struct bow__target *target, struct bow_context *context)
+{
+    clear(target, context, target->n_addresses);
+}
+
+void bow__target_describe(const struct bow__target *target, struct bow__text *text)
+{
+    bow__text_printf(text, "%s", target->addresses[0].text);
+    if (target->n_addresses > 1) {
+        bow__text_printf(text, " and %u other%s", (unsigned)target->n_addresses - 1,
+                         target->n_addresses > 2 ? "s" : "");
+    }
+}

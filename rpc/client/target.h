@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#ifndef BOWLINE_RPC_CLIENT_TARGET_H
+#define BOWLINE_RPC_CLIENT_TARGET_H
+
+/*
+ * What a client's target names: a protocol and the addresses of servers.
+ *
+ *     [grpc:]ADDRESS            [grpc:]list:ADDRESS,ADDRESS,…
+ *
+ * An address is one of <transport/address/address.h>'s; a list has at most BOW_LIMIT_LIST_ADDRESSES
+ * of them, none with a comma in it. Constant once made. Resolves and connects nothing.
+ */
+
+#include "base/text.h"
+#include <bowline/client.h>
+
+struct bow__target_address {
+    char *text;        /* to connect to */
+    char *server_name; /* whom the server must prove to be, with security */
+};
+
+struct bow__target {
+    bool http2;
+    uint32_t n_addresses;
+    struct bow__target_address *addresses;
+};
+
+/** Fill options->error with why there is no client for the target. Returns `rc`. */
+int bow__target_refuse(const struct bow_client_options *options, int rc, const char *reason);
+
+/** Whether options->target can be had with these options. Returns as bow_client_new(), with
+ * options->error filled. */
+int bow__target_check(const struct bow_client_options *options);
+
+/** Make one of options->target, which was checked. Returns 0 or -ENOMEM. */
+int bow__target_init(struct bow__target *target, struct bow_context *context,
+                     const struct bow_client_options *options);
+/** Takes zeroed memory, and what a failed init has left. */
+void bow__target_fini(struct bow__target *target, struct bow_context *context);
+
+static inline bool bow__target_is_list(const struct bow__target *target)
+{
+    return target->n_addresses > 1;
+}
+
+/** Append what stands for the target in a sentence: its first address, and how many others. */
+void bow__target_describe(const struct bow__target *target, struct bow__text *text);
+
+#endif

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * The times of a connection that nobody ends. Knows no channel and no session: what is due
+ * is done by whoever asks.
+ */
+
+#include "rpc/connection/age.h"
+#include "rpc/connection/jitter.h"
+#include <bowline/limits.h>
+
+static void find_next(struct bow__age *age, uint64_t idle_at)
+{
+    age->next_ns = age->is_leaving ? bow__time_min(age->cut_ns, age->word_ns)
+                                   : bow__time_min(idle_at, age->old_ns);
+}
+
+void bow__age_init(struct bow__age *age)
+{
+    *age = (struct bow__age){
+        .next_ns = BOW_NEVER,
+        .idle_ns = BOW_NEVER,
+        .old_ns = BOW_NEVER,
+        .grace_ns = BOW_NEVER,
+        .word_ns = BOW_NEVER,
+        .cut_ns = BOW_NEVER,
+    };
+}
+
+void bow__age_start(struct bow__age *age, struct bow_context *context, uint64_t now_ns,
+                    uint64_t idle_ns, uint64_t max_age_ns, uint64_t grace_ns)
+{
+    age->quiet_ns = now_ns;
+    age->idle_ns = idle_ns;
+    age->old_ns = bow__time_add(now_ns, bow__jittered(context, max_age_ns, max_age_ns / 10));
+    age->grace_ns = grace_ns;
+    find_next(age, bow__time_add(now_ns, idle_ns));
+}
+
+void bow__age_leave(struct bow__age *age, uint64_t now_ns)
+{
+    if (!age->is_leaving) {
+        age->is_leaving = true;
+        age->word_ns = bow__time_add(now_ns, BOW_LIMIT_LEAVE_NS);
+        find_next(age, BOW_NEVER);
+    }
+}
+
+static enum bow__age_event look_serving(struct bow__age *age, uint64_t now_ns, uint32_t n_calls)
+{
+    uint64_t idle_at = bow__time_add(n_calls > 0 ? now_ns : age->quiet_ns, age->idle_ns);
+
+    if (age->old_ns <= now_ns) {
+        age->old_ns = BOW_NEVER;
+        age->cut_ns = bow__time_add(now_ns, age->grace_ns);
+        return BOW__AGE_OLD;
+    }
+    bool is_idle = idle_at <= now_ns;
+    if (is_idle) {
+        /* Not at once again, should its owner have reasons to keep it. */
+        age->quiet_ns = now_ns;
+        idle_at = bow__time_add(now_ns, age->idle_ns);
+    }
+    find_next(age, idle_at);
+    return is_idle ? BOW__AGE_IDLE : BOW__AGE_NOTHING;
+}
+
+/* After its last word a connection without calls closes by itself, unless its peer does not read.
+ */
+static enum bow__age_event look_leaving(struct bow__age *age, uint64_t now_ns, uint32_t n_calls)
+{
+    enum bow__age_event event = BOW__AGE_NOTHING;
+
+    if (age->cut_ns <= now_ns) {
+        event = BOW__AGE_CUT;
+        age->cut_ns = BOW_NEVER;
+    } else if (age->word_ns <= now_ns && !age->has_left) {
+        event = BOW__AGE_LAST_WORD;
+        age->has_left = true;
+        age->word_ns = bow__time_add(now_ns, BOW_LIMIT_LEAVE_NS);
+    } else if (age->word_ns <= now_ns) {
+        event = n_calls == 0 ? BOW__AGE_CUT : BOW__AGE_NOTHING;
+        age->word_ns = bow__time_add(now_ns, BOW_LIMIT_LEAVE_NS);
+    }
+    find_next(age, BOW_NEVER);
+    return event;
+}
+
+enum bow__age_event bow__age_look(struct bow__age *age, uint64_t now_ns, uint32_t n_calls)
+{
+    if (age->next_ns > now_ns) {
+        return BOW__AGE_NOTHING;
+    }
+    return age->is_leaving ? look_leaving(age, now_ns, n_calls)
+                           : look_serving(age, now_ns, n_calls);
+}

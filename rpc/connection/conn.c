@@ -1,0 +1,581 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * Bytes between a channel and a session, and the session's times. Knows no calls:
+ * events go to the owner.
+ */
+
+#include "rpc/connection/conn.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "rpc/connection/detect.h"
+#include "rpc/connection/http2_built.h"
+#include "rpc/core/errors.h"
+#include "transport/channel/channel.h"
+#include <bowline/server.h>
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+/* How long a connection that ends badly may take to tell its peer why. */
+#define LAST_WORDS_NS UINT64_C(1000000000)
+
+static struct bow__conn *conn_of(struct bow_handler *handler)
+{
+    return BOW__CONTAINER(handler, struct bow__conn, handler);
+}
+
+static uint64_t now_of(const struct bow__conn *conn)
+{
+    return bow_loop_now(conn->loop);
+}
+
+/* The end */
+
+static const char *security_failure(const struct bow__conn *conn)
+{
+    return conn->security != NULL ? conn->security->ops->failure(conn->channel) : "";
+}
+
+/* A server says GOAWAY before it closes; its clients owe it nothing. */
+static const char *describe_close(const struct bow__conn *conn)
+{
+    if (conn->server) {
+        return "the peer closed it";
+    }
+    if (!conn->heard) {
+        return conn->security != NULL
+                   ? "the peer closed it before it said anything: is it the right port?"
+                   : "the peer closed it before it said anything: does it want TLS "
+                     "(options.security), or another protocol, on this port?";
+    }
+    return conn->is_announced
+               ? "the peer closed it, as it had announced (GOAWAY), with calls in flight"
+               : "the peer closed it without a GOAWAY: has it crashed?";
+}
+
+static void describe_end(const struct bow__conn *conn, struct bow__text *text,
+                         struct bow_status *ret_why)
+{
+    bow__text_clear(text);
+    bow__text_printf(text, "connection to %s lost: ", bow_channel_peer(conn->channel));
+    ret_why->code = BOW_UNAVAILABLE;
+    if (conn->session != NULL && conn->session->failure.len > 0) {
+        bow__text_printf(text, "%s", conn->session->failure.bytes);
+    } else if (*security_failure(conn) != '\0') {
+        bow__text_printf(text, "%s", security_failure(conn));
+    } else if (conn->close_reason != NULL) {
+        bow__text_printf(text, "%s", conn->close_reason);
+    } else if (conn->error == 0) {
+        bow__text_printf(text, "%s", describe_close(conn));
+    } else {
+        bow__text_errno(text, conn->error);
+    }
+    ret_why->message = text->bytes;
+}
+
+static void enter_session(struct bow__conn *conn)
+{
+    conn->in_session = true;
+    conn->batch_ns = now_of(conn);
+}
+
+static void end_batch(struct bow__conn *conn)
+{
+    conn->in_session = false;
+    if (conn->ops->on_batch_end != NULL) {
+        conn->ops->on_batch_end(conn);
+    }
+    if (conn->touched) {
+        conn->touched = false;
+        bow__conn_touch_now(conn);
+    }
+}
+
+static void end(struct bow__conn *conn)
+{
+    struct bow_status why = BOW_STATUS_OK_INIT;
+    struct bow__text text;
+
+    bow_timer_stop(&conn->timer);
+    bow__list_remove(&conn->settle.link);
+    conn->timer_at = BOW_NEVER;
+    describe_end(conn, &text, &why);
+    if (conn->server && conn->session == NULL && *security_failure(conn) != '\0') {
+        bow__log(conn->context, BOW_LOG_DEBUG, "client %s: %s", bow_channel_peer(conn->channel),
+                 security_failure(conn));
+    }
+    conn->ops->on_down(conn, &why);
+    if (conn->session != NULL) {
+        enter_session(conn);
+        conn->session->ops->fail(conn->session, &why);
+        end_batch(conn);
+        conn->session->ops->free(conn->session);
+        conn->session = NULL;
+    }
+    conn->counters->now.connections_closed++;
+    bow__counters_touch(conn->counters);
+    conn->ops->on_gone(conn);
+}
+
+static void on_inactive(struct bow_handler *handler, int error)
+{
+    struct bow__conn *conn = conn_of(handler);
+
+    conn->closing = true;
+    conn->error = error;
+    if (conn->in_session) {
+        conn->inactive = true;
+        return;
+    }
+    end(conn);
+}
+
+void bow__conn_close(struct bow__conn *conn, const char *reason, uint64_t timeout_ns)
+{
+    if (conn->closing) {
+        return;
+    }
+    conn->closing = true;
+    conn->close_reason = reason;
+    bow_channel_close_after_flush(conn->channel, timeout_ns);
+}
+
+/* Times */
+
+/* When the peer has taken nothing for too long. Heartbeats do not tell: what it sends counts as
+ * life, and while we do not read for its sake they stand still. */
+static uint64_t stalled_at(const struct bow__conn *conn)
+{
+    uint64_t since = bow__channel_stalled_since(conn->channel);
+
+    return since == 0 ? BOW_NEVER : bow__time_add(since, conn->write_timeout_ns);
+}
+
+static void watch_times(struct bow__conn *conn)
+{
+    uint64_t at = conn->first_frame_at;
+
+    if (conn->session != NULL) {
+        at = bow__time_min(at, stalled_at(conn));
+        at = bow__time_min(at, conn->session->ops->next_time(conn->session));
+        at = bow__time_min(at, conn->age.next_ns);
+    }
+
+    /* A timer that fires too early looks again; moving it for each batch would cost more. */
+    if (at < conn->timer_at) {
+        conn->timer_at = at;
+        bow_timer_start_at(&conn->timer, at);
+    }
+}
+
+static void count_heartbeats(struct bow__conn *conn)
+{
+    uint64_t sent = conn->session->heartbeats_sent;
+
+    conn->counters->now.heartbeats_sent += sent - conn->heartbeats_sent;
+    conn->heartbeats_sent = sent;
+}
+
+static void log_failure(const struct bow__conn *conn)
+{
+    bow__log(conn->context, BOW_LOG_DEBUG, "%s %s: %s", conn->server ? "client" : "server",
+             bow_channel_peer(conn->channel), conn->session->failure.bytes);
+}
+
+/* The session is broken; what it has to say to the peer is ready to drain. */
+static void on_broken(struct bow__conn *conn)
+{
+    bool is_lost = conn->session->heartbeats_lost > 0;
+
+    if (is_lost) {
+        conn->counters->now.heartbeats_lost++;
+    } else {
+        conn->counters->now.protocol_errors++;
+    }
+    log_failure(conn);
+    if (is_lost) {
+        /* Nobody is there to hear last words, and the calls need not wait for them. */
+        conn->closing = true;
+        bow_channel_close(conn->channel, -ETIMEDOUT);
+        return;
+    }
+    bow__conn_close(conn, NULL, LAST_WORDS_NS);
+}
+
+/* After feed or on_time: what waited for their return. False: the conn is gone. */
+static bool leave_session(struct bow__conn *conn)
+{
+    end_batch(conn);
+    if (conn->inactive) {
+        conn->inactive = false;
+        end(conn);
+        return false;
+    }
+    return true;
+}
+
+static void on_stalled(struct bow__conn *conn)
+{
+    struct bow__text *why = &conn->session->failure;
+
+    bow__text_clear(why);
+    bow__text_printf(why, "the peer took nothing of what was sent to it for ");
+    bow__text_duration(why, conn->write_timeout_ns);
+    bow__text_printf(why, " (write_timeout_ns)");
+    conn->counters->now.connections_stalled++;
+    log_failure(conn);
+    conn->closing = true;
+    bow_channel_close(conn->channel, -ETIMEDOUT);
+}
+
+static void on_aged(struct bow__conn *conn, uint64_t now)
+{
+    struct bow_metrics *counts = &conn->counters->now;
+
+    switch (bow__age_look(&conn->age, now, conn->session->n_streams)) {
+    case BOW__AGE_IDLE:
+        conn->ops->on_aged(conn, "there was no call on the connection for its idle_timeout_ns");
+        counts->connections_idle += conn->age.is_leaving;
+        break;
+    case BOW__AGE_OLD:
+        conn->ops->on_aged(conn, "the connection has reached its max_age_ns");
+        counts->connections_aged += conn->age.is_leaving;
+        break;
+    case BOW__AGE_LAST_WORD:
+        conn->session->ops->leave(conn->session);
+        break;
+    case BOW__AGE_CUT:
+        /* With calls on it that is no client's connection: those have no such time. */
+        bow__conn_close(conn, "it had reached its max_age_ns, and its max_age_grace_ns is over",
+                        LAST_WORDS_NS);
+        break;
+    case BOW__AGE_NOTHING:
+        break;
+    }
+}
+
+static void on_timer(struct bow_timer *timer, void *user)
+{
+    struct bow__conn *conn = user;
+    uint64_t now = now_of(conn);
+
+    (void)timer;
+    conn->timer_at = BOW_NEVER;
+    if (conn->first_frame_at <= now) {
+        conn->first_frame_at = BOW_NEVER;
+        conn->counters->now.first_frame_timeouts++;
+        bow__log(conn->context, BOW_LOG_DEBUG,
+                 "client %s sent no frame in time (first_frame_timeout_ns)",
+                 bow_channel_peer(conn->channel));
+        bow_channel_close(conn->channel, -ETIMEDOUT);
+        return;
+    }
+    if (conn->session == NULL || conn->closing) {
+        return;
+    }
+    if (stalled_at(conn) <= now) {
+        on_stalled(conn);
+        return;
+    }
+    if (conn->session->ops->next_time(conn->session) <= now) {
+        enter_session(conn);
+        int rc = conn->session->ops->on_time(conn->session, now);
+        if (!leave_session(conn)) {
+            return;
+        }
+        count_heartbeats(conn);
+        if (rc < 0) {
+            on_broken(conn);
+            return;
+        }
+    }
+    if (conn->age.next_ns <= now) {
+        on_aged(conn, now);
+    }
+    bow__conn_touch(conn);
+    watch_times(conn);
+}
+
+/* Output */
+
+static void set_reading(struct bow__conn *conn, bool reading)
+{
+    if (conn->paused == !reading) {
+        return;
+    }
+    conn->paused = !reading;
+    conn->session->ops->set_reading(conn->session, reading, now_of(conn));
+    if (reading) {
+        bow_channel_resume_read(conn->channel);
+    } else {
+        bow_channel_pause_read(conn->channel);
+    }
+}
+
+/* In a phase of its own of the loop, so that no stream's owner is called back from inside what it
+ * does. False: the conn is gone. */
+static bool tell_writable(struct bow__conn *conn)
+{
+    const struct bow__session_ops *ops = conn->session->ops;
+    uint64_t key = 0;
+    void *stream;
+
+    enter_session(conn);
+    while ((stream = ops->take_writable(conn->session, &key)) != NULL) {
+        conn->ops->events->on_writable(conn, key, stream);
+    }
+    return leave_session(conn);
+}
+
+/* After the channel has sent what it could. */
+static void settle(struct bow__deferred *deferred)
+{
+    struct bow__conn *conn = BOW__CONTAINER(deferred, struct bow__conn, settle);
+
+    if (conn->session == NULL || conn->closing) {
+        return;
+    }
+    if (!tell_writable(conn) || conn->closing) {
+        return;
+    }
+    if (conn->session->ops->is_done(conn->session)) {
+        bow__conn_close(conn, "it was closed in good order", LAST_WORDS_NS);
+        return;
+    }
+    set_reading(conn, !conn->session->ops->is_clogged(conn->session));
+    watch_times(conn);
+}
+
+void bow__conn_touch_now(struct bow__conn *conn)
+{
+    if (conn->session != NULL && !conn->closing) {
+        /* In this order: the channel's phase runs before ours. */
+        bow_channel_flush(conn->channel);
+        bow__loop_defer_flush(conn->loop, &conn->settle);
+        bow__counters_touch(conn->counters);
+    }
+}
+
+static int on_drain(struct bow_handler *handler, struct iovec *pieces, int max)
+{
+    struct bow__conn *conn = conn_of(handler);
+
+    return conn->session != NULL ? conn->session->ops->drain(conn->session, pieces, max) : 0;
+}
+
+static void on_sent(struct bow_handler *handler, size_t n)
+{
+    struct bow__conn *conn = conn_of(handler);
+
+    conn->counters->now.bytes_sent += n;
+    conn->session->ops->sent(conn->session, n);
+    bow__loop_defer_flush(conn->loop, &conn->settle);
+}
+
+/* A client that has just connected may have sent calls by now, and is to be told of them what it
+ * can't know when its connection is reset. */
+static void hear_client(struct bow__conn *conn)
+{
+    uint64_t until = bow__time_add(now_of(conn), LAST_WORDS_NS);
+
+    conn->first_frame_at = bow__time_min(conn->first_frame_at, until);
+    watch_times(conn);
+}
+
+void bow__conn_goaway(struct bow__conn *conn, const char *reason)
+{
+    struct bow_status status = BOW_STATUS_OK_INIT;
+
+    if (conn->session == NULL && conn->server && !conn->closing) {
+        hear_client(conn);
+        return;
+    }
+    if (conn->session == NULL) {
+        bow__conn_close(conn, reason, 0);
+        return;
+    }
+    status.code = BOW_UNAVAILABLE;
+    status.message = reason;
+    conn->session->ops->goaway(conn->session, &status);
+    bow__age_leave(&conn->age, now_of(conn));
+    bow__conn_touch(conn);
+}
+
+/* Input */
+
+static int start_session(struct bow__conn *conn, bool http2)
+{
+    struct bow__session_options options = {
+        .context = conn->context,
+        .pool = bow__loop_pool(conn->loop),
+        .events = conn->ops->events,
+        .owner = conn,
+        .server = conn->server,
+        .heartbeat_ns = BOW_NEVER,
+        .heartbeat_timeout_ns = BOW_NEVER,
+        .now_ns = now_of(conn),
+    };
+
+    conn->ops->configure(conn, &options);
+    int rc = http2 ? bow__http2_session_new(&options, &conn->session)
+                   : bow__native_session_new(&options, &conn->session);
+    if (rc < 0) {
+        return rc;
+    }
+    conn->up = true;
+    conn->ops->on_up(conn);
+    bow__conn_touch(conn);
+    return 0;
+}
+
+static void refuse_opening(struct bow__conn *conn, const struct bow_buf *bytes, bool http1)
+{
+    static const char answer[] = "HTTP/1.1 400 Bad Request\r\n"
+                                 "Content-Type: text/plain; charset=utf-8\r\n"
+                                 "Content-Length: 46\r\n"
+                                 "Connection: close\r\n"
+                                 "\r\n"
+                                 "This port speaks Bowline and gRPC, not HTTP/1\n";
+    struct bow_buf buf = bow_buf_borrow(answer, sizeof(answer) - 1);
+    struct bow__text text;
+
+    conn->counters->now.bad_prefaces++;
+    bow__counters_touch(conn->counters);
+    bow__text_clear(&text);
+    bow__text_escape(&text, (struct bow_slice){bytes->data, bytes->len}, 64);
+    bow__log(conn->context, BOW_LOG_DEBUG, "client %s speaks no protocol of this port: \"%s\"",
+             bow_channel_peer(conn->channel), text.bytes);
+    if (http1 && bow_channel_write(conn->channel, &buf, NULL, NULL) == 0) {
+        bow__conn_close(conn, "it spoke HTTP/1", LAST_WORDS_NS);
+        return;
+    }
+    conn->closing = true;
+    bow_channel_close(conn->channel, -EPROTO);
+}
+
+/* Returns whether there is a session to feed. */
+static bool detect(struct bow__conn *conn, const struct bow_buf *bytes)
+{
+    enum bow__protocol protocol = bow__detect((struct bow_slice){bytes->data, bytes->len});
+    int rc = 0;
+
+    if ((protocol == BOW__PROTOCOL_HTTP2 &&
+         (!bow__http2_is_built() || (conn->protocols & BOW_PROTOCOL_GRPC) == 0)) ||
+        (protocol == BOW__PROTOCOL_NATIVE && (conn->protocols & BOW_PROTOCOL_NATIVE) == 0)) {
+        protocol = BOW__PROTOCOL_UNKNOWN;
+    }
+    switch (protocol) {
+    case BOW__PROTOCOL_UNDECIDED:
+        return false;
+    case BOW__PROTOCOL_NATIVE:
+        rc = start_session(conn, false);
+        break;
+    case BOW__PROTOCOL_HTTP2:
+        rc = start_session(conn, true);
+        break;
+    case BOW__PROTOCOL_HTTP1:
+    case BOW__PROTOCOL_UNKNOWN:
+        refuse_opening(conn, bytes, protocol == BOW__PROTOCOL_HTTP1);
+        return false;
+    }
+    if (rc < 0) {
+        conn->closing = true;
+        bow_channel_close(conn->channel, rc);
+        return false;
+    }
+    return true;
+}
+
+static size_t on_read(struct bow_handler *handler, const struct bow_buf *bytes)
+{
+    struct bow__conn *conn = conn_of(handler);
+
+    if (conn->closing) {
+        return bytes->len;
+    }
+    conn->heard = true;
+    if (conn->session == NULL && !detect(conn, bytes)) {
+        return conn->closing ? bytes->len : 0;
+    }
+    enter_session(conn);
+    conn->touched = true; /* by what the session itself has to answer */
+    ssize_t n = conn->session->ops->feed(conn->session, bytes->data, bytes->len, conn->batch_ns);
+    if (!leave_session(conn)) {
+        return bytes->len;
+    }
+    if (n < 0) {
+        conn->counters->now.bytes_received += bytes->len;
+        on_broken(conn);
+        return bytes->len;
+    }
+    conn->counters->now.bytes_received += (size_t)n;
+    conn->counters->now.calls_refused_connection += conn->session->calls_refused;
+    conn->session->calls_refused = 0;
+    return (size_t)n;
+}
+
+static void on_active(struct bow_handler *handler)
+{
+    struct bow__conn *conn = conn_of(handler);
+
+    if (conn->server) {
+        watch_times(conn);
+        return;
+    }
+    int rc = start_session(conn, conn->http2);
+    if (rc < 0) {
+        bow_channel_close(conn->channel, rc);
+    }
+}
+
+/* The peer can send nothing more, so it is gone or as good as: what it asked for is given up. Only
+ * a client is sent what is ready for it; of a server nothing is to be had any more, and calls that
+ * are begun meanwhile would be lost with the connection. */
+static void on_eof(struct bow_handler *handler)
+{
+    struct bow__conn *conn = conn_of(handler);
+
+    if (conn->server && conn->session != NULL && conn->session->n_streams == 0) {
+        bow__conn_close(conn, NULL, LAST_WORDS_NS);
+        return;
+    }
+    bow_channel_close(conn->channel, 0);
+}
+
+static void on_error(struct bow_handler *handler, int error)
+{
+    bow_channel_close(handler->channel, error);
+}
+
+void bow__conn_init(struct bow__conn *conn, struct bow_channel *channel,
+                    const struct bow__conn_ops *ops, struct bow__counters *counters, bool server)
+{
+    static const struct bow_handler_ops handler_ops = {
+        .name = "rpc",
+        .on_active = on_active,
+        .on_read = on_read,
+        .on_eof = on_eof,
+        .on_error = on_error,
+        .on_inactive = on_inactive,
+        .on_drain = on_drain,
+        .on_sent = on_sent,
+    };
+
+    conn->handler.ops = &handler_ops;
+    conn->ops = ops;
+    conn->channel = channel;
+    conn->loop = bow_channel_loop(channel);
+    conn->context = bow_loop_context(conn->loop);
+    conn->counters = counters;
+    conn->server = server;
+    conn->timer_at = BOW_NEVER;
+    conn->first_frame_at = BOW_NEVER;
+    bow__age_init(&conn->age);
+    conn->settle.fn = settle;
+    bow__list_init(&conn->settle.link);
+    bow_timer_init(&conn->timer, conn->loop, on_timer, conn);
+    counters->now.connections_opened++;
+    bow__counters_touch(counters);
+    bow_channel_add_last(channel, &conn->handler);
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * Counting on the loop, and how what was counted becomes visible elsewhere.
+ */
+
+#include "rpc/connection/counters.h"
+#include "base/alloc.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define PUBLISH_NS UINT64_C(10000000)
+
+_Static_assert(sizeof(struct bow_metrics) == (BOW__N_METRICS + 1) * sizeof(uint64_t),
+               "struct bow_metrics is its size and counters of 64 bits");
+_Static_assert(sizeof(size_t) == sizeof(uint64_t), "its first member is as large as a counter");
+
+static int publish_task(void *user)
+{
+    struct bow__counters *counters = user;
+
+    counters->posted = false;
+    bow__counters_publish(counters);
+    counters->on_published(counters->owner);
+    return 0;
+}
+
+static void on_timer(struct bow_timer *timer, void *user)
+{
+    struct bow__counters *counters = user;
+
+    (void)timer;
+    if (bow_loop_post_tail(counters->loop, &counters->task) == 0) {
+        counters->posted = true;
+        return;
+    }
+    bow__counters_publish(counters);
+}
+
+int bow__counters_init(struct bow__counters *counters, struct bow_context *context,
+                       struct bow_loop *loop, uint32_t n_methods, void (*on_published)(void *owner),
+                       void *owner)
+{
+    *counters = (struct bow__counters){
+        .context = context,
+        .loop = loop,
+        .n_methods = n_methods,
+        .on_published = on_published,
+        .owner = owner,
+    };
+    bow_timer_init(&counters->timer, loop, on_timer, counters);
+    bow_task_init(&counters->task, "publish metrics", publish_task, counters);
+    if (n_methods == 0) {
+        return 0;
+    }
+    counters->methods = bow__alloc_array(context, n_methods, sizeof(*counters->methods));
+    counters->published_methods =
+        bow__alloc_array(context, n_methods * BOW__N_METHOD_COUNTS, sizeof(uint64_t));
+    if (counters->methods == NULL || counters->published_methods == NULL) {
+        bow__counters_fini(counters);
+        return -ENOMEM;
+    }
+    return 0;
+}
+
+void bow__counters_fini(struct bow__counters *counters)
+{
+    size_t n_bytes = counters->n_methods * sizeof(struct bow__method_counts);
+
+    if (counters->context == NULL) {
+        return;
+    }
+    bow__free(counters->context, counters->methods, n_bytes);
+    bow__free(counters->context, counters->published_methods, n_bytes);
+    counters->methods = NULL;
+    counters->published_methods = NULL;
+}
+
+void bow__counters_touch(struct bow__counters *counters)
+{
+    if (!counters->armed) {
+        counters->armed = true;
+        bow_timer_start(&counters->timer, PUBLISH_NS);
+    }
+}
+
+static void publish(atomic_uint_fast64_t *to, const void *counts, size_t n)
+{
+    const uint64_t *from = counts;
+
+    for (size_t i = 0; i < n; i++) {
+        atomic_store_explicit(&to[i], from[i], memory_order_relaxed);
+    }
+}
+
+void bow__counters_show(struct bow__counters *counters)
+{
+    publish(counters->published, &counters->now.connections_opened, BOW__N_METRICS);
+    if (counters->n_methods > 0) {
+        publish(counters->published_methods, counters->methods,
+                counters->n_methods * BOW__N_METHOD_COUNTS);
+    }
+}
+
+void bow__counters_publish(struct bow__counters *counters)
+{
+    bow_timer_stop(&counters->timer);
+    counters->armed = counters->posted;
+    bow__counters_show(counters);
+}
+
+void bow__counters_add(const struct bow__counters *counters, struct bow_metrics *sum)
+{
+    uint64_t *to = &sum->connections_opened;
+
+    for (size_t i = 0; i < BOW__N_METRICS; i++) {
+        to[i] += atomic_load_explicit(&counters->published[i], memory_order_relaxed);
+    }
+    sum->calls_unanswered += atomic_load_explicit(&counters->n_unanswered, memory_order_relaxed);
+}
+
+void bow__counters_add_method(const struct bow__counters *counters, uint32_t index,
+                              struct bow_method_metrics *sum)
+{
+    const atomic_uint_fast64_t *from = &counters->published_methods[index * BOW__N_METHOD_COUNTS];
+    uint64_t words[BOW__N_METHOD_COUNTS];
+    struct bow__method_counts counts;
+
+    for (size_t i = 0; i < BOW__N_METHOD_COUNTS; i++) {
+        words[i] = atomic_load_explicit(&from[i], memory_order_relaxed);
+    }
+    memcpy(&counts, words, sizeof(counts));
+    sum->started += counts.started;
+    for (size_t code = 0; code < BOW_N_CODES; code++) {
+        sum->ended[code] += counts.ended[code];
+    }
+    sum->bytes_in += counts.bytes_in;
+    sum->bytes_out += counts.bytes_out;
+    sum->total_ns += counts.total_ns;
+}

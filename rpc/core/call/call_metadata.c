@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * Metadata of a server's call. Knows nothing of how it travels.
+ */
+
+#include "rpc/core/call/call_metadata.h"
+#include "rpc/core/call/call_stream.h"
+#include "rpc/core/compression/compression.h"
+#include "rpc/core/errors.h"
+
+#include <bowline/limits.h>
+#include <errno.h>
+#include <string.h>
+
+static struct bow__call_metadata *get(struct bow_call *call)
+{
+    if (call->metadata == NULL) {
+        call->metadata = bow__arena_alloc(&call->arena, sizeof(*call->metadata));
+        if (call->metadata != NULL) {
+            memset(call->metadata, 0, sizeof(*call->metadata));
+        }
+    }
+    return call->metadata;
+}
+
+int bow__call_receive_metadata(struct bow_call *call, const struct bow_metadata *metadata)
+{
+    if (metadata->n == 0) {
+        return 0;
+    }
+    struct bow__call_metadata *kept = get(call);
+    return kept != NULL ? bow__metadata_copy(&call->arena, metadata, &kept->received) : -ENOMEM;
+}
+
+const struct bow_metadata *bow_call_metadata(const struct bow_call *call)
+{
+    static const struct bow_metadata none = BOW_METADATA_INIT;
+
+    return call->metadata != NULL ? &call->metadata->received : &none;
+}
+
+int bow__call_respond_now(struct bow_call *call)
+{
+    struct bow__call_metadata *sent = call->metadata;
+    struct bow_metadata initial = BOW_METADATA_INIT;
+    bool has_initial = sent != NULL && sent->initial.n > 0;
+
+    if (!call->compresses && !has_initial) {
+        return 0;
+    }
+    if (has_initial) {
+        initial = bow__metadata_of(&sent->initial);
+    }
+    enum bow__encoding encoding = call->compresses
+                                      ? bow__compression_choose(call->session, call->key)
+                                      : BOW__ENCODING_IDENTITY;
+    int rc = call->session->ops->respond(call->session, call->key, &initial, encoding);
+    call->responded = rc == 0;
+    call->encoding = (uint8_t)(rc == 0 ? encoding : BOW__ENCODING_IDENTITY);
+    return rc;
+}
+
+void bow__call_describe_unsent(const struct bow_call *call, int rc, struct bow__text *text,
+                               struct bow_status *ret_status)
+{
+    bow__text_clear(text);
+    if (rc == -EMSGSIZE) {
+        bow__text_printf(
+            text,
+            "the initial metadata of %s, %zu bytes of keys, values and 32 for each, is "
+            "more than its client takes; BOW_LIMIT_HEADER_BYTES (%zu), or what it said",
+            call->method->path, call->metadata->initial.n_bytes, BOW_LIMIT_HEADER_BYTES);
+    } else {
+        bow__text_printf(text, "the server has no memory to send the reply of %s",
+                         call->method->path);
+    }
+    *ret_status = (struct bow_status)BOW_STATUS_OK_INIT;
+    ret_status->code = bow__code_from_errno(rc);
+    ret_status->message = text->bytes;
+}
+
+int bow_call_compress(struct bow_call *call, bool on)
+{
+    if (call->stream != NULL && atomic_load_explicit(&call->stream->began, memory_order_relaxed)) {
+        return -EALREADY;
+    }
+    call->compresses = on;
+    return 0;
+}
+
+int bow_call_add_initial(struct bow_call *call, const char *key, struct bow_slice value)
+{
+    if (call->stream != NULL && atomic_load_explicit(&call->stream->began, memory_order_relaxed)) {
+        return -EALREADY;
+    }
+    struct bow__call_metadata *sent = get(call);
+    return sent != NULL ? bow__metadata_add(&sent->initial, &call->arena, key, value) : -ENOMEM;
+}
+
+int bow_call_add_trailing(struct bow_call *call, const char *key, struct bow_slice value)
+{
+    struct bow__call_metadata *sent = get(call);
+
+    return sent != NULL ? bow__metadata_add(&sent->trailing, &call->arena, key, value) : -ENOMEM;
+}
+
+int bow__call_add_status(struct bow_call *call, const struct bow_metadata *metadata)
+{
+    int rc = 0;
+
+    for (size_t i = 0; rc == 0 && i < metadata->n; i++) {
+        rc = bow_call_add_trailing(call, metadata->entries[i].key, metadata->entries[i].value);
+    }
+    return rc;
+}

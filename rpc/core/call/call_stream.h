@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#ifndef BOWLINE_RPC_CORE_CALL_CALL_STREAM_H
+#define BOWLINE_RPC_CORE_CALL_CALL_STREAM_H
+
+/*
+ * What a streaming call of a server has beside its struct bow_call, which names it in
+ * `stream`; that is NULL for unary calls. Four files:
+ *
+ *     call_stream.c           references, listening, events, the end
+ *     call_stream_receive.c   messages in
+ *     call_stream_send.c      messages out
+ *     call_stream_answer.c    finish, reply and fail
+ *
+ * Design. The loop owns the session's stream, delivers all events, and alone hands
+ * messages to the session. Other threads encode, put the bytes into `posted`, and post one task for
+ * all that waits; what the loop itself sends goes behind what was posted before. The words of
+ * struct bow_call that say who may answer a unary call (state) are not used; instead:
+ *
+ *     refs        relaxed up, acquire-release down; who takes the last away frees the call,
+ *                 on any thread. One is the handler's until on_closed has returned, one is a
+ *                 posted task's.
+ *     answered    written under the lock, once: by whoever finishes, replies or fails. It
+ *                 has `answer` to itself then, until `answer_posted` gives it to the loop.
+ *     call->why   set by the loop when the call ends without the handler, before it takes the
+ *                 lock to drop what was posted; who posts looks at both words under the lock,
+ *                 so nothing is posted to a call that has ended.
+ *     n_waiting   bytes that wait: what is in `posted`, and what the session had queued
+ *                 when the loop last looked (`n_counted`). Senders add to it, by
+ *                 compare-and-swap, only while it is below BOW_STREAM_WRITABLE_BYTES. The loop
+ *                 alone takes from it, and so sees the step from above to below that it owes
+ *                 on_writable for: whoever was told -EAGAIN read a value before that step.
+ *     posted      under the lock
+ *     task_posted exchanged; who finds it false posts the task
+ *
+ * All else is the loop's, but for a call whose handler runs on an executor: from handing an event
+ * over (`busy`) until the executor has posted that it is done, what the event may touch
+ * (listening, paused, events) is the executor's. That post is its own: one that was to stand
+ * for several might be refused to another thread, which has nothing to do about it.
+ */
+
+#include "rpc/core/call/call.h"
+#include "rpc/core/message/message_queue.h"
+#include "rpc/core/message/receive_queue.h"
+#include <bowline/call_stream.h>
+#include <pthread.h>
+
+/** A message that decodes to no more than this allocates nothing. */
+#define BOW__CALL_STREAM_SLAB_BYTES 1024
+
+enum bow__call_event {
+    BOW__CALL_NO_EVENT = 0,
+    BOW__CALL_MESSAGE,
+    BOW__CALL_HALF_CLOSE,
+    BOW__CALL_WRITABLE,
+    BOW__CALL_CLOSED,
+};
+
+struct bow__stream_answer {
+    struct bow_status status; /* its text in `memory` */
+    struct bow__block *memory;
+    struct bow__queued_message *reply; /* NULL: none */
+};
+
+struct bow__call_stream {
+    atomic_uint refs;
+    pthread_mutex_t lock;
+    struct bow__message_queue posted;
+    atomic_bool answered;
+    bool answer_posted; /* under the lock */
+    struct bow__stream_answer answer;
+    atomic_size_t n_waiting;
+    atomic_bool task_posted;
+    atomic_bool began; /* a message was sent, so initial metadata comes too late */
+
+    size_t n_counted;
+    const void *events;
+    void *user;
+    struct bow__receive_queue in;
+    struct bow_status status; /* for on_closed, once `ended` */
+    struct bow__block *status_memory;
+    bool listening;
+    bool paused;
+    bool half_closed;
+    bool half_close_told;
+    bool writable_due;
+    bool ended;
+    bool closed;                /* on_closed is under way, or was */
+    bool on_executor;           /* events are given on an executor */
+    bool busy;                  /* one is there */
+    enum bow__call_event event; /* the one being given */
+
+    ProtobufCMessage *message; /* being delivered */
+    size_t n_message;          /* its bytes */
+    size_t n_lent;             /* of them, counted as in flight: it is on an executor */
+    struct bow__arena arena;   /* its memory */
+    _Alignas(16) uint8_t slab[BOW__CALL_STREAM_SLAB_BYTES];
+};
+
+/** Make `call` a streaming one. Returns 0 or -ENOMEM. Loop, before invoke. */
+int bow__call_stream_new(struct bow_call *call);
+/** Free what the stream has; bow__call_free() calls it. */
+void bow__call_stream_free(struct bow_call *call);
+
+/* What the host says, on the loop, once the handler was entered. */
+
+/** A message came, the last one with `end`. */
+void bow__call_stream_take(struct bow_call *call, struct bow__message *message, bool end);
+/** The client ended its side. */
+void bow__call_stream_half_close(struct bow_call *call);
+/** The session's queue is low again. */
+void bow__call_stream_writable(struct bow_call *call);
+/** The stream has ended without the handler, and is out of its connection. `status` is borrowed. */
+void bow__call_stream_lost(struct bow_call *call, const struct bow_status *status);
+
+/* Where the executor's part is. */
+
+/** Give the event that was handed over, on the executor. */
+void bow__call_stream_tell(struct bow_call *call);
+/** It is done, or the handler was entered: go on, with what else is due. Loop, or the executor once
+ * nothing runs on that any more. */
+void bow__call_stream_go_on(struct bow_call *call);
+
+/* Between the files; on the loop unless it says otherwise. */
+
+/** Give an event, here or on the executor. */
+void bow__call_stream_give(struct bow_call *call, enum bow__call_event event);
+/** The message on an executor is counted no more. */
+void bow__call_stream_unlend(struct bow_call *call);
+/** The message has been delivered: its memory and its credit go back. */
+void bow__call_stream_delivered(struct bow_call *call);
+
+/** Give the events that are due; never from inside a function of the call. */
+void bow__call_stream_run(struct bow_call *call);
+/** Have it run soon. */
+void bow__call_stream_defer(struct bow_call *call);
+/** The call is out of its connection: nothing more goes in or out; on_closed comes. `status` has
+ * been kept. */
+void bow__call_stream_end(struct bow_call *call);
+/** Keep `status` for on_closed; without memory it loses its text. */
+void bow__call_stream_keep_status(struct bow_call *call, const struct bow_status *status);
+
+/** Deliver what waits. */
+void bow__call_stream_deliver(struct bow_call *call);
+
+/** Send what was posted, and give the answer if that was. Returns 0, or why the answer was dropped.
+ */
+int bow__call_stream_take_posted(struct bow_call *call);
+/** The same when other threads have posted anything. */
+void bow__call_stream_flush(struct bow_call *call);
+/** Look at the session's queue: whether on_writable is due. */
+void bow__call_stream_settle(struct bow_call *call);
+/** Give the session a message. Returns 0 and its length as sent, and `held` is gone; -ECANCELED;
+ * -ENOMEM; -EMSGSIZE. */
+int bow__call_stream_hand_over(struct bow_call *call, struct bow__queued_message *held,
+                               uint32_t flags, size_t *ret_len);
+/** Encode a message where the session has room. Returns 0 and its length; 1 when it has to go as a
+ * block; as hand_over(); or -EINVAL with `reason`, which may be NULL. */
+int bow__call_stream_put_in_place(struct bow_call *call, const ProtobufCMessage *message,
+                                  uint32_t flags, size_t *ret_len, struct bow__text *reason);
+/** Encode a message that waits. Returns 0, -ENOMEM, or -EINVAL with `reason`. Thread: any. */
+int bow__call_stream_encode(struct bow_call *call, const ProtobufCMessage *message,
+                            struct bow__queued_message **ret_held, struct bow__text *reason);
+/** Have the loop look at what was posted. Returns 0 or -ECANCELED. Thread: any. */
+int bow__call_stream_wake(struct bow_call *call);
+
+/** End the call with an error of ours. */
+void bow__call_stream_refuse(struct bow_call *call, enum bow_code code, const char *message);
+/** The same because something that it was to send could not be: -ENOMEM or -EMSGSIZE, as
+ * bow__call_describe_unsent(). */
+void bow__call_stream_refuse_unsent(struct bow_call *call, int rc);
+/** Give the session the answer that was posted. Returns 0; -ECANCELED after the deadline; -ENOMEM
+ * or -EMSGSIZE when the client got that for an answer. */
+int bow__call_stream_answer(struct bow_call *call);
+
+/* What bow_call_reply() and the like are for a streaming call. Thread: any that holds a reference.
+ */
+
+int bow__call_stream_reply(struct bow_call *call, const ProtobufCMessage *reply);
+int bow__call_stream_fail(struct bow_call *call, const struct bow_status *status);
+int bow__call_stream_vfail(struct bow_call *call, enum bow_code code, const char *format,
+                           va_list args) BOW_PRINTF(3, 0);
+
+/** The handler's answer, or the end, came first. Thread: any that holds a reference. */
+static inline bool bow__call_stream_is_over(const struct bow_call *call)
+{
+    return atomic_load(&call->stream->answered) || atomic_load(&call->why) != 0;
+}
+
+#endif

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#ifndef BOWLINE_RPC_CORE_CODEC_ENCODE_H
+#define BOWLINE_RPC_CORE_CODEC_ENCODE_H
+
+/*
+ * protobuf-c structs → protobuf bytes, in one pass and without allocation. The
+ * message is written from its end to its beginning, so that the length of a
+ * sub-message is known when its prefix is due, and then moved to the front of the
+ * buffer: linear at any depth.
+ *
+ *     buf                                            buf + cap
+ *      |                    | field 1 | .. | field n | unknown fields |
+ *      | field 1 | .. | field n | unknown fields |
+ *
+ * The bytes are those of protobuf_c_message_pack(), except where that one loses
+ * what the protobuf specification sends:
+ *  - proto3 floating-point fields that are -0.0 are sent;
+ *  - a string selected by a oneof (so also a proto3 optional one) is sent when it
+ *    is empty, whatever its pointer: NULL and protobuf_c_empty_string are "".
+ */
+
+#include "base/text.h"
+#include <protobuf-c/protobuf-c.h>
+#include <sys/types.h>
+
+/**
+ * Encode `message` at the front of [buf, buf + cap).
+ *
+ * All of the buffer may be written to, also on failure. For -EINVAL, what is wrong
+ * is appended to `reason` (may be NULL): the field's path, and what, as in
+ * "demo.Order.items[3].name is NULL, but a string is needed: set it ("" for an empty one)".
+ *
+ * Thread:  any
+ * Owns:    borrows `message`, `buf`, `reason`
+ * Returns: the length; or -ENOBUFS when it does not fit (bow__encoded_size() says
+ *          what would); or -EINVAL when a pointer that is needed is NULL, at more
+ *          than BOW_LIMIT_MESSAGE_DEPTH levels, or over 2 GiB - 1
+ */
+ssize_t bow__encode(const ProtobufCMessage *message, uint8_t *buf, size_t cap,
+                    struct bow__text *reason);
+
+/** The length of `message` encoded; SIZE_MAX when bow__encode() would say -EINVAL. Thread: any. */
+size_t bow__encoded_size(const ProtobufCMessage *message);
+
+#endif

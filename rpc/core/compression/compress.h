@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#ifndef BOWLINE_RPC_CORE_COMPRESSION_COMPRESS_H
+#define BOWLINE_RPC_CORE_COMPRESSION_COMPRESS_H
+
+/*
+ * Compression of whole messages: zstd, and gzip for peers that speak gRPC. Which
+ * encoding a message travels in is negotiated above; here are only bytes.
+ *
+ * Inflating is done into a block that doubles by what has come out, never by what
+ * was announced, up to a limit: a message that inflates to more is refused before it has.
+ */
+
+#include "base/block.h"
+#include "base/text.h"
+#include "rpc/core/session.h"
+
+/** A loop's encoders and decoders: made when first used, kept for the next message. */
+struct bow__coders {
+    struct bow_context *context;
+    void *encoders[BOW__N_ENCODINGS];
+    void *decoders[BOW__N_ENCODINGS];
+};
+
+void bow__coders_init(struct bow__coders *coders, struct bow_context *context);
+/** Free them; new ones are made when they are needed. */
+void bow__coders_trim(struct bow__coders *coders);
+
+/** The encodings of this build, as bits; identity is always among them. */
+uint32_t bow__encodings_built(void);
+/** "identity", "zstd", "gzip"; NULL for a number that is none. */
+const char *bow__encoding_name(enum bow__encoding encoding);
+/** BOW__ENCODING_UNKNOWN for a name that is none of them, or not in this build. */
+enum bow__encoding bow__encoding_of(struct bow_slice name);
+
+/**
+ * Compress into a new block that is smaller than `bytes`. `level` 0: the library's default.
+ * Returns 0; -ENOBUFS when it would not be smaller; -ENOMEM; -ENOTSUP for an encoding that is not
+ * built.
+ */
+int bow__deflate(struct bow__coders *coders, enum bow__encoding encoding, int level,
+                 struct bow_slice bytes, struct bow__block **ret_block, size_t *ret_len);
+
+/**
+ * Decompress into a new block of at most `max_bytes`. Returns 0 (the block is NULL for an empty
+ * message); or, with `reason` set: -EBADMSG (not what it says, cut, or followed by more), -EMSGSIZE
+ * (the limit), -ENOMEM, -ENOTSUP.
+ */
+int bow__inflate(struct bow__coders *coders, enum bow__encoding encoding, struct bow_slice bytes,
+                 size_t max_bytes, struct bow__block **ret_block, size_t *ret_len,
+                 struct bow__text *reason);
+
+/* For the encodings' files */
+
+/** Where inflated bytes go. */
+struct bow__inflated {
+    struct bow_context *context;
+    struct bow__block *block;
+    size_t len;
+    size_t max_bytes; /* one more than allowed: to see whether there is more */
+};
+
+/** Room for more. Returns 0, -EMSGSIZE, or -ENOMEM. */
+int bow__inflated_grow(struct bow__inflated *out);
+
+/** One encoding. States are of its own kind; NULL ones are not passed in. */
+struct bow__coder {
+    void *(*encoder_new)(struct bow_context *context);
+    void (*encoder_free)(struct bow_context *context, void *encoder);
+    /** Returns bytes written, -ENOBUFS when `cap` is too small, or -ENOMEM. */
+    ssize_t (*encode)(void *encoder, int level, struct bow_slice bytes, uint8_t *to, size_t cap);
+    void *(*decoder_new)(struct bow_context *context);
+    void (*decoder_free)(struct bow_context *context, void *decoder);
+    /** Returns 0, -EBADMSG with `*ret_what` set to a constant text, or as bow__inflated_grow(). */
+    int (*decode)(void *decoder, struct bow_slice bytes, struct bow__inflated *out,
+                  const char **ret_what);
+};
+
+extern const struct bow__coder bow__zstd_coder;
+extern const struct bow__coder bow__gzip_coder;
+
+#endif

@@ -1,0 +1,498 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * The server's side of a call: what a session's events do to it. Which bytes they came in is
+ * the session's business; what a call asks of its connection is in dispatch_call.c, what only
+ * streaming calls do in dispatch_stream.c.
+ */
+
+#include "rpc/server/dispatch.h"
+#include "base/ceiling.h"
+#include "base/clock.h"
+#include "rpc/core/call/call_metadata.h"
+#include "rpc/core/call/call_stream.h"
+#include "rpc/core/call/receive.h"
+#include "rpc/core/errors.h"
+#include "rpc/interceptors/intercept.h"
+#include "rpc/server/dispatch_internal.h"
+#include "rpc/server/executor_dispatch.h"
+#include <bowline/limits.h>
+
+#include <errno.h>
+
+#define ESCAPED_PATH_BYTES 200u
+/* One that takes more is not left to the end of its batch: a few bytes may inflate to many such. */
+#define LARGE_REQUEST_BYTES ((size_t)64 << 10)
+
+/* Entering the handler */
+
+static void refuse_waiting(struct bow__served *served, int rc)
+{
+    const struct bow__executor_dispatch *executor_dispatch = served->call.entry->executor_dispatch;
+    struct bow_status status = BOW_STATUS_OK_INIT;
+    struct bow__text text;
+
+    bow__text_clear(&text);
+    bow__text_printf(&text, "%s: ", served->call.method->path);
+    if (rc == -EAGAIN) {
+        served->worker->counters.now.calls_refused_waiting++;
+        bow__text_printf(&text, "%u calls wait for the executor of its handler (max_waiting_calls)",
+                         executor_dispatch->max_waiting);
+        status.retry_after_ns = served->worker->limits->retry_after_ns;
+    } else {
+        bow__text_printf(&text, "the executor of its handler takes nothing: ");
+        bow__text_errno(&text, rc);
+    }
+    status.code = rc == -EAGAIN ? BOW_RESOURCE_EXHAUSTED : BOW_UNAVAILABLE;
+    status.message = text.bytes;
+    status.not_processed = true;
+    bow__dispatch_refuse_with(served, &status);
+}
+
+/* Returns whether the call goes on: a handler may have ended it at once. */
+static bool invoke(struct bow__served *served)
+{
+    uint32_t is_stream = served->call.stream != NULL;
+    int rc = 0;
+
+    served->worker->n_streams += is_stream;
+    if (served->call.entry->executor_dispatch != NULL) {
+        rc = bow__executor_dispatch_enter(served);
+    } else {
+        bow__call_invoke(&served->call);
+    }
+    if (rc < 0) {
+        served->worker->n_streams -= is_stream;
+        refuse_waiting(served, rc);
+        return false;
+    }
+    /* A unary call may be gone. */
+    return is_stream && served->call.session != NULL;
+}
+
+/* Handlers before it may have taken their time; its timer has had no turn since. */
+static bool has_expired(const struct bow__served *served)
+{
+    return bow__loop_has_passed(served->worker->loop, served->call.deadline_ns);
+}
+
+/* Opening */
+
+/* `limit` as on_refused of an interceptor has it. */
+static void refuse_open_with(struct bow__server_conn *conn, uint64_t key,
+                             const struct bow__request_head *head, const struct bow_status *status,
+                             const char *limit)
+{
+    struct bow__session *session = conn->conn.session;
+
+    bow__dispatch_tell_refused(conn, head, status, limit);
+    bow__age_called(&conn->conn.age, bow_loop_now(conn->conn.loop));
+    if (session->ops->finish(session, key, status) == -ENOMEM) {
+        bow_channel_close(conn->conn.channel, -ENOMEM);
+    }
+}
+
+static void refuse_open(struct bow__server_conn *conn, uint64_t key,
+                        const struct bow__request_head *head, enum bow_code code,
+                        const char *message, const char *limit)
+{
+    struct bow_status status = BOW_STATUS_OK_INIT;
+
+    status.code = code;
+    status.message = message;
+    if (code == BOW_RESOURCE_EXHAUSTED) {
+        status.not_processed = true;
+        status.retry_after_ns = conn->worker->limits->retry_after_ns;
+    }
+    refuse_open_with(conn, key, head, &status, limit);
+}
+
+/* Counted though it never becomes a call. */
+static void count_refused(struct bow__worker *worker, uint32_t index, enum bow_code code)
+{
+    worker->counters.now.calls_started++;
+    worker->counters.now.calls_ended++;
+    worker->counters.methods[index].started++;
+    worker->counters.methods[index].ended[code]++;
+}
+
+static const struct bow__registered_method *find_method(const struct bow__worker *worker,
+                                                        const struct bow__request_head *head)
+{
+    const struct bow__registered_method *entry =
+        head->path_cache != NULL ? *head->path_cache : NULL;
+
+    if (entry == NULL) {
+        entry = bow__registry_find(worker->registry, head->path);
+        if (head->path_cache != NULL) {
+            /* The cache's word is not const; what it points to is, and is only read. */
+            *head->path_cache = (void *)(uintptr_t)entry;
+        }
+    }
+    return entry;
+}
+
+static void refuse_unknown(struct bow__server_conn *conn, uint64_t key,
+                           const struct bow__request_head *head)
+{
+    struct bow__text text;
+
+    conn->worker->counters.now.unknown_methods++;
+    count_refused(conn->worker, conn->worker->registry->n_methods, BOW_UNIMPLEMENTED);
+    bow__text_clear(&text);
+    bow__text_printf(&text, "unknown method ");
+    bow__text_escape(&text, head->path, ESCAPED_PATH_BYTES);
+    bow__text_printf(&text, ": %s",
+                     bow__registry_has_service(conn->worker->registry, head->path)
+                         ? "its service is here without it; is the server older than the client?"
+                         : "its service is not here; is it the right server?");
+    refuse_open(conn, key, head, BOW_UNIMPLEMENTED, text.bytes, "unknown_method");
+}
+
+static void refuse_expired(struct bow__server_conn *conn, uint64_t key,
+                           const struct bow__request_head *head,
+                           const struct bow__registered_method *entry)
+{
+    struct bow__text text;
+
+    conn->worker->counters.now.calls_expired_unrun++;
+    count_refused(conn->worker, entry->index, BOW_DEADLINE_EXCEEDED);
+    bow__text_clear(&text);
+    bow__text_printf(&text, "the deadline had passed when %s arrived", entry->method->path);
+    refuse_open(conn, key, head, BOW_DEADLINE_EXCEEDED, text.bytes, "expired");
+}
+
+static bool admit(struct bow__server_conn *conn, uint64_t key, const struct bow__request_head *head,
+                  const struct bow__registered_method *entry)
+{
+    struct bow__worker *worker = conn->worker;
+    struct bow_status status = BOW_STATUS_OK_INIT;
+    struct bow__text text;
+    const char *limit;
+
+    /* What is only kept for later must not keep calls out. */
+    if (bow__is_near_ceiling(worker->context)) {
+        bow__worker_trim(worker);
+    }
+    limit = bow__admission_admit(&worker->admission, entry, &conn->part, &worker->counters.now,
+                                 &text, &status);
+    if (limit == NULL) {
+        return true;
+    }
+    count_refused(worker, entry->index, status.code);
+    refuse_open_with(conn, key, head, &status, limit);
+    return false;
+}
+
+static void refuse_for_memory(struct bow__server_conn *conn, uint64_t key,
+                              const struct bow__request_head *head,
+                              const struct bow__registered_method *entry)
+{
+    conn->worker->counters.now.calls_refused_memory++;
+    count_refused(conn->worker, entry->index, BOW_RESOURCE_EXHAUSTED);
+    refuse_open(conn, key, head, BOW_RESOURCE_EXHAUSTED, "the server has no memory for a call",
+                "memory");
+}
+
+/* A stream may go on for ever unless its client says otherwise. */
+static void set_deadline(struct bow__served *served, uint64_t time_left_ns)
+{
+    struct bow__worker *worker = served->worker;
+    bool is_stream = served->call.method->call_thunks != NULL;
+    uint64_t cap = is_stream ? BOW_NEVER : worker->limits->max_deadline_ns;
+
+    served->capped = time_left_ns > cap;
+    served->timeout_ns = bow__time_min(time_left_ns, cap);
+    served->started_ns = served->conn->conn.batch_ns;
+    served->call.deadline_ns = bow__time_add(served->started_ns, served->timeout_ns);
+}
+
+/* What a call has beside itself, which most have not. */
+static int equip(struct bow__served *served, const struct bow_metadata *metadata)
+{
+    if (metadata->n > 0 && bow__call_receive_metadata(&served->call, metadata) < 0) {
+        return -ENOMEM;
+    }
+    return served->call.method->call_thunks != NULL ? bow__dispatch_stream_begin(served) : 0;
+}
+
+static struct bow__served *begin(struct bow__server_conn *conn, uint64_t key,
+                                 const struct bow__registered_method *entry,
+                                 const struct bow__request_head *head)
+{
+    struct bow__worker *worker = conn->worker;
+    struct bow__served *served = bow__worker_get(worker);
+
+    if (served == NULL) {
+        bow__admission_leave(&worker->admission, entry->index, false);
+        return NULL;
+    }
+    bow__call_init(&served->call, &bow__dispatch_call_ops, worker->context, served->slab,
+                   BOW__SERVED_BYTES - sizeof(*served));
+    served->call.session = conn->conn.session;
+    served->call.key = key;
+    served->call.method = entry->method;
+    served->call.entry = entry;
+    served->call.peer = bow_channel_peer(conn->conn.channel);
+    served->call.compression = &worker->compression.compression;
+    served->call.compresses = worker->compression.compression.on;
+    served->worker = worker;
+    served->conn = conn;
+    served->held = NULL;
+    served->channel = conn->conn.channel;
+    served->index = entry->index;
+    served->complete = false;
+    served->n_request = 0;
+    if (equip(served, &head->metadata) < 0) {
+        bow__call_free(&served->call);
+        return NULL;
+    }
+    served->n_request = served->call.arena.used;
+    set_deadline(served, head->time_left_ns);
+    bow__dispatch_enlist(served);
+    worker->counters.now.calls_started++;
+    bow__served_counts(served)->started++;
+    return served;
+}
+
+bool bow__dispatch_go_on(struct bow__served *served)
+{
+    if ((served->call.method->flags & BOW_METHOD_CLIENT_STREAMING) == 0) {
+        return true;
+    }
+    if (has_expired(served)) {
+        bow__dispatch_expire(served);
+        return false;
+    }
+    return invoke(served);
+}
+
+static void *on_open(void *owner, uint64_t key, const struct bow__request_head *head)
+{
+    struct bow__server_conn *conn = owner;
+    const struct bow__registered_method *entry = find_method(conn->worker, head);
+
+    bow__conn_seen(&conn->conn);
+    if (entry == NULL) {
+        refuse_unknown(conn, key, head);
+        return NULL;
+    }
+    if (head->time_left_ns == 0) {
+        refuse_expired(conn, key, head, entry);
+        return NULL;
+    }
+    if (conn->worker->admission.is_on && !admit(conn, key, head, entry)) {
+        return NULL;
+    }
+    struct bow__served *served = begin(conn, key, entry, head);
+    if (served == NULL) {
+        refuse_for_memory(conn, key, head, entry);
+        return NULL;
+    }
+    void *stream = NULL;
+    if (conn->worker->limits->interceptors != NULL && !bow__served_intercept(served, &stream)) {
+        return stream;
+    }
+    return bow__dispatch_go_on(served) ? served : NULL;
+}
+
+/* The request */
+
+static void run(struct bow__served *served)
+{
+    served->complete = true;
+    if (has_expired(served)) {
+        bow__dispatch_expire(served);
+        return;
+    }
+    (void)invoke(served);
+}
+
+static void refuse_undecodable(struct bow__served *served, int rc, const struct bow__text *reason)
+{
+    struct bow__text text;
+
+    if (bow__intercepted_refused(served->call.intercepted)) {
+        bow__dispatch_refuse(served, served->call.intercepted->refusal.code, reason->bytes);
+        return;
+    }
+    served->worker->counters.now.undecodable_messages++;
+    bow__text_clear(&text);
+    bow__text_printf(&text, "the request of %s cannot be decoded: %s", served->call.method->path,
+                     reason->bytes);
+    bow__dispatch_refuse(served, bow__code_from_errno(rc), text.bytes);
+}
+
+static bool takes_many(const struct bow__served *served)
+{
+    return (served->call.method->flags & BOW_METHOD_CLIENT_STREAMING) != 0;
+}
+
+static void refuse_second(struct bow__served *served)
+{
+    struct bow__text text;
+
+    bow__text_clear(&text);
+    bow__text_printf(&text, "%s takes one message, and a second one came",
+                     served->call.method->path);
+    bow__dispatch_refuse(served, BOW_INTERNAL, text.bytes);
+}
+
+static void refuse_none(struct bow__served *served)
+{
+    struct bow__text text;
+
+    bow__text_clear(&text);
+    bow__text_printf(&text, "%s takes one message, and none came", served->call.method->path);
+    bow__dispatch_refuse(served, BOW_INTERNAL, text.bytes);
+}
+
+/* While the server is short of it, for a call that lasts, and for a large one. Returns whether the
+ * call goes on. */
+static bool find_room(struct bow__served *served)
+{
+    struct bow_status status = BOW_STATUS_OK_INIT;
+    struct bow__text text;
+
+    if (bow__dispatch_count_request(served)) {
+        return true;
+    }
+    bow__text_clear(&text);
+    bow__text_printf(&text, "%s: no room for a request of %zu bytes: ", served->call.method->path,
+                     served->n_request);
+    bow__in_flight_describe(&served->worker->in_flight, &text);
+    status.code = BOW_RESOURCE_EXHAUSTED;
+    status.message = text.bytes;
+    status.not_processed = true;
+    status.retry_after_ns = served->worker->limits->retry_after_ns;
+    bow__dispatch_refuse_with(served, &status);
+    return false;
+}
+
+void bow__dispatch_message(struct bow__served *served, struct bow__message *message, bool last)
+{
+    struct bow__session *session = served->call.session;
+    uint64_t key = served->call.key;
+    size_t n_bytes = message->bytes.len;
+    struct bow__text reason;
+
+    if (takes_many(served)) {
+        bow__dispatch_stream_message(served, message, last);
+        return;
+    }
+    if (served->call.request != NULL) {
+        refuse_second(served);
+        return;
+    }
+    bow__text_clear(&reason);
+    bow__served_counts(served)->bytes_in += n_bytes;
+    int rc = bow__call_decode(&served->call, message, &reason);
+    session->ops->consumed(session, key, bow__consumed_bytes(n_bytes));
+    if (rc < 0) {
+        refuse_undecodable(served, rc, &reason);
+        return;
+    }
+    served->n_request = bow__decoded_bytes(message, &served->call.arena);
+    bool counts_now = served->lasting || served->worker->in_flight.is_short ||
+                      served->n_request > LARGE_REQUEST_BYTES;
+    if (counts_now && !find_room(served)) {
+        return;
+    }
+    if (last) {
+        run(served);
+    }
+}
+
+static void on_message(void *owner, uint64_t key, void *stream, struct bow__message *message,
+                       bool last)
+{
+    struct bow__served *served = stream;
+
+    (void)owner;
+    (void)key;
+    if (bow__intercepted_waits(served->call.intercepted)) {
+        bow__served_keep(served, message, last);
+        return;
+    }
+    bow__dispatch_message(served, message, last);
+}
+
+void bow__dispatch_half_close(struct bow__served *served)
+{
+    if (takes_many(served)) {
+        bow__call_stream_half_close(&served->call);
+        return;
+    }
+    if (served->call.request == NULL) {
+        refuse_none(served);
+        return;
+    }
+    if (!served->complete) {
+        run(served);
+    }
+}
+
+static void on_half_close(void *owner, uint64_t key, void *stream)
+{
+    struct bow__served *served = stream;
+
+    (void)owner;
+    (void)key;
+    if (bow__intercepted_waits(served->call.intercepted)) {
+        bow__served_keep(served, NULL, true);
+        return;
+    }
+    bow__dispatch_half_close(served);
+}
+
+static void on_reset(void *owner, uint64_t key, void *stream, const struct bow_status *why)
+{
+    struct bow_status status = *why;
+
+    (void)owner;
+    (void)key;
+    status.code = why->code == BOW_OK ? BOW_CANCELLED : why->code;
+    bow__dispatch_end(stream, &status);
+}
+
+static void on_writable(void *owner, uint64_t key, void *stream)
+{
+    struct bow__served *served = stream;
+
+    (void)owner;
+    (void)key;
+    if (bow__served_is_entered_stream(served)) {
+        bow__call_stream_writable(&served->call);
+    }
+}
+
+static void on_ready(void *owner)
+{
+    struct bow__server_conn *conn = owner;
+
+    bow__conn_seen(&conn->conn);
+}
+
+static void on_goaway(void *owner, const struct bow_status *reason)
+{
+    (void)owner;
+    (void)reason;
+}
+
+static void on_refused(void *owner, struct bow_slice path, const struct bow_status *status,
+                       const char *limit)
+{
+    struct bow__request_head head = {.path = path};
+
+    bow__dispatch_tell_refused(owner, &head, status, limit);
+}
+
+const struct bow__session_events bow__dispatch_events = {
+    .on_open = on_open,
+    .on_message = on_message,
+    .on_half_close = on_half_close,
+    .on_reset = on_reset,
+    .on_writable = on_writable,
+    .on_ready = on_ready,
+    .on_goaway = on_goaway,
+    .on_refused = on_refused,
+};

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * A server's calls on their way past its interceptors, and word of those that were refused before
+ * it. A call that is held has not entered its handler: it is the loop's, so its deadline and its
+ * peer may end it as they do any other. What comes meanwhile is kept as it came, undecoded, and no
+ * credit is given for it.
+ */
+
+#include "rpc/core/call/call_metadata.h"
+#include "rpc/core/message/receive_queue.h"
+#include "rpc/interceptors/intercept.h"
+#include "rpc/server/dispatch_internal.h"
+
+#include <errno.h>
+#include <string.h>
+
+struct interception {
+    struct bow__intercepted it; /* first */
+    struct bow__served *served;
+    struct bow__deferred deferred;
+    struct bow__receive_queue in;
+    bool client_ended;
+    bool *ended; /* of who replays messages: the call may go meanwhile */
+};
+
+static struct interception *interception_of(const struct bow__intercepted *it)
+{
+    return (struct interception *)(uintptr_t)it;
+}
+
+/* What interceptors ask */
+
+static struct bow__intercept_facts facts(const struct bow__intercepted *it)
+{
+    const struct bow__served *served = interception_of(it)->served;
+    const struct bow__conn *conn = &served->conn->conn;
+
+    return (struct bow__intercept_facts){
+        .method = served->call.method,
+        .peer = served->call.peer,
+        .protocol = bow__protocol_name(served->call.session),
+        .deadline_ns = served->call.deadline_ns,
+        .loop = served->worker->loop,
+        .call = &served->call,
+        .request = *bow_call_metadata(&served->call),
+        .secure = conn->security != NULL,
+    };
+}
+
+static int add(struct bow__intercepted *it, enum bow__intercept_add what, const char *key,
+               struct bow_slice value)
+{
+    struct bow_call *call = &interception_of(it)->served->call;
+
+    switch (what) {
+    case BOW__ADD_INITIAL:
+        return bow_call_add_initial(call, key, value);
+    case BOW__ADD_TRAILING:
+        return bow_call_add_trailing(call, key, value);
+    case BOW__ADD_REQUEST:
+        break;
+    }
+    return -EINVAL;
+}
+
+/* Refusing */
+
+static void refuse(struct bow__intercepted *it)
+{
+    struct bow__served *served = interception_of(it)->served;
+    struct bow_status status = it->refusal;
+
+    (void)bow__call_respond(&served->call);
+    status.metadata = bow__call_trailing(&served->call);
+    bow__dispatch_refuse_with(served, &status);
+}
+
+static void refuse_deferred(struct bow__intercepted *it)
+{
+    struct bow__conn *conn = &interception_of(it)->served->conn->conn;
+
+    refuse(it);
+    bow__conn_touch(conn);
+}
+
+/* Going on */
+
+/* What was kept goes the way it would have gone, until the call is no more. */
+static void replay(struct interception *held)
+{
+    struct bow__served *served = held->served;
+    struct bow__receive_queue in = held->in;
+    bool client_ended = held->client_ended;
+    bool ended = false;
+    struct bow__message message;
+
+    held->in = (struct bow__receive_queue){.part = in.part};
+    held->ended = &ended;
+    (void)bow__dispatch_go_on(served);
+    while (!ended && bow__receive_queue_pop(&in, &message)) {
+        bool is_last = client_ended && bow__receive_queue_is_empty(&in);
+        bow__dispatch_message(served, &message, is_last);
+        client_ended = client_ended && !is_last;
+        bow__block_unref(message.block);
+    }
+    bow__receive_queue_clear(&in);
+    if (!ended && client_ended) {
+        bow__dispatch_half_close(served);
+    }
+    if (!ended) {
+        held->ended = NULL;
+    }
+}
+
+static void go_on(struct bow__intercepted *it)
+{
+    struct bow__conn *conn = &interception_of(it)->served->conn->conn;
+
+    replay(interception_of(it));
+    bow__conn_touch(conn);
+}
+
+static void run_deferred(struct bow__deferred *deferred)
+{
+    bow__intercepted_run(&BOW__CONTAINER(deferred, struct interception, deferred)->it);
+}
+
+static void defer(struct bow__intercepted *it)
+{
+    struct interception *held = interception_of(it);
+
+    bow__loop_defer_flush(held->served->worker->loop, &held->deferred);
+}
+
+static const struct bow__intercept_ops ops = {
+    .server = true,
+    .facts = facts,
+    .add = add,
+    .defer = defer,
+    .go_on = go_on,
+    .refuse = refuse_deferred,
+};
+
+/* What dispatch asks */
+
+void bow__dispatch_tell_refused(const struct bow__server_conn *conn,
+                                const struct bow__request_head *head,
+                                const struct bow_status *status, const char *limit)
+{
+    const struct bow__interceptors *chain = conn->worker->limits->interceptors;
+
+    if (chain == NULL) {
+        return;
+    }
+    struct bow_refused_call call = {
+        .path = head->path,
+        .peer = bow_channel_peer(conn->conn.channel),
+        .protocol = bow__protocol_name(conn->conn.session),
+        .status = status,
+        .limit = limit,
+        .metadata = head->metadata,
+        .loop = conn->worker->loop,
+    };
+    bow__interceptors_tell_refused(chain, &call);
+}
+
+static struct bow__intercepted *make(struct bow__served *served)
+{
+    struct bow__intercepted *it =
+        bow__intercepted_new(served->worker->limits->interceptors, &ops, &served->call.arena,
+                             sizeof(struct interception), served->started_ns);
+
+    if (it != NULL) {
+        struct interception *made = interception_of(it);
+        made->served = served;
+        made->in.part = &served->conn->part;
+        made->deferred.fn = run_deferred;
+        bow__list_init(&made->deferred.link);
+    }
+    return it;
+}
+
+/* None of them has seen the call. */
+static void refuse_for_memory(struct bow__served *served)
+{
+    const char *path = served->call.method->path;
+    const struct bow__request_head head = {
+        .path = {(const uint8_t *)path, strlen(path)},
+        .metadata = *bow_call_metadata(&served->call),
+    };
+    struct bow_status status = BOW_STATUS_OK_INIT;
+
+    status.code = BOW_RESOURCE_EXHAUSTED;
+    status.message = "the server has no memory for the call's interceptors";
+    bow__dispatch_tell_refused(served->conn, &head, &status, "memory");
+    bow__dispatch_refuse_with(served, &status);
+}
+
+bool bow__served_intercept(struct bow__served *served, void **ret_stream)
+{
+    struct bow__intercepted *it = make(served);
+
+    *ret_stream = NULL;
+    if (it == NULL) {
+        refuse_for_memory(served);
+        return false;
+    }
+    served->call.intercepted = it;
+    served->call.states = it;
+    switch (bow__intercepted_start(it)) {
+    case BOW__INTERCEPT_PASSED:
+        return true;
+    case BOW__INTERCEPT_REFUSED:
+        refuse(it);
+        return false;
+    default:
+        *ret_stream = served;
+        return false;
+    }
+}
+
+void bow__served_keep(struct bow__served *served, struct bow__message *message, bool end)
+{
+    struct interception *held = interception_of(served->call.intercepted);
+
+    held->client_ended = held->client_ended || end;
+    if (message == NULL) {
+        return;
+    }
+    struct bow__text text;
+    int rc = bow__receive_queue_push(&held->in, served->worker->context, message);
+    if (rc < 0) {
+        bow__receive_queue_describe(&held->in, rc, &text);
+        bow__dispatch_refuse(served, BOW_RESOURCE_EXHAUSTED, text.bytes);
+    }
+}
+
+void bow__served_intercept_end(struct bow__served *served, const struct bow_status *status)
+{
+    struct interception *it = interception_of(served->call.intercepted);
+
+    bow__list_remove(&it->deferred.link);
+    bow__receive_queue_clear(&it->in);
+    if (it->ended != NULL) {
+        *it->ended = true;
+    }
+    bow__intercepted_end(&it->it, status, bow__loop_read_clock(served->worker->loop));
+    served->call.intercepted = NULL;
+}

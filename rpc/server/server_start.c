@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * A server's start: its loops, a worker on each, and the listeners (server_listen.c). All or
+ * nothing.
+ */
+
+#include "base/alloc.h"
+#include "rpc/server/server_state.h"
+
+#include <bowline/limits.h>
+#include <errno.h>
+#include <string.h>
+
+static void explain(struct bow_server *server, const char *stage, int error)
+{
+    bow__text_printf(&server->error, "%s: ", stage);
+    bow__text_errno(&server->error, error);
+}
+
+/* Loops */
+
+static int make_group(struct bow_server *server)
+{
+    struct bow_group_options options = BOW_GROUP_OPTIONS_INIT;
+
+    if (server->options.group != NULL) {
+        server->group = server->options.group;
+        return 0;
+    }
+    if (server->options.workers == 0) {
+        return 0;
+    }
+    options.n_loops = server->options.workers;
+    options.name = "server";
+    int rc = bow_group_new(server->context, &options, &server->group);
+    server->owns_group = rc == 0;
+    return rc;
+}
+
+static int make_main(struct bow_server *server, enum bow_loop_thread kind)
+{
+    struct bow_loop_options options = BOW_LOOP_OPTIONS_INIT;
+
+    if (server->options.loop != NULL) {
+        server->main = bow_loop_ref(server->options.loop);
+        return 0;
+    }
+    if (server->options.group != NULL) {
+        server->main = bow_loop_ref(bow_group_get(server->group, 0));
+        return 0;
+    }
+    options.thread = kind;
+    options.name = "bow-server";
+    int rc = bow_loop_new(server->context, &options, &server->main);
+    server->owns_main = rc == 0;
+    return rc;
+}
+
+/* Whoever wants no limit of messages may have named one of which not even four can be counted. */
+static size_t default_flight(size_t max_message_bytes, uint32_t n_loops)
+{
+    size_t n_messages = (size_t)4 * n_loops;
+
+    if (max_message_bytes > SIZE_MAX / n_messages) {
+        return SIZE_MAX;
+    }
+    size_t least = max_message_bytes * n_messages;
+    return least > BOW_LIMIT_SERVER_BYTES_IN_FLIGHT ? least : BOW_LIMIT_SERVER_BYTES_IN_FLIGHT;
+}
+
+/* A loop's share has to let large messages through. */
+static int share_flight(struct bow_server *server, uint32_t n_loops)
+{
+    struct bow__worker_limits *limits = &server->limits;
+    size_t max = server->options.max_bytes_in_flight;
+    bool is_default = max == 0;
+
+    if (is_default) {
+        max = default_flight(limits->max_message_bytes, n_loops);
+    }
+    limits->max_bytes_in_flight = max;
+    limits->max_loop_bytes_in_flight = max / n_loops;
+    if (is_default || limits->max_loop_bytes_in_flight / 2 >= limits->max_message_bytes) {
+        return 0;
+    }
+    bow__text_printf(&server->error,
+                     "starting: max_bytes_in_flight (%zu) is less than two messages of "
+                     "max_message_bytes (%zu) for each of %u loops",
+                     max, limits->max_message_bytes, n_loops);
+    return -EINVAL;
+}
+
+static int make_workers(struct bow_server *server)
+{
+    uint32_t n = server->group != NULL ? bow_group_size(server->group) : 1;
+
+    int rc = share_flight(server, n);
+    if (rc < 0) {
+        return rc;
+    }
+    server->workers = bow__alloc_array(server->context, n, sizeof(struct bow__worker *));
+    if (server->workers == NULL) {
+        return -ENOMEM;
+    }
+    server->n_workers = n;
+    server->limits.interceptors = server->interceptors.n > 0 ? &server->interceptors : NULL;
+    rc = bow__quotas_new(server->context, &server->registry, server->options.max_server_calls, n,
+                         &server->limits.quotas);
+    for (uint32_t i = 0; i < n && rc == 0; i++) {
+        struct bow_loop *loop =
+            server->group != NULL ? bow_group_get(server->group, i) : server->main;
+        rc = bow__worker_new(server->context, loop, server, &server->registry, &server->limits,
+                             &server->n_connections, bow__server_on_worker_done,
+                             &server->workers[i]);
+    }
+    return rc;
+}
+
+/* What is posted to one that has no thread, or takes no task any more, would be lost, and the
+ * server then never end. */
+static int start_loops(struct bow_server *server)
+{
+    int rc = bow__loop_prepare(server->main);
+
+    for (uint32_t i = 0; i < server->n_workers && rc == 0; i++) {
+        rc = bow__loop_prepare(server->workers[i]->loop);
+    }
+    if (rc < 0) {
+        explain(server, "starting the server's loops", rc);
+    }
+    return rc;
+}
+
+static int make_all(struct bow_server *server, enum bow_loop_thread kind)
+{
+    int rc = bow__server_bind_rest(server);
+    if (rc == 0) {
+        rc = bow__registry_seal(&server->registry);
+    }
+    if (rc == 0) {
+        rc = make_group(server);
+    }
+    if (rc == 0) {
+        rc = make_main(server, kind);
+    }
+    if (rc == 0 && bow__server_has_foreign_loop(server)) {
+        rc = bow__server_refuse_foreign(server, "starting");
+    }
+    if (rc == 0) {
+        rc = make_workers(server);
+    }
+    if (rc == 0) {
+        rc = bow__server_make_acceptors(server);
+    }
+    if (rc == 0) {
+        rc = start_loops(server);
+    }
+    return rc;
+}
+
+/* All that was posted has run when it returns, except on the loop's own thread. A loop that nobody
+ * drives has to be run once more to end. */
+static void end_main(struct bow_server *server)
+{
+    if (server->owns_main && bow_loop_shutdown(server->main, 0, 0) == 0 &&
+        bow_loop_run(server->main) < 0) {
+        (void)!bow_loop_join(server->main, BOW_NEVER);
+    }
+    bow_loop_unref(server->main);
+    server->main = NULL;
+    server->owns_main = false;
+}
+
+void bow__server_unmake(struct bow_server *server)
+{
+    for (uint32_t i = 0; i < server->n_acceptors; i++) {
+        if (server->acceptors[i] != NULL) {
+            bow_acceptor_close(server->acceptors[i], NULL, NULL);
+        }
+    }
+    if (server->acceptors != NULL) {
+        bow__free(server->context, server->acceptors,
+                  server->cap_acceptors * sizeof(struct bow_acceptor *));
+    }
+    server->acceptors = NULL;
+    server->n_acceptors = 0;
+    server->port = 0;
+    if (server->main != NULL) {
+        end_main(server);
+    }
+    for (uint32_t i = 0; i < server->n_workers; i++) {
+        bow__worker_unref(server->workers[i]);
+    }
+    if (server->workers != NULL) {
+        bow__free(server->context, server->workers,
+                  server->n_workers * sizeof(struct bow__worker *));
+    }
+    server->workers = NULL;
+    server->n_workers = 0;
+    bow__quotas_unref(server->limits.quotas);
+    server->limits.quotas = NULL;
+    if (server->owns_group) {
+        bow_group_unref(server->group);
+    }
+    server->group = NULL;
+    server->owns_group = false;
+}
+
+/* From here on the parts end by themselves, so a failure stops the server instead of undoing. */
+static int open_all(struct bow_server *server)
+{
+    server->n_parts = server->n_workers + server->n_acceptors;
+    server->n_open_acceptors = server->n_acceptors;
+    bow__server_ref(server);
+    pthread_mutex_lock(&server->lock);
+    server->state = BOW__SERVER_STARTED;
+    pthread_mutex_unlock(&server->lock);
+    int rc = bow__loop_post_internal(server->main, &server->open_task, 0);
+    for (uint32_t i = 0; i < server->n_workers && rc == 0; i++) {
+        rc = bow__worker_open(server->workers[i]);
+    }
+    for (uint32_t i = 0; i < server->n_acceptors && rc == 0; i++) {
+        rc = bow_acceptor_start(server->acceptors[i]);
+    }
+    atomic_store(&server->opened, true);
+    return rc;
+}
+
+int bow__server_start(struct bow_server *server, enum bow_loop_thread kind)
+{
+    bow__text_clear(&server->error);
+    if (bow__server_is_foreign(server)) {
+        return bow__server_refuse_foreign(server, "starting");
+    }
+    if (bow__server_get_state(server) != BOW__SERVER_NEW) {
+        bow__text_printf(&server->error, "starting: the server has been started before");
+        return -EBUSY;
+    }
+    int rc = make_all(server, kind);
+    if (rc < 0) {
+        if (server->error.len == 0) {
+            explain(server, "starting", rc);
+        }
+        bow__server_unmake(server);
+        return rc;
+    }
+    rc = open_all(server);
+    if (rc < 0) {
+        explain(server, "starting the server's loops", rc);
+    }
+    if (rc < 0 || atomic_load(&server->stop_requested)) {
+        bow_server_stop(server);
+    }
+    return rc;
+}
+
+int bow_server_start(struct bow_server *server)
+{
+    return bow__server_start(server, BOW_LOOP_OWN_THREAD);
+}

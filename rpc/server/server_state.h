@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#ifndef BOWLINE_RPC_SERVER_SERVER_STATE_H
+#define BOWLINE_RPC_SERVER_SERVER_STATE_H
+
+/*
+ * A server from inside, for the files that make it up:
+ *
+ *     server.c         options, services, what it tells about itself, its end
+ *     server_start.c   loops, workers, listeners
+ *     server_stop.c    drain: lame duck, GOAWAY, grace, close
+ *     server_run.c     bow_server_run() and its signals
+ *     server_fork.c    one that is the parent process's
+ *     server_reload.c  renewed certificates
+ *
+ * Design. `main` is the loop that accepts and drains; each worker has its own. A
+ * part is a listener or a worker; the last part to end stops the server. `refs`:
+ * the user's, one while it serves, one for each thread in run or join. The lock guards
+ * `state` and `n_parts` and goes with the condition that join waits for.
+ */
+
+#include "base/text.h"
+#include "rpc/core/intercept.h"
+#include "rpc/core/registry.h"
+#include "rpc/server/worker.h"
+#include <bowline/group.h>
+#include <bowline/server.h>
+#include <pthread.h>
+
+/** What options.protocols may name. */
+#define BOW__ALL_PROTOCOLS ((uint32_t)(BOW_PROTOCOL_NATIVE | BOW_PROTOCOL_GRPC))
+
+enum bow__server_state {
+    BOW__SERVER_NEW = 0,
+    BOW__SERVER_STARTED,
+    BOW__SERVER_STOPPED,
+};
+
+/** An address to listen on, until the server is destroyed. */
+struct bow__listener {
+    struct bow__listener *next;
+    struct bow_server *server;
+    struct bow_listen_options options; /* `address` points below, `security` is a reference */
+    size_t address_len;
+    char address[];
+};
+
+struct bow_server {
+    struct bow_context *context;
+    struct bow_server_options options; /* `listen` is ours */
+    struct bow__worker_limits limits;
+    struct bow__registry registry;
+    struct bow__interceptors interceptors;     /* constant once started */
+    struct bow__executor_dispatch *elsewheres; /* executors of handlers */
+    struct bow__text error;
+
+    struct bow_loop *main; /* a reference */
+    bool owns_main;        /* made here, ended here */
+    struct bow_group *group;
+    bool owns_group;
+    struct bow__worker **workers;
+    uint32_t n_workers;
+    struct bow__listener *listeners; /* in the order they were given */
+    uint32_t n_listeners;
+    struct bow_acceptor **acceptors;
+    uint32_t n_acceptors;
+    uint32_t cap_acceptors;
+    uint32_t n_open_acceptors; /* main loop only */
+    uint16_t port;             /* of the first TCP listener; constant once started */
+    atomic_uint n_connections;
+    atomic_uint n_reloads; /* relaxed, as the next: for metrics */
+    atomic_uint n_reloads_failed;
+
+    atomic_uint refs;
+    /* Set when all of it has been told to begin: from then on any thread may look at its loops.
+     * This and the next: stored before the other one is looked at, sequentially consistent. */
+    atomic_bool opened;
+    atomic_bool stop_requested; /* also before the start */
+    atomic_bool stop_posted;
+    struct bow_task open_task;
+    struct bow_task stop_task;
+    struct bow_task hurry_task;
+    atomic_bool hurry_posted; /* exchanged by who posts, cleared by the task */
+    struct bow_timer lame_timer;
+    struct bow_timer grace_timer;
+    struct bow_loop_hook hook; /* of the main loop */
+    bool hooked;
+    bool draining; /* main loop only, as is the next */
+    bool closing;
+
+    pthread_mutex_t lock;
+    pthread_cond_t stopped;
+    enum bow__server_state state;
+    uint32_t n_parts;
+    struct bow_loop *run_loop; /* of the thread in bow_server_run(), to be woken; under the lock */
+    struct bow_task run_task;
+};
+
+/** Start with a main loop of the given kind unless options name one. */
+int bow__server_start(struct bow_server *server, enum bow_loop_thread kind);
+
+/** Bind the methods that nothing was said of as options do. Before start. Returns 0 or -ENOMEM. */
+int bow__server_bind_rest(struct bow_server *server);
+
+/* server_listen.c */
+
+/** Note the addresses of options.listen. Returns 0 or -ENOMEM. */
+int bow__server_listen_list(struct bow_server *server);
+void bow__server_free_listeners(struct bow_server *server);
+/** Bind and listen on each. Returns 0 or a negative errno with server->error. */
+int bow__server_make_acceptors(struct bow_server *server);
+
+/* server_fork.c */
+
+/** Whether a process that this one was forked from serves with it: its lock may be held for ever.
+ * Thread: any. */
+bool bow__server_is_foreign(const struct bow_server *server);
+/** Whether such a process runs one of its loops. Thread: who starts it. */
+bool bow__server_has_foreign_loop(const struct bow_server *server);
+/** Say so in its error, and return -ECHILD. */
+int bow__server_refuse_foreign(struct bow_server *server, const char *stage);
+/** Close what can be of this process's copies of its descriptors; its memory stays for ever. */
+void bow__server_forsake(struct bow_server *server);
+
+/* server_reload.c */
+
+/** bow_server_reload(), with the outcome told to the log and on_reload. */
+void bow__server_reload_by_signal(struct bow_server *server);
+
+/* server_start.c */
+
+/** What start has made, in reverse; before anything runs, or after all has stopped. */
+void bow__server_unmake(struct bow_server *server);
+
+void bow__server_ref(struct bow_server *server);
+void bow__server_unref(struct bow_server *server);
+/** Drop a reference without acting on it; true: it was the last, destroy the server. */
+bool bow__server_drop(struct bow_server *server);
+void bow__server_destroy(struct bow_server *server);
+
+enum bow__server_state bow__server_get_state(struct bow_server *server);
+
+/** Whether the calling thread is one of the server's loops'. */
+bool bow__server_in_loops(const struct bow_server *server);
+
+/** Set up tasks and timers of the drain; before start. */
+void bow__server_init_stop(struct bow_server *server);
+
+/** Skip what is left of the lame-duck period, or, after it, of the grace period. Thread: any. */
+void bow__server_hurry(struct bow_server *server);
+
+/** A worker reports, on its loop. */
+void bow__server_on_worker_done(struct bow__worker *worker);
+
+#endif

@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * A server's share of one loop: which connections there are, and how they end.
+ * What happens on a connection is in dispatch.c.
+ */
+
+#include "rpc/server/worker.h"
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "rpc/server/dispatch.h"
+#include "transport/channel/channel.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define MAX_IDLE_CALLS 256u
+#define LAST_WORDS_NS UINT64_C(100000000)
+
+static struct bow__server_conn *server_conn_of(struct bow__link *link)
+{
+    return BOW__CONTAINER(link, struct bow__server_conn, link);
+}
+
+/* Done once no connection is left, no handler waits for its on_closed or runs on an executor, and
+ * nothing of ours is posted. */
+static void check_done(struct bow__worker *worker)
+{
+    atomic_store(&worker->watched, worker->draining);
+    if (!worker->draining || worker->done || !bow__list_is_empty(&worker->conns) ||
+        worker->n_streams > 0 || atomic_load(&worker->n_elsewhere) > 0 ||
+        bow__counters_is_posted(&worker->counters)) {
+        return;
+    }
+    worker->done = true;
+    bow__list_remove(&worker->relief.link);
+    bow__loop_compression_stop(&worker->compression);
+    bow__counters_publish(&worker->counters);
+    if (worker->hooked) {
+        bow_loop_remove_hook(worker->loop, &worker->hook);
+        worker->hooked = false;
+    }
+    worker->on_done(worker);
+}
+
+static void stream_closed(struct bow__worker *worker)
+{
+    worker->n_streams--;
+    check_done(worker);
+}
+
+/* Threads of executors end what is left when the loop has ended, and only the lock keeps them apart
+ * then. */
+void bow__worker_stream_closed(struct bow__worker *worker)
+{
+    if (bow_loop_in_loop(worker->loop)) {
+        stream_closed(worker);
+        return;
+    }
+    pthread_mutex_lock(&worker->outside);
+    stream_closed(worker);
+    pthread_mutex_unlock(&worker->outside);
+}
+
+static int look_task(void *user)
+{
+    struct bow__worker *worker = user;
+
+    atomic_store(&worker->look_posted, false);
+    bow__in_flight_look(&worker->in_flight);
+    check_done(worker);
+    bow__worker_unref(worker);
+    return 0;
+}
+
+void bow__worker_go_elsewhere(struct bow__worker *worker)
+{
+    bow__worker_ref(worker);
+    atomic_fetch_add(&worker->n_elsewhere, 1);
+}
+
+/* Without a loop, which has ended then, nobody else looks. */
+static void look_from_outside(struct bow__worker *worker)
+{
+    if (atomic_exchange(&worker->look_posted, true)) {
+        return;
+    }
+    bow__worker_ref(worker);
+    if (bow__loop_post_internal(worker->loop, &worker->look_task, 0) == 0) {
+        return;
+    }
+    (void)!bow_loop_join(worker->loop, BOW_NEVER);
+    atomic_store(&worker->look_posted, false);
+    pthread_mutex_lock(&worker->outside);
+    check_done(worker);
+    pthread_mutex_unlock(&worker->outside);
+    bow__worker_unref(worker);
+}
+
+void bow__worker_leave_elsewhere(struct bow__worker *worker)
+{
+    if (atomic_fetch_sub(&worker->n_elsewhere, 1) == 1 && atomic_load(&worker->watched)) {
+        look_from_outside(worker);
+    }
+    bow__worker_unref(worker);
+}
+
+void bow__worker_let_go(struct bow__worker *worker, size_t n_in_flight)
+{
+    if (bow__in_flight_let_go(&worker->in_flight, n_in_flight)) {
+        look_from_outside(worker);
+    }
+}
+
+/* What all connections have in flight */
+
+static void relieve(struct bow__deferred *deferred)
+{
+    struct bow__worker *worker = BOW__CONTAINER(deferred, struct bow__worker, relief);
+
+    for (struct bow__link *at = worker->conns.next; at != &worker->conns; at = at->next) {
+        struct bow__conn *conn = &server_conn_of(at)->conn;
+        if (conn->session != NULL && conn->session->ops->refill(conn->session)) {
+            bow__conn_touch(conn);
+        }
+    }
+}
+
+/* Not from inside a session, which what ended the shortage may be. */
+static void on_flight_turn(struct bow__in_flight *in_flight)
+{
+    struct bow__worker *worker = BOW__CONTAINER(in_flight, struct bow__worker, in_flight);
+
+    bow__admission_watch(&worker->admission, in_flight->is_short);
+    if (!in_flight->is_short && !worker->done) {
+        bow__loop_defer_flush(worker->loop, &worker->relief);
+    }
+}
+
+static void init_flight(struct bow__worker *worker)
+{
+    worker->in_flight.max_bytes = worker->limits->max_loop_bytes_in_flight;
+    worker->in_flight.server_max_bytes = worker->limits->max_bytes_in_flight;
+    worker->in_flight.n_refused = &worker->counters.now.calls_refused_bytes;
+    worker->in_flight.on_turn = on_flight_turn;
+    worker->relief.fn = relieve;
+    bow__list_init(&worker->relief.link);
+}
+
+static void on_published(void *owner)
+{
+    check_done(owner);
+}
+
+/* The loop shuts down; its channels are closed. */
+static void on_loop_shutdown(struct bow_loop_hook *hook)
+{
+    struct bow__worker *worker = BOW__CONTAINER(hook, struct bow__worker, hook);
+
+    worker->hooked = false;
+    worker->draining = true;
+    check_done(worker);
+}
+
+static int open_task(void *user)
+{
+    struct bow__worker *worker = user;
+
+    int rc = bow_loop_add_hook(worker->loop, &worker->hook);
+    worker->hooked = rc == 0;
+    if (rc < 0) {
+        worker->draining = true;
+        check_done(worker);
+    }
+    bow__worker_unref(worker);
+    return rc;
+}
+
+static int drain_task(void *user)
+{
+    struct bow__worker *worker = user;
+    struct bow__link *next;
+
+    worker->draining = true;
+    for (struct bow__link *at = worker->conns.next; at != &worker->conns; at = next) {
+        next = at->next;
+        bow__conn_goaway(&server_conn_of(at)->conn, "the server is shutting down");
+    }
+    check_done(worker);
+    bow__worker_unref(worker);
+    return 0;
+}
+
+static int close_task(void *user)
+{
+    struct bow__worker *worker = user;
+    struct bow__link *next;
+
+    for (struct bow__link *at = worker->conns.next; at != &worker->conns; at = next) {
+        next = at->next;
+        bow__conn_close(&server_conn_of(at)->conn, "the server has shut down", LAST_WORDS_NS);
+    }
+    bow__worker_unref(worker);
+    return 0;
+}
+
+int bow__worker_new(struct bow_context *context, struct bow_loop *loop, struct bow_server *server,
+                    const struct bow__registry *registry, const struct bow__worker_limits *limits,
+                    atomic_uint *n_connections, void (*on_done)(struct bow__worker *worker),
+                    struct bow__worker **ret_worker)
+{
+    struct bow__worker *worker = bow__alloc_zero(context, sizeof(*worker));
+
+    if (worker == NULL) {
+        return -ENOMEM;
+    }
+    int rc = bow__counters_init(&worker->counters, context, loop, registry->n_methods + 1,
+                                on_published, worker);
+    if (rc < 0) {
+        bow__free(context, worker, sizeof(*worker));
+        return rc;
+    }
+    rc = bow__admission_init(&worker->admission, context, limits->quotas, limits->retry_after_ns);
+    if (rc < 0) {
+        bow__counters_fini(&worker->counters);
+        bow__free(context, worker, sizeof(*worker));
+        return rc;
+    }
+    worker->context = bow_context_ref(context);
+    worker->loop = bow_loop_ref(loop);
+    worker->server = server;
+    worker->registry = registry;
+    worker->limits = limits;
+    worker->n_connections = n_connections;
+    worker->on_done = on_done;
+    worker->hook.fn = on_loop_shutdown;
+    init_flight(worker);
+    bow__loop_compression_init(&worker->compression, context, loop, &limits->compression);
+    atomic_store_explicit(&worker->refs, 1, memory_order_relaxed);
+    pthread_mutex_init(&worker->outside, NULL);
+    bow__list_init(&worker->conns);
+    bow_task_init(&worker->look_task, "look at worker", look_task, worker);
+    bow_task_init(&worker->open_task, "open worker", open_task, worker);
+    bow_task_init(&worker->drain_task, "drain worker", drain_task, worker);
+    bow_task_init(&worker->close_task, "close worker", close_task, worker);
+    *ret_worker = worker;
+    return 0;
+}
+
+void bow__worker_ref(struct bow__worker *worker)
+{
+    atomic_fetch_add_explicit(&worker->refs, 1, memory_order_relaxed);
+}
+
+static void free_idle(struct bow__worker *worker)
+{
+    while (worker->idle != NULL) {
+        struct bow__served *served = worker->idle;
+        worker->idle = served->next;
+        bow__free(worker->context, served, BOW__SERVED_BYTES);
+    }
+    worker->n_idle = 0;
+}
+
+void bow__worker_unref(struct bow__worker *worker)
+{
+    if (worker == NULL || atomic_fetch_sub_explicit(&worker->refs, 1, memory_order_acq_rel) != 1) {
+        return;
+    }
+    struct bow_context *context = worker->context;
+    struct bow_loop *loop = worker->loop;
+    free_idle(worker);
+    bow__admission_fini(&worker->admission);
+    bow__counters_fini(&worker->counters);
+    pthread_mutex_destroy(&worker->outside);
+    bow__free(context, worker, sizeof(*worker));
+    bow_loop_unref(loop);
+    bow_context_unref(context);
+}
+
+/* The task holds the worker: the server may be gone before it runs. */
+static int post(struct bow__worker *worker, struct bow_task *task)
+{
+    bow__worker_ref(worker);
+    int rc = bow__loop_post_internal(worker->loop, task, 0);
+    if (rc < 0) {
+        bow__worker_unref(worker);
+    }
+    return rc;
+}
+
+int bow__worker_open(struct bow__worker *worker)
+{
+    return post(worker, &worker->open_task);
+}
+
+int bow__worker_drain(struct bow__worker *worker)
+{
+    return post(worker, &worker->drain_task);
+}
+
+int bow__worker_close(struct bow__worker *worker)
+{
+    return post(worker, &worker->close_task);
+}
+
+struct bow__served *bow__worker_get(struct bow__worker *worker)
+{
+    struct bow__served *served = worker->idle;
+
+    if (served == NULL) {
+        return bow__alloc(worker->context, BOW__SERVED_BYTES);
+    }
+    worker->idle = served->next;
+    worker->n_idle--;
+    return served;
+}
+
+void bow__worker_put(struct bow__worker *worker, struct bow__served *served)
+{
+    if (worker->n_idle >= MAX_IDLE_CALLS) {
+        bow__free(worker->context, served, BOW__SERVED_BYTES);
+        return;
+    }
+    served->next = worker->idle;
+    worker->idle = served;
+    worker->n_idle++;
+}
+
+void bow__worker_trim(struct bow__worker *worker)
+{
+    struct bow__pool *pool = bow__loop_pool(worker->loop);
+
+    free_idle(worker);
+    /* One chunk stays: what is refused is refused in words. */
+    while (pool->n_idle > 1) {
+        bow__pool_trim(pool);
+    }
+}
+
+/* Connections */
+
+static void configure(struct bow__conn *conn, struct bow__session_options *options)
+{
+    struct bow__server_conn *own = BOW__CONTAINER(conn, struct bow__server_conn, conn);
+    const struct bow__worker *worker = own->worker;
+
+    options->in_flight = &own->part;
+    options->max_message_bytes = worker->limits->max_message_bytes;
+    options->max_calls = worker->limits->max_calls;
+    options->heartbeat_ns = worker->limits->heartbeat_ns;
+    options->heartbeat_timeout_ns = worker->limits->heartbeat_timeout_ns;
+    options->encodings = bow__encodings_built();
+}
+
+static void on_up(struct bow__conn *conn)
+{
+    const struct bow__worker *worker = BOW__CONTAINER(conn, struct bow__server_conn, conn)->worker;
+
+    if (worker->draining) {
+        bow__conn_goaway(conn, "the server is shutting down");
+    }
+}
+
+static void on_down(struct bow__conn *conn, const struct bow_status *why)
+{
+    (void)conn;
+    (void)why;
+}
+
+static void on_aged(struct bow__conn *conn, const char *why)
+{
+    bow__conn_goaway(conn, why);
+}
+
+static void on_gone(struct bow__conn *conn)
+{
+    struct bow__server_conn *lost = BOW__CONTAINER(conn, struct bow__server_conn, conn);
+
+    bow__list_remove(&lost->link);
+    bow__in_flight_share_fini(&lost->part);
+    atomic_fetch_sub_explicit(lost->worker->n_connections, 1, memory_order_relaxed);
+    check_done(lost->worker);
+}
+
+/* Said seldom, for who connects does it as often as he likes. It is closed here, for an error of
+ * on_channel would be logged each time. */
+static void refuse_connection(struct bow__worker *worker, struct bow_channel *channel)
+{
+    worker->counters.now.connections_refused++;
+    bow__counters_touch(&worker->counters);
+    bow__channel_close_now(channel, 0);
+    if (!bow__log_is_due(&worker->tell_full_ns, bow_loop_now(worker->loop))) {
+        return;
+    }
+    bow__log(worker->context, BOW_LOG_WARNING,
+             "client %s was refused: as many connections are open as max_connections (%u) allows; "
+             "connections_refused counts them all",
+             bow_channel_peer(channel), worker->limits->max_connections);
+}
+
+int bow__worker_accept(struct bow__worker *worker, struct bow_channel *channel,
+                       const struct bow_listen_options *listening)
+{
+    static const struct bow__conn_ops ops = {
+        .events = &bow__dispatch_events,
+        .configure = configure,
+        .on_up = on_up,
+        .on_down = on_down,
+        .on_aged = on_aged,
+        .on_batch_end = bow__dispatch_end_batch,
+        .on_gone = on_gone,
+    };
+    struct bow__server_conn *accepted = bow_channel_data(channel);
+
+    if (worker->draining) {
+        return -ESHUTDOWN;
+    }
+    if (atomic_fetch_add_explicit(worker->n_connections, 1, memory_order_relaxed) >=
+        worker->limits->max_connections) {
+        atomic_fetch_sub_explicit(worker->n_connections, 1, memory_order_relaxed);
+        refuse_connection(worker, channel);
+        return 0;
+    }
+    accepted->worker = worker;
+    accepted->conn.security = listening->security;
+    accepted->conn.protocols = listening->protocols;
+    accepted->conn.write_timeout_ns = worker->limits->write_timeout_ns;
+    bow__list_init(&accepted->fresh);
+    bow__in_flight_share_init(&accepted->part, &worker->in_flight);
+    bow__list_push_back(&worker->conns, &accepted->link);
+    bow__conn_init(&accepted->conn, channel, &ops, &worker->counters, true);
+    uint64_t now = bow_loop_now(worker->loop);
+    accepted->conn.first_frame_at = bow__time_add(now, worker->limits->first_frame_timeout_ns);
+    bow__age_start(&accepted->conn.age, worker->context, now, worker->limits->idle_timeout_ns,
+                   worker->limits->max_age_ns, worker->limits->max_age_grace_ns);
+    return 0;
+}

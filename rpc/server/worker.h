@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#ifndef BOWLINE_RPC_SERVER_WORKER_H
+#define BOWLINE_RPC_SERVER_WORKER_H
+
+/*
+ * What a server has on one of its loops: connections, calls, counters, and a
+ * pool of calls so that a call allocates nothing once warm.
+ *
+ *     new ──► open ──► (connections) ──► drain ──► [close] ──► done, reported once ──► unref
+ *
+ * Counted: the server holds one reference, and each call that its handler keeps
+ * longer than anybody waits for it holds one, so that it can be let go of on any
+ * thread after the server has gone.
+ */
+
+#include "rpc/connection/conn.h"
+#include "rpc/connection/loop_compression.h"
+#include "rpc/core/call/call.h"
+#include "rpc/core/registry.h"
+#include "rpc/server/admission.h"
+#include <bowline/server.h>
+#include <pthread.h>
+
+/** A call with its arena's first memory; the whole is this large. */
+#define BOW__SERVED_BYTES ((size_t)4096)
+
+struct bow__worker_limits {
+    const struct bow__interceptors *interceptors; /* NULL: none */
+    uint64_t max_deadline_ns;
+    uint64_t heartbeat_ns;
+    uint64_t heartbeat_timeout_ns;
+    uint64_t first_frame_timeout_ns;
+    size_t max_message_bytes;
+    size_t max_bytes_in_flight; /* of the whole server, and of each loop */
+    size_t max_loop_bytes_in_flight;
+    uint32_t max_calls;
+    uint32_t max_connections;
+    uint64_t retry_after_ns;
+    uint64_t write_timeout_ns;
+    uint64_t idle_timeout_ns;
+    uint64_t max_age_ns;
+    uint64_t max_age_grace_ns;
+    struct bow__quotas *quotas; /* NULL: no limits of calls in progress */
+    struct bow__compression_options compression;
+};
+
+/** Calls of one method that were answered in the batch under way. */
+struct bow__answered {
+    struct bow__method_counts *counts; /* NULL: there are none */
+    uint64_t n;
+    uint64_t started_ns; /* all of them added up; wraps */
+};
+
+struct bow__worker {
+    struct bow_context *context;
+    struct bow_loop *loop;
+    struct bow_server *server; /* until done */
+    const struct bow__registry *registry;
+    const struct bow__worker_limits *limits;
+    atomic_uint *n_connections; /* of all workers */
+    atomic_uint refs;           /* relaxed up, acq_rel down */
+    /* Handlers and events on executors: up on the loop, down anywhere, which with `watched` (set
+     * by the drain) posts a look at whether the worker is done; sequentially consistent both. */
+    atomic_uint n_elsewhere;
+    atomic_bool watched;
+    atomic_bool look_posted;
+    struct bow_task look_task;
+    pthread_mutex_t outside; /* for executors' threads, once the loop has ended */
+    struct bow__counters counters;
+    struct bow__answered answered;
+    struct bow__loop_compression compression;
+    struct bow__admission admission;
+    struct bow__in_flight in_flight;
+    struct bow__deferred relief; /* credit that was withheld for it */
+    struct bow__link conns;
+    struct bow__served *idle;
+    uint32_t n_idle;
+    uint32_t n_streams;             /* entered, and on_closed has not returned */
+    _Atomic(uint64_t) tell_full_ns; /* when the log may hear of max_connections again */
+    bool draining;
+    bool done;
+    bool hooked;
+    struct bow_loop_hook hook;
+    struct bow_task open_task;
+    struct bow_task drain_task;
+    struct bow_task close_task;
+    struct bow_task done_task;
+    void (*on_done)(struct bow__worker *worker); /* on the worker's loop */
+};
+
+struct bow__server_conn {
+    struct bow__conn conn; /* first */
+    struct bow__worker *worker;
+    struct bow__in_flight_share part;
+    struct bow__link link;  /* in the worker's conns */
+    struct bow__link fresh; /* calls that came with the batch under way */
+};
+
+struct bow__served {
+    struct bow_call call; /* first */
+    struct bow__worker *worker;
+    struct bow__server_conn *conn; /* NULL once the stream has ended */
+    struct bow__link link;         /* while it is fresh */
+    struct bow_channel *channel;   /* outlives the call */
+    struct bow_timer timer;        /* set up once it is `lasting` */
+    struct bow_task task;
+    struct bow__deferred deferred;  /* of a streaming call */
+    struct bow_task elsewhere_task; /* of one whose handler runs on an executor */
+    atomic_bool entered;            /* likewise: relaxed, the handler was entered there */
+    uint64_t started_ns;
+    uint64_t timeout_ns;
+    uint32_t index;     /* of the method: outlives its entry */
+    bool lasting;       /* it has outlived its batch: its timer is set up, and it is counted */
+    bool capped;        /* by the server's max_deadline_ns */
+    bool complete;      /* the client has ended its side */
+    size_t n_request;   /* bytes that its metadata and its unary request take beside it */
+    size_t n_in_flight; /* what it counts for, while it is lasting or nobody waits for it */
+    struct bow_channel *held; /* by a call that nobody waits for */
+    struct bow__served *next; /* idle */
+    _Alignas(16) uint8_t slab[];
+};
+
+/** Returns 0 or -ENOMEM. Thread: any. */
+int bow__worker_new(struct bow_context *context, struct bow_loop *loop, struct bow_server *server,
+                    const struct bow__registry *registry, const struct bow__worker_limits *limits,
+                    atomic_uint *n_connections, void (*on_done)(struct bow__worker *worker),
+                    struct bow__worker **ret_worker);
+void bow__worker_ref(struct bow__worker *worker);
+void bow__worker_unref(struct bow__worker *worker);
+
+/** Begin on the loop, refuse and wind up new and old connections, close them now; each posts a
+ * task. Returns 0, or what posting fails with. Thread: any. */
+int bow__worker_open(struct bow__worker *worker);
+int bow__worker_drain(struct bow__worker *worker);
+int bow__worker_close(struct bow__worker *worker);
+
+/** Bind a new connection. In on_channel. Returns 0, also for one over max_connections, which is
+ * closed then; -ESHUTDOWN. */
+int bow__worker_accept(struct bow__worker *worker, struct bow_channel *channel,
+                       const struct bow_listen_options *listening);
+
+/** The last event of a streaming call was given: the worker may be done. Loop, or any thread once
+ * that has ended. */
+void bow__worker_stream_closed(struct bow__worker *worker);
+
+/** What a call counted for that nobody waited for is in flight no more. Thread: any. */
+void bow__worker_let_go(struct bow__worker *worker, size_t n_in_flight);
+
+/** Something of a call is on an executor now: the worker stays. Loop. */
+void bow__worker_go_elsewhere(struct bow__worker *worker);
+/** It has come back. Thread: any. */
+void bow__worker_leave_elsewhere(struct bow__worker *worker);
+
+/** A call from the pool, or NULL. Loop. */
+struct bow__served *bow__worker_get(struct bow__worker *worker);
+/** Its memory again: the arena has been reset. Loop. */
+void bow__worker_put(struct bow__worker *worker, struct bow__served *served);
+/** Let go of the memory that is kept for later. Loop. */
+void bow__worker_trim(struct bow__worker *worker);
+
+#endif

@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * Reading and writing addresses. Peers' names of Unix sockets are bytes of a
+ * stranger: they are escaped when they are written.
+ */
+
+#include "transport/address/address.h"
+
+#include <arpa/inet.h>
+#include <bowline/channel.h>
+#include <errno.h>
+#include <limits.h>
+#include <netinet/in.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/un.h>
+
+#define UNIX_PREFIX "unix:"
+#define ABSTRACT_PREFIX "unix-abstract:"
+#define FD_PREFIX "fd:"
+#define INPROC_PREFIX "inproc:"
+/* With its prefix it is shown as a whole; and it fits into a sockaddr_storage. */
+#define INPROC_NAME_BYTES 100
+#define INPROC_OFFSET sizeof(sa_family_t)
+#define PATH_BYTES sizeof(((struct sockaddr_un *)0)->sun_path)
+#define PATH_OFFSET offsetof(struct sockaddr_un, sun_path)
+
+/* Cut after `max` bytes: what is too long is shown by its beginning. */
+#define SHOWN_BYTES 80
+
+static int refuse(struct bow__text *why, const char *text, const char *reason)
+{
+    struct bow_slice shown = {(const uint8_t *)text, strlen(text)};
+
+    bow__text_printf(why, "\"");
+    bow__text_escape(why, shown, SHOWN_BYTES);
+    bow__text_printf(why, "\": %s", reason);
+    return -EINVAL;
+}
+
+static int parse_unix(const char *text, const char *name, bool abstract,
+                      struct bow__address *address, struct bow__text *why)
+{
+    struct sockaddr_un *un = (struct sockaddr_un *)(void *)&address->sockaddr.storage;
+    size_t len = strlen(name);
+
+    if (len == 0) {
+        return refuse(why, text, "a name must follow the colon");
+    }
+    /* A path keeps its NUL, an abstract name begins with one: either needs a byte more. */
+    if (len + 1 > PATH_BYTES) {
+        return refuse(why, text, "the name of a Unix socket has at most 107 bytes");
+    }
+    address->kind = BOW__ADDRESS_UNIX;
+    un->sun_family = AF_UNIX;
+    memcpy(un->sun_path + (abstract ? 1 : 0), name, len);
+    address->sockaddr.len = (socklen_t)(PATH_OFFSET + len + 1);
+    return 0;
+}
+
+static int parse_fd(const char *text, const char *digits, struct bow__address *address,
+                    struct bow__text *why)
+{
+    char *end = NULL;
+
+    errno = 0;
+    long fd = strtol(digits, &end, 10);
+    if (digits[0] < '0' || digits[0] > '9' || *end != '\0' || errno != 0 || fd > INT_MAX) {
+        return refuse(why, text, "the number of a descriptor must follow \"fd:\"");
+    }
+    address->kind = BOW__ADDRESS_FD;
+    address->fd = (int)fd;
+    return 0;
+}
+
+/* In lists a comma separates, and people see it in messages. */
+static bool is_inproc_name(const char *name)
+{
+    for (const unsigned char *c = (const unsigned char *)name; *c != '\0'; c++) {
+        if (*c <= ' ' || *c == ',' || *c >= 0x7F) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static int parse_inproc(const char *text, const char *name, struct bow__address *address,
+                        struct bow__text *why)
+{
+    size_t len = strlen(name);
+
+    if (len == 0) {
+        return refuse(why, text, "a name must follow the colon");
+    }
+    if (len > INPROC_NAME_BYTES) {
+        return refuse(why, text, "the name of an inproc address has at most 100 bytes");
+    }
+    if (!is_inproc_name(name)) {
+        return refuse(why, text,
+                      "the name of an inproc address is printable ASCII without blanks and commas");
+    }
+    address->kind = BOW__ADDRESS_INPROC;
+    address->sockaddr.storage.ss_family = AF_UNSPEC;
+    memcpy((char *)&address->sockaddr.storage + INPROC_OFFSET, name, len + 1);
+    address->sockaddr.len = (socklen_t)(INPROC_OFFSET + len + 1);
+    return 0;
+}
+
+static int parse_port(const char *digits, uint16_t *ret_port)
+{
+    uint32_t port = 0;
+
+    if (*digits == '\0') {
+        return -EINVAL;
+    }
+    for (const char *c = digits; *c != '\0'; c++) {
+        if (*c < '0' || *c > '9') {
+            return -EINVAL;
+        }
+        port = port * 10 + (uint32_t)(*c - '0');
+        if (port > UINT16_MAX) {
+            return -EINVAL;
+        }
+    }
+    *ret_port = (uint16_t)port;
+    return 0;
+}
+
+static bool set_v4(struct bow__address *address)
+{
+    struct sockaddr_in *in = (struct sockaddr_in *)(void *)&address->sockaddr.storage;
+
+    if (inet_pton(AF_INET, address->host, &in->sin_addr) != 1) {
+        return false;
+    }
+    in->sin_family = AF_INET;
+    in->sin_port = htons(address->port);
+    address->sockaddr.len = sizeof(*in);
+    address->kind = BOW__ADDRESS_NUMERIC;
+    return true;
+}
+
+static bool set_v6(struct bow__address *address)
+{
+    struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)(void *)&address->sockaddr.storage;
+
+    if (inet_pton(AF_INET6, address->host, &in6->sin6_addr) != 1) {
+        return false;
+    }
+    in6->sin6_family = AF_INET6;
+    in6->sin6_port = htons(address->port);
+    address->sockaddr.len = sizeof(*in6);
+    address->kind = BOW__ADDRESS_NUMERIC;
+    return true;
+}
+
+/* Split at the colon before the port; brackets around an IPv6 address are left out of the host. */
+static int split(const char *text, struct bow__address *address, bool *ret_bracketed,
+                 struct bow__text *why)
+{
+    const char *colon = strrchr(text, ':');
+    const char *host = text;
+
+    if (colon == NULL) {
+        return refuse(why, text, "no port: write HOST:PORT");
+    }
+    size_t len = (size_t)(colon - text);
+    *ret_bracketed = text[0] == '[';
+    if (*ret_bracketed) {
+        if (len < 2 || colon[-1] != ']') {
+            return refuse(why, text, "write [ADDRESS]:PORT");
+        }
+        host++;
+        len -= 2;
+    }
+    if (len == 0) {
+        return refuse(why, text, "no host before the port; \"*\" means every local address");
+    }
+    if (len >= sizeof(address->host)) {
+        return refuse(why, text, "the host's name is too long");
+    }
+    if (parse_port(colon + 1, &address->port) < 0) {
+        return refuse(why, text, "the port must be a number from 0 to 65535");
+    }
+    memcpy(address->host, host, len);
+    return 0;
+}
+
+static bool is_name(const char *host)
+{
+    for (const unsigned char *c = (const unsigned char *)host; *c != '\0'; c++) {
+        if (*c <= ' ' || *c == 0x7F || strchr("[]/\\:,*\"'", *c) != NULL) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static int parse_inet(const char *text, struct bow__address *address, struct bow__text *why)
+{
+    bool bracketed = false;
+
+    if (strstr(text, "://") != NULL) {
+        return refuse(why, text, "this is a URL: write HOST:PORT alone");
+    }
+    int rc = split(text, address, &bracketed, why);
+    if (rc < 0) {
+        return rc;
+    }
+    if (bracketed) {
+        if (set_v6(address)) {
+            return 0;
+        }
+        /* With a zone ("fe80::1%eth0") only the resolver can tell the interface's number. */
+        if (strchr(address->host, '%') == NULL) {
+            return refuse(why, text, "what is in brackets must be an IPv6 address");
+        }
+        address->kind = BOW__ADDRESS_NAME;
+        return 0;
+    }
+    if (strcmp(address->host, "*") == 0) {
+        address->kind = BOW__ADDRESS_ANY;
+        return 0;
+    }
+    if (strchr(address->host, ':') != NULL) {
+        return refuse(why, text, "write an IPv6 address in brackets: [ADDRESS]:PORT");
+    }
+    if (set_v4(address)) {
+        return 0;
+    }
+    if (!is_name(address->host)) {
+        return refuse(why, text, "this is no host name");
+    }
+    address->kind = BOW__ADDRESS_NAME;
+    return 0;
+}
+
+int bow__address_parse(const char *text, struct bow__address *ret_address, struct bow__text *why)
+{
+    struct bow__address address = {.kind = BOW__ADDRESS_NAME};
+    int rc;
+
+    if (text == NULL) {
+        bow__text_printf(why, "no address given");
+        return -EINVAL;
+    }
+    if (strncmp(text, ABSTRACT_PREFIX, strlen(ABSTRACT_PREFIX)) == 0) {
+        rc = parse_unix(text, text + strlen(ABSTRACT_PREFIX), true, &address, why);
+    } else if (strncmp(text, FD_PREFIX, strlen(FD_PREFIX)) == 0) {
+        rc = parse_fd(text, text + strlen(FD_PREFIX), &address, why);
+    } else if (strncmp(text, INPROC_PREFIX, strlen(INPROC_PREFIX)) == 0) {
+        rc = parse_inproc(text, text + strlen(INPROC_PREFIX), &address, why);
+    } else if (strncmp(text, UNIX_PREFIX, strlen(UNIX_PREFIX)) == 0) {
+        rc = parse_unix(text, text + strlen(UNIX_PREFIX), false, &address, why);
+    } else {
+        rc = parse_inet(text, &address, why);
+    }
+    if (rc == 0) {
+        *ret_address = address;
+    }
+    return rc;
+}
+
+static void format_unix(const struct bow_sockaddr *address, char *text)
+{
+    const struct sockaddr_un *un = (const struct sockaddr_un *)(const void *)&address->storage;
+    size_t len = address->len > PATH_OFFSET ? address->len - PATH_OFFSET : 0;
+    bool abstract = len > 1 && un->sun_path[0] == '\0';
+    const char *name = abstract ? un->sun_path + 1 : un->sun_path;
+    struct bow__text shown;
+
+    len = abstract ? len - 1 : strnlen(name, len);
+    bow__text_clear(&shown);
+    bow__text_escape(&shown, (struct bow_slice){(const uint8_t *)name, len}, len);
+    /* Escapes may make it longer than there is room for. */
+    snprintf(text, BOW__ADDRESS_TEXT_BYTES, "%s%.*s", abstract ? ABSTRACT_PREFIX : UNIX_PREFIX,
+             (int)sizeof(un->sun_path), shown.bytes);
+}
+
+void bow__address_format(const struct bow_sockaddr *address, char text[BOW__ADDRESS_TEXT_BYTES])
+{
+    const struct sockaddr_in *in = (const struct sockaddr_in *)(const void *)&address->storage;
+    const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)(const void *)&address->storage;
+    char host[INET6_ADDRSTRLEN] = "?";
+
+    if (bow__address_inproc_name(address) != NULL) {
+        snprintf(text, BOW__ADDRESS_TEXT_BYTES, INPROC_PREFIX "%.*s", INPROC_NAME_BYTES,
+                 bow__address_inproc_name(address));
+        return;
+    }
+    switch (address->storage.ss_family) {
+    case AF_INET:
+        inet_ntop(AF_INET, &in->sin_addr, host, sizeof(host));
+        snprintf(text, BOW__ADDRESS_TEXT_BYTES, "%s:%u", host, ntohs(in->sin_port));
+        return;
+    case AF_INET6:
+        inet_ntop(AF_INET6, &in6->sin6_addr, host, sizeof(host));
+        snprintf(text, BOW__ADDRESS_TEXT_BYTES, "[%s]:%u", host, ntohs(in6->sin6_port));
+        return;
+    case AF_UNIX:
+        format_unix(address, text);
+        return;
+    default:
+        snprintf(text, BOW__ADDRESS_TEXT_BYTES, "unknown");
+    }
+}
+
+const char *bow__address_unix_path(const struct bow_sockaddr *address)
+{
+    const struct sockaddr_un *un = (const struct sockaddr_un *)(const void *)&address->storage;
+
+    if (un->sun_family != AF_UNIX || un->sun_path[0] == '\0') {
+        return NULL;
+    }
+    return un->sun_path;
+}
+
+const char *bow__address_inproc_name(const struct bow_sockaddr *address)
+{
+    const char *name = (const char *)&address->storage + INPROC_OFFSET;
+
+    if (address->storage.ss_family != AF_UNSPEC || address->len <= INPROC_OFFSET) {
+        return NULL;
+    }
+    return name[0] != '\0' ? name : NULL;
+}
+
+bool bow__address_is_hostless(const char *text)
+{
+    return strncmp(text, UNIX_PREFIX, strlen(UNIX_PREFIX)) == 0 ||
+           strncmp(text, ABSTRACT_PREFIX, strlen(ABSTRACT_PREFIX)) == 0 ||
+           strncmp(text, INPROC_PREFIX, strlen(INPROC_PREFIX)) == 0;
+}
+
+static bool is_loopback(const struct bow_sockaddr *address)
+{
+    const struct sockaddr_in *in = (const struct sockaddr_in *)(const void *)&address->storage;
+    const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)(const void *)&address->storage;
+
+    if (in->sin_family == AF_INET) {
+        return (ntohl(in->sin_addr.s_addr) >> 24) == 127;
+    }
+    return IN6_IS_ADDR_LOOPBACK(&in6->sin6_addr) ||
+           (IN6_IS_ADDR_V4MAPPED(&in6->sin6_addr) && in6->sin6_addr.s6_addr[12] == 127);
+}
+
+static bool is_local_socket(int fd)
+{
+    struct bow_sockaddr bound = {.len = sizeof(bound.storage)};
+
+    if (getsockname(fd, (struct sockaddr *)&bound.storage, &bound.len) < 0) {
+        return false;
+    }
+    return bound.storage.ss_family == AF_UNIX ||
+           ((bound.storage.ss_family == AF_INET || bound.storage.ss_family == AF_INET6) &&
+            is_loopback(&bound));
+}
+
+int bow_address_is_local(const char *text)
+{
+    struct bow__address address;
+    struct bow__text why;
+
+    bow__text_clear(&why);
+    int rc = bow__address_parse(text, &address, &why);
+    if (rc < 0) {
+        return rc;
+    }
+    switch (address.kind) {
+    case BOW__ADDRESS_NUMERIC:
+        return is_loopback(&address.sockaddr) ? 1 : 0;
+    case BOW__ADDRESS_NAME:
+        return strcasecmp(address.host, "localhost") == 0 ? 1 : 0;
+    case BOW__ADDRESS_ANY:
+        return 0;
+    case BOW__ADDRESS_UNIX:
+    case BOW__ADDRESS_INPROC:
+        return 1;
+    case BOW__ADDRESS_FD:
+        return is_local_socket(address.fd) ? 1 : 0;
+    }
+    return 0;
+}

@@ -1,0 +1,471 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * The life of a channel: birth on any thread, start on its loop, close, the end in
+ * two steps (on_inactive at the end of the phase, on_removed and the memory in the turn's
+ * last), references. Knows nothing of how bytes come and go.
+ */
+
+#include "transport/channel/channel.h"
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/options.h"
+#include "transport/address/address.h"
+#include "transport/loop/watchdog.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <string.h>
+
+#define DEFAULT_MAX_READS 16u
+#define DEFAULT_MAX_BYTES ((size_t)256 << 10)
+#define DEFAULT_LOW_BYTES ((size_t)32 << 10)
+#define DEFAULT_HIGH_BYTES ((size_t)64 << 10)
+#define FIRST_RECV_BYTES ((size_t)16 << 10)
+#define ALIGNMENT ((size_t)16)
+/* The user's data follows the channel. */
+#define DATA_AT ((sizeof(struct bow_channel) + ALIGNMENT - 1) & ~(ALIGNMENT - 1))
+
+static void on_phase(struct bow__deferred *deferred);
+static void on_reap(struct bow__deferred *deferred);
+static void on_timer(struct bow_timer *timer, void *user);
+static int run_start_task(void *user);
+
+static void on_loop_shutdown(struct bow__watch *watch)
+{
+    bow__channel_close_now(BOW__CONTAINER(watch, struct bow_channel, watch), -ESHUTDOWN);
+}
+
+static void on_watch_lost(struct bow__watch *watch, int error)
+{
+    bow__channel_fail(BOW__CONTAINER(watch, struct bow_channel, watch), error);
+}
+
+static const struct bow__watch_ops watch_ops = {
+    .on_events = bow__channel_on_events,
+    .on_shutdown = on_loop_shutdown,
+    .on_lost = on_watch_lost,
+};
+
+/* Birth */
+
+/* The channel, its data and its peer's name, in one piece. */
+static struct bow_channel *alloc_channel(struct bow_context *context, size_t data_bytes,
+                                         const char *peer)
+{
+    size_t peer_bytes = strlen(peer) + 1;
+    size_t size = 0;
+
+    if (__builtin_add_overflow(DATA_AT + peer_bytes, data_bytes, &size)) {
+        return NULL;
+    }
+    struct bow_channel *channel = bow__alloc_zero(context, size);
+    if (channel == NULL) {
+        return NULL;
+    }
+    channel->alloc_bytes = size;
+    char *name = (char *)channel + DATA_AT + data_bytes;
+    memcpy(name, peer, peer_bytes);
+    atomic_init(&channel->peer, name);
+    return channel;
+}
+
+static void init_limits(struct bow_channel *channel, const struct bow_channel_options *options)
+{
+    channel->max_reads_per_turn =
+        options->max_reads_per_turn != 0 ? options->max_reads_per_turn : DEFAULT_MAX_READS;
+    channel->max_bytes_per_turn =
+        options->max_bytes_per_turn != 0 ? options->max_bytes_per_turn : DEFAULT_MAX_BYTES;
+    channel->recv_bytes = FIRST_RECV_BYTES;
+    channel->low_bytes = DEFAULT_LOW_BYTES;
+    channel->high_bytes = DEFAULT_HIGH_BYTES;
+}
+
+static void set_no_delay(const struct bow_channel *channel, const struct bow_sockaddr *peer)
+{
+    const struct bow_system *system = channel->system;
+    int on = 1;
+
+    if (peer->storage.ss_family == AF_INET || peer->storage.ss_family == AF_INET6) {
+        /* Without it small writes wait for the peer's delayed ACK; failing costs only speed. */
+        (void)system->setsockopt(system->user, channel->watch.fd, IPPROTO_TCP, TCP_NODELAY, &on,
+                                 sizeof(on));
+    }
+}
+
+/* The kernel took them down at connect() or listen(), so asking later would say the same. */
+static void take_credentials(struct bow_channel *channel, const struct bow_sockaddr *peer)
+{
+    struct ucred credentials;
+    socklen_t len = sizeof(credentials);
+
+    if (peer->storage.ss_family != AF_UNIX && bow__address_inproc_name(peer) == NULL) {
+        return;
+    }
+    int rc = channel->system->getsockopt(channel->system->user, channel->watch.fd, SOL_SOCKET,
+                                         SO_PEERCRED, &credentials, &len);
+    if (rc == 0 && len == sizeof(credentials)) {
+        channel->credentials = (struct bow_peer_credentials){
+            .pid = credentials.pid, .uid = credentials.uid, .gid = credentials.gid};
+        channel->has_credentials = true;
+    }
+}
+
+int bow__channel_new(const struct bow__channel_birth *birth, struct bow_channel **ret_channel)
+{
+    struct bow_context *context = bow_loop_context(birth->loop);
+    char peer[BOW__ADDRESS_TEXT_BYTES];
+
+    bow__address_format(birth->peer, peer);
+    struct bow_channel *channel = alloc_channel(context, birth->options->data_bytes, peer);
+    if (channel == NULL) {
+        return -ENOMEM;
+    }
+    channel->loop = birth->loop;
+    channel->context = context;
+    channel->system = birth->socket->system;
+    channel->is_held_to_time = bow__watchdog_is_on(birth->loop);
+    atomic_init(&channel->refs, 1);
+    atomic_init(&channel->state, BOW__CHANNEL_NEW);
+    channel->watch = (struct bow__watch){
+        .ops = &watch_ops,
+        .fd = birth->socket->fd,
+        .source = birth->socket->source,
+    };
+    bow__list_init(&channel->watch.link);
+    bow__list_init(&channel->phase.link);
+    bow__list_init(&channel->reap.link);
+    channel->phase.fn = on_phase;
+    channel->reap.fn = on_reap;
+    channel->on_gone = birth->on_gone;
+    channel->owner_user = birth->user;
+    init_limits(channel, birth->options);
+    bow__pipeline_init(channel);
+    bow_timer_init(&channel->timer, channel->loop, on_timer, channel);
+    channel->close_at_ns = BOW_NEVER;
+    channel->start = (struct bow__channel_start){
+        .on_channel = birth->options->on_channel,
+        .on_channel_user = birth->options->user,
+        .on_started = birth->on_started,
+    };
+    bow_task_init(&channel->start.task, "channel start", run_start_task, channel);
+    set_no_delay(channel, birth->peer);
+    take_credentials(channel, birth->peer);
+    bow__loop_hold(channel->loop);
+    bow__loop_count_channel(channel->loop, 1);
+    *ret_channel = channel;
+    return 0;
+}
+
+/* Start */
+
+/* From here on the memory of `start` is for what can be asked of a channel. */
+static struct bow__channel_start take_start(struct bow_channel *channel)
+{
+    struct bow__channel_start start = channel->start;
+
+    assert(bow__channel_state(channel) == BOW__CHANNEL_NEW);
+    channel->resumed_ns = 0;
+    channel->sent_ns = 0;
+    channel->progress_ns = 0;
+    bow__channel_ops_init(channel);
+    return start;
+}
+
+static int set_up(struct bow_channel *channel, const struct bow__channel_start *start)
+{
+    int rc = bow__loop_watch(channel->loop, &channel->watch, channel->watch.fd,
+                             BOW_POLL_IN | BOW_POLL_ERR);
+    if (rc < 0) {
+        return rc;
+    }
+    atomic_store_explicit(&channel->state, BOW__CHANNEL_ACTIVE, memory_order_release);
+    if (start->on_channel != NULL) {
+        rc = start->on_channel(channel, start->on_channel_user);
+    }
+    return rc;
+}
+
+static void start_here(struct bow_channel *channel)
+{
+    struct bow__channel_start start = take_start(channel);
+    int rc = set_up(channel, &start);
+
+    if (rc < 0) {
+        bow__channel_close_now(channel, rc);
+    }
+    if (bow__channel_is_open(channel)) {
+        channel->was_active = true;
+        bow_handler_fire_active(&channel->head);
+        bow__channel_touch(channel);
+    }
+    if (start.on_started != NULL) {
+        start.on_started(channel, rc, channel->owner_user);
+    }
+}
+
+static int run_start_task(void *user)
+{
+    start_here(user);
+    return 0;
+}
+
+static void close_fd(struct bow_channel *channel)
+{
+    channel->system->close(channel->system->user, channel->watch.fd);
+    channel->watch.fd = -1;
+}
+
+int bow__channel_start(struct bow_channel *channel)
+{
+    if (bow_loop_in_loop(channel->loop)) {
+        start_here(channel);
+        return 0;
+    }
+    int rc = bow__loop_post_internal(channel->loop, &channel->start.task, 0);
+    if (rc < 0) {
+        atomic_store_explicit(&channel->state, BOW__CHANNEL_CLOSED, memory_order_release);
+        close_fd(channel);
+        bow__loop_count_channel(channel->loop, -1);
+        bow__channel_release(channel);
+    }
+    return rc;
+}
+
+/* Close and end */
+
+void bow__channel_close_now(struct bow_channel *channel, int error)
+{
+    if (!bow__channel_is_open(channel)) {
+        return;
+    }
+    atomic_store_explicit(&channel->state, BOW__CHANNEL_CLOSED, memory_order_release);
+    channel->close_error = error;
+    bow_timer_stop(&channel->timer);
+    bow__loop_unwatch(channel->loop, &channel->watch);
+    close_fd(channel);
+    bow__channel_fail_writes(channel, error < 0 ? error : -ECANCELED);
+    bow__channel_touch(channel);
+}
+
+void bow__channel_fail(struct bow_channel *channel, int error)
+{
+    bow_handler_fire_error(&channel->head, error);
+    bow__channel_close_now(channel, error);
+}
+
+void bow__channel_close_if_over(struct bow_channel *channel)
+{
+    if (channel->is_shut && channel->is_eof) {
+        bow__channel_close_now(channel, channel->flush_close_error);
+    }
+}
+
+static void end(struct bow_channel *channel)
+{
+    if (channel->was_active) {
+        bow__pipeline_inactive(channel, channel->close_error);
+    }
+    channel->has_ended = true;
+    /* Closing while this phase sent, or a completion, may have asked for another one. */
+    bow__list_remove(&channel->phase.link);
+    bow__channel_touch_reap(channel);
+}
+
+static void on_phase(struct bow__deferred *deferred)
+{
+    struct bow_channel *channel = BOW__CONTAINER(deferred, struct bow_channel, phase);
+
+    if (bow__channel_is_open(channel)) {
+        bow__channel_send(channel);
+    }
+    bow__channel_run_completions(channel);
+    if (bow__channel_is_open(channel)) {
+        bow__channel_update_interest(channel);
+    } else if (!channel->has_ended) {
+        end(channel);
+    }
+}
+
+static void on_reap(struct bow__deferred *deferred)
+{
+    struct bow_channel *channel = BOW__CONTAINER(deferred, struct bow_channel, reap);
+
+    bow__pipeline_run_removed(channel);
+    if (!channel->has_ended) {
+        return;
+    }
+    channel->is_reaped = true;
+    bow__pipeline_clear(channel);
+    bow__unread_free(channel->context, &channel->unread);
+    bow__loop_count_channel(channel->loop, -1);
+    bow__channel_release(channel);
+}
+
+void bow__channel_touch(struct bow_channel *channel)
+{
+    if (!channel->has_ended) {
+        bow__loop_defer_flush(channel->loop, &channel->phase);
+    }
+}
+
+void bow__channel_touch_reap(struct bow_channel *channel)
+{
+    if (!channel->is_reaped) {
+        bow__loop_defer_free(channel->loop, &channel->reap);
+    }
+}
+
+void bow__channel_again(struct bow_channel *channel)
+{
+    if (bow__channel_state(channel) == BOW__CHANNEL_ACTIVE) {
+        channel->wants_turn = true;
+        bow_timer_start(&channel->timer, 0);
+    }
+}
+
+void bow__channel_close_at(struct bow_channel *channel, uint64_t deadline_ns)
+{
+    channel->close_at_ns = deadline_ns;
+    if (!channel->wants_turn) {
+        bow_timer_start_at(&channel->timer, deadline_ns);
+    }
+}
+
+static void go_on(struct bow_channel *channel)
+{
+    channel->wants_turn = false;
+    if (channel->wants_delivery) {
+        channel->wants_delivery = false;
+        bow__channel_redeliver(channel);
+    }
+    bow__channel_touch(channel);
+}
+
+static void on_timer(struct bow_timer *timer, void *user)
+{
+    struct bow_channel *channel = user;
+    uint64_t now_ns = bow_loop_now(channel->loop);
+    bool was_due = channel->close_at_ns <= now_ns;
+
+    if (channel->wants_turn) {
+        go_on(channel);
+    }
+    if (!bow__channel_is_open(channel)) {
+        return;
+    }
+    /* A deadline that a handler has set just now leaves it this turn to send. */
+    if (was_due && channel->close_at_ns <= now_ns) {
+        bow__channel_close_now(channel,
+                               channel->is_lingering ? channel->flush_close_error : -ETIMEDOUT);
+    } else if (!channel->wants_turn) {
+        bow_timer_start_at(timer, channel->close_at_ns);
+    }
+}
+
+void bow_channel_close_after_flush(struct bow_channel *channel, uint64_t timeout_ns)
+{
+    assert(bow__loop_may_touch(channel->loop));
+    if (!bow__channel_is_open(channel)) {
+        return;
+    }
+    if (!channel->is_lingering) {
+        bow__channel_close_at(channel, bow__time_add(bow_loop_now(channel->loop), timeout_ns));
+    }
+    channel->is_closing = true;
+    bow__channel_flush_all(channel);
+}
+
+/* References and what can be asked */
+
+void bow__channel_hold(struct bow_channel *channel)
+{
+    /* relaxed: who takes a reference already holds one */
+    atomic_fetch_add_explicit(&channel->refs, 1, memory_order_relaxed);
+}
+
+static void free_name(struct bow_channel *channel)
+{
+    if (channel->is_renamed) {
+        /* The block's constness is that of its readers. */
+        char *name = (char *)(uintptr_t)bow_channel_peer(channel);
+        bow__free(channel->context, name, strlen(name) + 1);
+    }
+}
+
+void bow__channel_release(struct bow_channel *channel)
+{
+    /* acq_rel, its own partner: the last holder sees what the others did before they let go */
+    if (atomic_fetch_sub_explicit(&channel->refs, 1, memory_order_acq_rel) != 1) {
+        return;
+    }
+    struct bow_loop *loop = channel->loop;
+    void (*on_gone)(void *user) = channel->on_gone;
+    void *user = channel->owner_user;
+
+    free_name(channel);
+    bow__free(channel->context, channel, channel->alloc_bytes);
+    if (on_gone != NULL) {
+        on_gone(user);
+    }
+    bow__loop_release(loop);
+}
+
+struct bow_channel *bow_channel_ref(struct bow_channel *channel)
+{
+    bow__channel_hold(channel);
+    return channel;
+}
+
+struct bow_channel *bow_channel_unref(struct bow_channel *channel)
+{
+    if (channel != NULL) {
+        bow__channel_release(channel);
+    }
+    return NULL;
+}
+
+struct bow_loop *bow_channel_loop(const struct bow_channel *channel)
+{
+    return channel->loop;
+}
+
+void *bow_channel_data(struct bow_channel *channel)
+{
+    return (char *)channel + DATA_AT;
+}
+
+const char *bow_channel_peer(const struct bow_channel *channel)
+{
+    return atomic_load_explicit(&channel->peer, memory_order_acquire);
+}
+
+int bow__channel_name_peer(struct bow_channel *channel, const char *name)
+{
+    if (channel->is_renamed) {
+        return -EALREADY;
+    }
+    char *copy = bow__dup(channel->context, name, strlen(name));
+    if (copy == NULL) {
+        return -ENOMEM;
+    }
+    channel->is_renamed = true;
+    atomic_store_explicit(&channel->peer, copy, memory_order_release);
+    return 0;
+}
+
+int bow_channel_peer_credentials(const struct bow_channel *channel,
+                                 struct bow_peer_credentials *ret_credentials)
+{
+    if (!channel->has_credentials) {
+        return -ENOTSUP;
+    }
+    *ret_credentials = channel->credentials;
+    return 0;
+}
+
+bool bow_channel_is_active(const struct bow_channel *channel)
+{
+    return bow__channel_state(channel) == BOW__CHANNEL_ACTIVE;
+}

@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * From the socket into the pipeline, in batches bounded per turn.
+ *
+ * All channels of a loop read into its one receive buffer. What the first handler
+ * leaves goes to the front of that buffer for the rest of the batch, and to
+ * `unread`, memory of the channel's own, when the batch is over. A short rest is
+ * copied back in front of the next batch's bytes, so that reads stay large; a
+ * long one grows where it is, and is not copied again with each read.
+ */
+
+#include "transport/channel/channel.h"
+
+#include <assert.h>
+#include <bowline/limits.h>
+#include <errno.h>
+#include <string.h>
+
+/* Up to here a rest is copied to the receive buffer. */
+#define MERGE_BYTES ((size_t)8 << 10)
+/* The buffer is the loop's, so asking for more than comes costs nothing. */
+#define MIN_RECV_BYTES ((size_t)16 << 10)
+
+/* The bytes of one batch: in the loop's buffer, or (data NULL) in channel->unread. */
+struct batch {
+    uint8_t *buffer;
+    size_t cap;
+    size_t len;    /* not consumed yet, at the front of the buffer */
+    size_t budget; /* bytes that may still be received in this turn */
+};
+
+static int fail_without_memory(struct bow_channel *channel)
+{
+    bow__channel_fail(channel, -ENOMEM);
+    return -ENOMEM;
+}
+
+static int begin(struct bow_channel *channel, struct batch *batch)
+{
+    *batch = (struct batch){.budget = channel->max_bytes_per_turn};
+    batch->buffer = bow__loop_recv_buffer(channel->loop, &batch->cap);
+    if (batch->buffer == NULL) {
+        return fail_without_memory(channel);
+    }
+    struct bow_slice rest = bow__unread_bytes(channel->unread);
+    if (rest.len > 0 && rest.len <= MERGE_BYTES) {
+        memcpy(batch->buffer, rest.data, rest.len);
+        batch->len = rest.len;
+        bow__unread_free(channel->context, &channel->unread);
+    }
+    return 0;
+}
+
+/* Move what is not consumed to memory of the channel's own. */
+static int spill(struct bow_channel *channel, struct batch *batch)
+{
+    struct bow_slice rest = {batch->buffer, batch->len};
+
+    batch->len = 0;
+    if (!bow__channel_is_open(channel)) {
+        return 0;
+    }
+    int rc = bow__unread_append(channel->context, &channel->unread, rest);
+    if (rc < 0) {
+        bow__channel_fail(channel, rc);
+    }
+    return rc;
+}
+
+static void adapt(struct bow_channel *channel, size_t asked, size_t got)
+{
+    if (got == asked && channel->recv_bytes < BOW__LOOP_RECV_BYTES) {
+        channel->recv_bytes *= 2;
+    } else if (got < channel->recv_bytes / 4 && channel->recv_bytes > MIN_RECV_BYTES) {
+        channel->recv_bytes /= 2;
+    }
+}
+
+static ssize_t receive(struct bow_channel *channel, void *into, size_t room, struct batch *batch,
+                       bool *ret_short)
+{
+    size_t asked = room < channel->recv_bytes ? room : channel->recv_bytes;
+
+    if (asked > batch->budget) {
+        asked = batch->budget;
+    }
+    ssize_t n = channel->system->recv(channel->system->user, channel->watch.fd, into, asked);
+    if (n > 0) {
+        adapt(channel, asked, (size_t)n);
+        batch->budget -= (size_t)n;
+    }
+    *ret_short = n < (ssize_t)asked;
+    return n;
+}
+
+static ssize_t receive_into_unread(struct bow_channel *channel, struct batch *batch,
+                                   bool *ret_short)
+{
+    size_t len = bow__unread_len(channel->unread);
+    size_t room = 0;
+
+    if (len >= BOW_LIMIT_UNREAD_BYTES) {
+        bow__channel_fail(channel, -EMSGSIZE);
+        return -EMSGSIZE;
+    }
+    uint8_t *end = bow__unread_reserve(channel->context, &channel->unread, len / 4, &room);
+    if (end == NULL) {
+        return fail_without_memory(channel);
+    }
+    ssize_t n = receive(channel, end, room, batch, ret_short);
+    if (n > 0) {
+        bow__unread_commit(channel->unread, (size_t)n);
+    }
+    return n;
+}
+
+/* Returns what was received, 0 at the end of the peer's side, or a negative errno. */
+static ssize_t fill(struct bow_channel *channel, struct batch *batch, bool *ret_short)
+{
+    if (channel->unread == NULL && batch->cap - batch->len < batch->cap / 2) {
+        int rc = spill(channel, batch);
+        if (rc < 0) {
+            return rc;
+        }
+    }
+    if (channel->unread != NULL) {
+        return receive_into_unread(channel, batch, ret_short);
+    }
+    ssize_t n =
+        receive(channel, batch->buffer + batch->len, batch->cap - batch->len, batch, ret_short);
+    if (n > 0) {
+        batch->len += (size_t)n;
+    }
+    return n;
+}
+
+static void offer_unread(struct bow_channel *channel)
+{
+    struct bow_slice bytes = bow__unread_bytes(channel->unread);
+    struct bow_buf buf = bow_buf_borrow(bytes.data, bytes.len);
+
+    if (bytes.len > 0) {
+        size_t n = bow__pipeline_offer(channel, &buf);
+        bow__unread_consume(channel->context, &channel->unread, n);
+    }
+}
+
+static void offer(struct bow_channel *channel, struct batch *batch)
+{
+    if (channel->unread != NULL) {
+        offer_unread(channel);
+        return;
+    }
+    struct bow_buf buf = bow_buf_borrow(batch->buffer, batch->len);
+    size_t n = bow__pipeline_offer(channel, &buf);
+    batch->len -= n;
+    if (n > 0 && batch->len > 0) {
+        memmove(batch->buffer, batch->buffer + n, batch->len);
+    }
+}
+
+/* Returns 1 when the budget ended it, 0 at the end of the peer's side, -EAGAIN when the socket is
+ * empty, -ECANCELED when delivery stopped, or what failed. `*ret_any`: something was delivered. */
+static int read_batch(struct bow_channel *channel, uint32_t max_reads, bool *ret_any)
+{
+    struct batch batch;
+    int outcome = 1;
+
+    if (begin(channel, &batch) < 0) {
+        return -ECANCELED;
+    }
+    for (uint32_t i = 0; i < max_reads && batch.budget > 0; i++) {
+        bool is_short = false;
+        ssize_t n = fill(channel, &batch, &is_short);
+        if (n <= 0) {
+            outcome = (int)n;
+            break;
+        }
+        *ret_any = true;
+        offer(channel, &batch);
+        if (!bow__pipeline_can_read(channel)) {
+            outcome = -ECANCELED;
+            break;
+        }
+        if (is_short) {
+            outcome = -EAGAIN; /* found without asking the kernel once more */
+            break;
+        }
+    }
+    return spill(channel, &batch) < 0 ? -ECANCELED : outcome;
+}
+
+static void on_end_of_peer(struct bow_channel *channel)
+{
+    channel->is_eof = true;
+    bow_handler_fire_eof(&channel->head);
+    bow__channel_close_if_over(channel);
+    bow__channel_touch(channel);
+}
+
+static bool is_transient(int error)
+{
+    return error == -EAGAIN || error == -EINTR || error == -ECANCELED;
+}
+
+/* All that came before the end is delivered before the end is told. */
+static void deliver_waiting(struct bow_channel *channel)
+{
+    if (channel->wants_delivery) {
+        channel->wants_delivery = false;
+        bow__channel_redeliver(channel);
+    }
+}
+
+static int read_and_report(struct bow_channel *channel)
+{
+    bool any = false;
+
+    int outcome = read_batch(channel, channel->max_reads_per_turn, &any);
+    if (any) {
+        bow_handler_fire_read_complete(&channel->head);
+    }
+    if (outcome <= 0 && !is_transient(outcome)) {
+        deliver_waiting(channel);
+    }
+    if (!bow__channel_is_open(channel)) {
+        return -ECANCELED;
+    }
+    /* A pause in the last callback postpones the end too: it stays in the kernel. */
+    if (outcome == 0 && bow__pipeline_can_read(channel)) {
+        on_end_of_peer(channel);
+    } else if (outcome < 0 && !is_transient(outcome)) {
+        bow__channel_fail(channel, outcome);
+    } else {
+        bow__channel_touch(channel);
+    }
+    return outcome;
+}
+
+void bow__channel_read_rest(struct bow_channel *channel)
+{
+    /* The connection is broken, so what is there is all there will be: this ends. */
+    while (bow__channel_is_open(channel) && !channel->is_eof && bow__pipeline_can_read(channel) &&
+           read_and_report(channel) == 1) {
+    }
+}
+
+void bow__channel_redeliver(struct bow_channel *channel)
+{
+    bow__pipeline_redeliver(channel);
+    offer_unread(channel);
+    bow_handler_fire_read_complete(&channel->head);
+}
+
+/* After our last byte: take what still comes, so that closing does not reset. */
+static void discard(struct bow_channel *channel)
+{
+    size_t cap = 0;
+    uint8_t *buffer = bow__loop_recv_buffer(channel->loop, &cap);
+
+    if (buffer == NULL) {
+        /* Left unread, the bytes would wake the loop again at once. */
+        bow__channel_close_now(channel, -ENOMEM);
+        return;
+    }
+    for (uint32_t i = 0; i < channel->max_reads_per_turn; i++) {
+        ssize_t n = channel->system->recv(channel->system->user, channel->watch.fd, buffer, cap);
+        if (n == -EAGAIN || n == -EINTR) {
+            return;
+        }
+        if (n <= 0) {
+            bow__channel_close_now(channel, channel->flush_close_error);
+            return;
+        }
+    }
+}
+
+/* We do not read (paused, or the peer's side has ended), and the kernel says it is over. */
+static void on_hangup(struct bow_channel *channel, uint32_t events)
+{
+    int error = 0;
+    socklen_t len = sizeof(error);
+
+    if ((events & BOW_POLL_ERR) != 0) {
+        channel->system->getsockopt(channel->system->user, channel->watch.fd, SOL_SOCKET, SO_ERROR,
+                                    &error, &len);
+    }
+    if (error != 0) {
+        bow__channel_fail(channel, -error);
+        return;
+    }
+    if (channel->is_eof) {
+        bow__channel_close_now(channel, channel->n_writes > 0 ? -EPIPE : 0);
+        return;
+    }
+    /* Unread bytes may wait in the kernel. Level-triggered, it would tell us for ever. */
+    channel->is_parked = true;
+    bow__channel_touch(channel);
+}
+
+static bool wants_read(struct bow_channel *channel)
+{
+    if (channel->is_lingering) {
+        return true;
+    }
+    return !channel->is_eof && bow__pipeline_can_read(channel) &&
+           (channel->unread == NULL || bow__pipeline_has_reader(channel));
+}
+
+void bow__channel_on_events(struct bow__watch *watch, uint32_t events)
+{
+    struct bow_channel *channel = BOW__CONTAINER(watch, struct bow_channel, watch);
+
+    if ((events & BOW_POLL_OUT) != 0) {
+        channel->is_blocked = false;
+        bow__channel_send(channel);
+        bow__channel_touch(channel);
+    }
+    if (!bow__channel_is_open(channel) || (events & ~(uint32_t)BOW_POLL_OUT) == 0) {
+        return;
+    }
+    if (channel->is_lingering) {
+        discard(channel);
+        return;
+    }
+    if (wants_read(channel)) {
+        read_and_report(channel);
+        return;
+    }
+    if ((events & (BOW_POLL_HUP | BOW_POLL_ERR)) != 0) {
+        on_hangup(channel, events);
+    }
+}
+
+void bow__channel_update_interest(struct bow_channel *channel)
+{
+    bool reads = wants_read(channel);
+    /* ERR is reported anyway; it says "keep it in the poller". */
+    uint32_t events = BOW_POLL_ERR;
+
+    if (reads) {
+        channel->is_parked = false;
+        events |= BOW_POLL_IN;
+    }
+    if (channel->is_blocked) {
+        events |= BOW_POLL_OUT;
+    }
+    if (channel->is_parked && !channel->is_blocked) {
+        events = 0;
+    }
+    if (events == channel->watch.events) {
+        return;
+    }
+    int rc = bow__loop_rewatch(channel->loop, &channel->watch, events);
+    if (rc < 0) {
+        bow__channel_fail(channel, rc);
+    }
+}
+
+void bow__channel_hold_read(struct bow_channel *channel)
+{
+    channel->n_pauses++;
+    bow__channel_touch(channel);
+}
+
+void bow__channel_release_read(struct bow_channel *channel)
+{
+    assert(channel->n_pauses > 0);
+    channel->n_pauses--;
+    if (channel->n_pauses > 0 || !bow__channel_is_open(channel)) {
+        return;
+    }
+    channel->resumed_ns = bow_loop_now(channel->loop);
+    channel->wants_delivery = true;
+    bow__channel_again(channel);
+    bow__channel_touch(channel);
+}
+
+void bow_channel_pause_read(struct bow_channel *channel)
+{
+    assert(bow__loop_may_touch(channel->loop));
+    if (bow__channel_is_open(channel) && !channel->is_paused) {
+        channel->is_paused = true;
+        bow__channel_hold_read(channel);
+    }
+}
+
+void bow_channel_resume_read(struct bow_channel *channel)
+{
+    assert(bow__loop_may_touch(channel->loop));
+    if (bow__channel_is_open(channel) && channel->is_paused) {
+        channel->is_paused = false;
+        bow__channel_release_read(channel);
+    }
+}

@@ -1,0 +1,471 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * From the queue and the pipeline into the socket: what was pushed first, then
+ * what handlers have to be pulled, many pieces a call, until the socket is full
+ * or the turn's share is used up. Completions are collected and run later.
+ *
+ * Order: a flush lets all queued writes leave; while they are on their way
+ * nothing is pulled. Our side is shut down, and the channel closed, when neither
+ * has anything left.
+ */
+
+#include "base/alloc.h"
+#include "base/block.h"
+#include "base/clock.h"
+#include "base/hints.h"
+#include "transport/channel/channel.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#define MAX_PIECES 64
+/* What one channel sends in one phase before others have their turn. */
+#define MAX_SEND_BYTES ((size_t)1 << 20)
+/* Small copies that stand together share a block, up to this size: with an echo of 36-byte frames,
+ * 64 a flush, an allocation and a piece for each made it a third slower. */
+#define MAX_SHARED_BYTES ((size_t)4 << 10)
+
+/* The queue */
+
+static void push(struct bow__write_list *list, struct bow__write *write)
+{
+    write->next = NULL;
+    if (list->first == NULL) {
+        list->first = write;
+    } else {
+        list->last->next = write;
+    }
+    list->last = write;
+}
+
+static struct bow__write *pop(struct bow__write_list *list)
+{
+    struct bow__write *write = list->first;
+
+    if (write != NULL) {
+        list->first = write->next;
+    }
+    return write;
+}
+
+/* `n_inline` bytes come with it, of which a borrowed buf takes the first. */
+static struct bow__write *make(struct bow_context *context, const struct bow_buf *buf,
+                               size_t n_inline, bow_write_fn done, void *user)
+{
+    size_t size = 0;
+
+    if (__builtin_add_overflow(sizeof(struct bow__write), n_inline, &size)) {
+        return NULL;
+    }
+    struct bow__write *write = bow__alloc(context, size);
+    if (write == NULL) {
+        return NULL;
+    }
+    *write = (struct bow__write){.buf = *buf, .done = done, .user = user, .n_inline = n_inline};
+    if (buf->block != NULL) {
+        bow__block_ref(buf->block);
+    } else {
+        if (buf->len > 0) {
+            memcpy(write->inline_bytes, buf->data, buf->len);
+        }
+        write->buf.data = write->inline_bytes;
+    }
+    return write;
+}
+
+struct bow__write *bow__write_new(struct bow_context *context, const struct bow_buf *buf,
+                                  bow_write_fn done, void *user)
+{
+    return make(context, buf, buf->block == NULL ? buf->len : 0, done, user);
+}
+
+void bow__write_free(struct bow_context *context, struct bow__write *write)
+{
+    bow_buf_unref(&write->buf);
+    bow__free(context, write, sizeof(*write) + write->n_inline);
+}
+
+static bool accepts_writes(const struct bow_channel *channel)
+{
+    return bow__channel_is_open(channel) && !channel->wants_shut;
+}
+
+void bow__channel_count_queued(struct bow_channel *channel, size_t n)
+{
+    channel->queued_bytes += n;
+    if (channel->queued_bytes > channel->high_bytes && !channel->is_over_high) {
+        channel->is_over_high = true;
+        bow__channel_touch(channel);
+    }
+}
+
+void bow__channel_enqueue(struct bow_channel *channel, struct bow__write *write)
+{
+    push(&channel->writes, write);
+    channel->n_writes++;
+    bow__channel_count_queued(channel, write->buf.len);
+}
+
+/* The last write, when more may stand in the same piece: a copy that nobody waits for and no flush
+ * has let go. */
+static struct bow__write *open_copy(const struct bow_channel *channel)
+{
+    struct bow__write *last = channel->writes.last;
+
+    if (channel->n_writes == channel->n_flushed || last->done != NULL || last->buf.block != NULL) {
+        return NULL;
+    }
+    return last;
+}
+
+/* False when it does not fit. The bytes come last, so that nothing has to be saved for after. */
+static bool append(struct bow_channel *channel, struct bow__write *copy, const struct bow_buf *buf,
+                   bow_write_fn done, void *user)
+{
+    size_t at = copy->buf.len;
+
+    if (buf->len > copy->n_inline - at) {
+        return false;
+    }
+    assert(copy->buf.data == copy->inline_bytes); /* nothing of it has left */
+    copy->buf.len += buf->len;
+    copy->done = done;
+    copy->user = user;
+    bow__channel_count_queued(channel, buf->len);
+    if (buf->len > 0) {
+        memcpy(copy->inline_bytes + at, buf->data, buf->len);
+    }
+    return true;
+}
+
+/* Room in proportion to what stands before it, so that few bytes never hold much memory. */
+static size_t room_after(const struct bow__write *copy, size_t len)
+{
+    size_t room = copy != NULL ? 4 * copy->buf.len : 0;
+
+    room = room < MAX_SHARED_BYTES ? room : MAX_SHARED_BYTES;
+    return room > len ? room : len;
+}
+
+BOW__LONG_WAY static int queue_alone(struct bow_channel *channel, struct bow_buf *buf,
+                                     size_t n_inline, bow_write_fn done, void *user)
+{
+    struct bow__write *write = make(channel->context, buf, n_inline, done, user);
+    if (write == NULL) {
+        return -ENOMEM;
+    }
+    bow_buf_unref(buf); /* the write holds its own reference */
+    bow__channel_enqueue(channel, write);
+    return 0;
+}
+
+int bow__channel_queue(struct bow_channel *channel, struct bow_buf *buf, bow_write_fn done,
+                       void *user)
+{
+    if (!accepts_writes(channel)) {
+        return -EPIPE;
+    }
+    if (buf->block != NULL) {
+        return queue_alone(channel, buf, 0, done, user);
+    }
+    struct bow__write *last = open_copy(channel);
+    if (last != NULL && append(channel, last, buf, done, user)) {
+        return 0;
+    }
+    return queue_alone(channel, buf, room_after(last, buf->len), done, user);
+}
+
+void bow__channel_complete(struct bow_channel *channel, struct bow__write *write, int error)
+{
+    write->error = error;
+    push(&channel->completed, write);
+}
+
+static void complete_first(struct bow_channel *channel, int error)
+{
+    struct bow__write *write = pop(&channel->writes);
+
+    channel->n_writes--;
+    if (channel->n_flushed > 0) {
+        channel->n_flushed--;
+    }
+    channel->queued_bytes -= write->buf.len;
+    bow__channel_complete(channel, write, error);
+}
+
+void bow__channel_fail_writes(struct bow_channel *channel, int error)
+{
+    while (channel->writes.first != NULL) {
+        complete_first(channel, error);
+    }
+}
+
+void bow__channel_run_completions(struct bow_channel *channel)
+{
+    struct bow__write *write;
+
+    while ((write = pop(&channel->completed)) != NULL) {
+        bow_write_fn done = write->done;
+        void *user = write->user;
+        int error = write->error;
+        bow__write_free(channel->context, write);
+        if (done != NULL) {
+            done(channel, error, user);
+        }
+    }
+}
+
+/* Water marks */
+
+static void tell_writable(struct bow_channel *channel)
+{
+    if (channel->is_over_high != channel->is_over_told) {
+        channel->is_over_told = channel->is_over_high;
+        bow_handler_fire_writable(&channel->head, !channel->is_over_told);
+    }
+}
+
+static void check_low(struct bow_channel *channel)
+{
+    if (channel->queued_bytes < channel->low_bytes || channel->queued_bytes == 0) {
+        channel->is_over_high = false;
+    }
+}
+
+bool bow_channel_is_writable(const struct bow_channel *channel)
+{
+    return accepts_writes(channel) && !channel->is_over_high;
+}
+
+void bow_channel_set_water_marks(struct bow_channel *channel, size_t low, size_t high)
+{
+    assert(bow__loop_may_touch(channel->loop));
+    channel->low_bytes = low < high ? low : high;
+    channel->high_bytes = high;
+    if (channel->queued_bytes > high) {
+        channel->is_over_high = true;
+    }
+    check_low(channel);
+    if (bow__channel_is_open(channel)) {
+        bow__channel_touch(channel);
+    }
+}
+
+/* Sending */
+
+/* How a round of sending ended. */
+enum sending {
+    SENT_ALL,     /* nothing is left */
+    SENT_SOME,    /* the turn's share is used up */
+    SENT_BLOCKED, /* the socket is full */
+    SENT_WAITS,   /* a handler has output to come, and will flush */
+    SENT_FAILED,
+};
+
+static void complete_empty(struct bow_channel *channel)
+{
+    while (channel->n_flushed > 0 && channel->writes.first->buf.len == 0) {
+        complete_first(channel, 0);
+    }
+}
+
+static int gather(struct bow_channel *channel, struct iovec *pieces)
+{
+    struct bow__write *write = channel->writes.first;
+    int n = 0;
+
+    for (size_t i = 0; i < channel->n_flushed && n < MAX_PIECES; i++, write = write->next) {
+        pieces[n].iov_base = (void *)(uintptr_t)write->buf.data; /* sendmsg only reads it */
+        pieces[n].iov_len = write->buf.len;
+        n++;
+    }
+    return n;
+}
+
+static void on_queue_sent(struct bow_channel *channel, size_t n)
+{
+    channel->queued_bytes -= n;
+    while (n > 0) {
+        struct bow__write *write = channel->writes.first;
+        size_t taken = n < write->buf.len ? n : write->buf.len;
+        write->buf.data += taken;
+        write->buf.len -= taken;
+        n -= taken;
+        complete_empty(channel);
+    }
+}
+
+static size_t total_of(const struct iovec *pieces, int n)
+{
+    size_t total = 0;
+
+    for (int i = 0; i < n; i++) {
+        total += pieces[i].iov_len;
+    }
+    return total;
+}
+
+/* One sendmsg. Returns the bytes that left, 0 when there was nothing, or a negative errno; -ENODATA
+ * when a handler has nothing yet. */
+static ssize_t send_once(struct bow_channel *channel, bool *ret_is_full)
+{
+    struct iovec pieces[MAX_PIECES];
+    struct bow_handler *source = NULL;
+
+    complete_empty(channel);
+    int n_pieces = gather(channel, pieces);
+    if (n_pieces == 0) {
+        source = bow__pipeline_drain_handler(channel);
+        n_pieces = source != NULL ? source->ops->on_drain(source, pieces, MAX_PIECES) : 0;
+    }
+    if (n_pieces < 0) {
+        return -ENODATA;
+    }
+    size_t total = total_of(pieces, n_pieces);
+    if (total == 0 || !bow__channel_is_open(channel)) {
+        return 0;
+    }
+    struct msghdr message = {.msg_iov = pieces, .msg_iovlen = (size_t)n_pieces};
+    ssize_t n =
+        channel->system->sendmsg(channel->system->user, channel->watch.fd, &message, MSG_NOSIGNAL);
+    if (n < 0) {
+        return n;
+    }
+    *ret_is_full = (size_t)n < total;
+    channel->sent_ns = bow_loop_now(channel->loop);
+    channel->progress_ns = channel->sent_ns;
+    if (source != NULL) {
+        source->ops->on_sent(source, (size_t)n);
+    } else {
+        on_queue_sent(channel, (size_t)n);
+    }
+    return n;
+}
+
+static enum sending send_round(struct bow_channel *channel, int *ret_error)
+{
+    size_t n_sent = 0;
+
+    while (n_sent < MAX_SEND_BYTES) {
+        bool is_full = false;
+        ssize_t n = send_once(channel, &is_full);
+        if (n == 0) {
+            return SENT_ALL;
+        }
+        if (n == -EINTR) {
+            continue;
+        }
+        if (n == -ENODATA) {
+            return SENT_WAITS;
+        }
+        if (is_full || n == -EAGAIN) {
+            return SENT_BLOCKED;
+        }
+        if (n < 0) {
+            *ret_error = (int)n;
+            return SENT_FAILED;
+        }
+        n_sent += (size_t)n;
+    }
+    return SENT_SOME;
+}
+
+static void shut_socket(struct bow_channel *channel)
+{
+    if (!channel->is_shut) {
+        channel->is_shut = true;
+        /* Fails only when the connection is gone already: reading will tell. */
+        (void)channel->system->shutdown(channel->system->user, channel->watch.fd, SHUT_WR);
+    }
+    bow__channel_close_if_over(channel);
+}
+
+static void linger(struct bow_channel *channel)
+{
+    uint64_t until_ns = bow__time_add(bow_loop_now(channel->loop), BOW__CHANNEL_LINGER_NS);
+
+    channel->wants_shut = true;
+    channel->is_lingering = true;
+    shut_socket(channel);
+    if (bow__channel_is_open(channel)) {
+        bow__channel_close_at(channel, bow__time_min(until_ns, channel->close_at_ns));
+    }
+}
+
+static void on_all_sent(struct bow_channel *channel)
+{
+    channel->wants_output = false;
+    channel->progress_ns = 0;
+    if (channel->is_closing && !channel->is_lingering) {
+        linger(channel);
+    } else if (channel->wants_shut) {
+        shut_socket(channel);
+    }
+}
+
+static void on_send_failed(struct bow_channel *channel, int error)
+{
+    channel->wants_output = false;
+    bow__channel_fail_writes(channel, error);
+    if (error == -EPIPE || error == -ECONNRESET) {
+        /* What the peer sent before it went may say why. */
+        bow__channel_read_rest(channel);
+    }
+    if (bow__channel_is_open(channel)) {
+        bow__channel_fail(channel, error);
+    }
+}
+
+static void on_round(struct bow_channel *channel, enum sending how, int error)
+{
+    switch (how) {
+    case SENT_ALL:
+        on_all_sent(channel);
+        return;
+    case SENT_SOME:
+        bow__channel_again(channel);
+        return;
+    case SENT_WAITS:
+        return;
+    case SENT_BLOCKED:
+        channel->is_blocked = true;
+        if (channel->progress_ns == 0) {
+            channel->progress_ns = bow_loop_now(channel->loop);
+        }
+        return;
+    case SENT_FAILED:
+        on_send_failed(channel, error);
+        return;
+    }
+}
+
+void bow__channel_send(struct bow_channel *channel)
+{
+    int error = 0;
+
+    tell_writable(channel);
+    if (!bow__channel_is_open(channel) || !channel->wants_output || channel->is_blocked) {
+        return;
+    }
+    if (channel->is_closing || channel->wants_shut) {
+        channel->n_flushed = channel->n_writes;
+    }
+    enum sending how = send_round(channel, &error);
+    if (!bow__channel_is_open(channel)) {
+        return; /* closed by the handler that was drained */
+    }
+    on_round(channel, how, error);
+    check_low(channel);
+    tell_writable(channel);
+}
+
+void bow__channel_flush_all(struct bow_channel *channel)
+{
+    if (!bow__channel_is_open(channel)) {
+        return;
+    }
+    channel->n_flushed = channel->n_writes;
+    channel->wants_output = true;
+    bow__channel_touch(channel);
+}

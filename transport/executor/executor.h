@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#ifndef BOWLINE_TRANSPORT_EXECUTOR_EXECUTOR_H
+#define BOWLINE_TRANSPORT_EXECUTOR_EXECUTOR_H
+
+/*
+ * What the layers of this library see of an executor and a strand beyond the
+ * public header.
+ */
+
+#include <bowline/executor.h>
+
+/** Keep the memory of the executor, not its life: posting to it then says -ESHUTDOWN instead of
+ * reading freed memory. Thread: any. */
+void bow__executor_hold(struct bow_executor *executor);
+void bow__executor_release(struct bow_executor *executor);
+
+/** As bow__loop_is_foreign(); the mutex of such a one may be locked for ever. */
+bool bow__executor_is_foreign(const struct bow_executor *executor);
+
+/** Take, or give back, one of the places that max_pending_tasks bounds. Thread: any. */
+bool bow__executor_take_place(struct bow_executor *executor);
+void bow__executor_leave_place(struct bow_executor *executor);
+
+/** Post without asking the rejection handler. Returns as bow_executor_post(). Thread: any. */
+int bow__executor_post_internal(struct bow_executor *executor, struct bow_task *task);
+/** Count a rejection and ask the handler. */
+void bow__executor_reject(struct bow_executor *executor, const char *name, bow_task_fn fn,
+                          void *user);
+size_t bow__executor_max_channel_bytes(const struct bow_executor *executor);
+
+/** Post without asking the rejection handler. Returns as bow_executor_post(). Thread: any. */
+int bow__strand_post_internal(struct bow_strand *strand, struct bow_task *task);
+/** The same for what closes something down: also accepted after SHUTDOWN while the strand has
+ * tasks. -ESHUTDOWN says that none of its tasks runs, and none ever will. */
+int bow__strand_post_last(struct bow_strand *strand, struct bow_task *task);
+
+#endif

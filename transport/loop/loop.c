@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * A loop's birth, its references, and what it is. Knows nothing of how it runs.
+ */
+
+#include "base/alloc.h"
+#include "base/options.h"
+#include "transport/loop/condition.h"
+#include "transport/loop/loop_core.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#define FIRST_EVENTS 64
+#define MAX_IDLE_CHUNKS 32
+#define DEFAULT_IO_RATIO 50
+#define DEFAULT_PENDING_TASKS 65536
+#define DEFAULT_TAIL_TASKS 4096
+
+static int read_options(struct bow_loop_options *options, const struct bow_loop_options *given)
+{
+    int rc = given != NULL ? bow__options_read(options, sizeof(*options), given) : 0;
+    if (rc < 0) {
+        return rc;
+    }
+    if (options->io_ratio > 100 || options->cpu < -1 ||
+        (options->thread != BOW_LOOP_OWN_THREAD && options->thread != BOW_LOOP_OWNER) ||
+        (options->strategy != BOW_LOOP_SELECT && options->strategy != BOW_LOOP_BUSY_WAIT)) {
+        return -EINVAL;
+    }
+    if (options->io_ratio == 0) {
+        options->io_ratio = DEFAULT_IO_RATIO;
+    }
+    if (options->max_pending_tasks == 0) {
+        options->max_pending_tasks = DEFAULT_PENDING_TASKS;
+    }
+    if (options->max_tail_tasks == 0) {
+        options->max_tail_tasks = DEFAULT_TAIL_TASKS;
+    }
+    return 0;
+}
+
+static void copy_name(struct bow_loop *loop)
+{
+    const char *name = loop->options.name != NULL ? loop->options.name : "bow-loop";
+
+    strncpy(loop->name, name, sizeof(loop->name) - 1);
+    loop->options.name = loop->name;
+}
+
+static void init_fields(struct bow_loop *loop)
+{
+    bow__inbox_init(&loop->inbox);
+    atomic_init(&loop->state, BOW_LOOP_NOT_STARTED);
+    atomic_init(&loop->refs, 1);
+    atomic_init(&loop->memory_refs, 1);
+    atomic_init(&loop->is_healthy, true);
+    loop->armed_at_ns = BOW_NEVER;
+    loop->rest_until_ns = BOW_NEVER;
+    loop->quiet_ns = BOW_NEVER;
+    loop->shutdown_at_ns = BOW_NEVER;
+    loop->trim_at_ns = BOW_NEVER;
+    bow__heap_init(&loop->timers);
+    bow__list_init(&loop->scheduled);
+    bow__list_init(&loop->watches);
+    bow__list_init(&loop->readies);
+    bow__list_init(&loop->flushes);
+    bow__list_init(&loop->frees);
+    bow__pool_init(&loop->pool, loop->context, MAX_IDLE_CHUNKS);
+}
+
+static int open_poller(struct bow_loop *loop)
+{
+    loop->events_cap = FIRST_EVENTS;
+    loop->events = bow__alloc_array(loop->context, FIRST_EVENTS, sizeof(*loop->events));
+    if (loop->events == NULL) {
+        return -ENOMEM;
+    }
+    int rc = loop->system->poller->open(loop->system->user, &loop->poller);
+    if (rc < 0) {
+        goto free_events;
+    }
+    rc = bow__loop_open_wake(loop);
+    if (rc < 0) {
+        goto close_poller;
+    }
+    return 0;
+
+close_poller:
+    loop->system->poller->close(loop->poller);
+free_events:
+    bow__free(loop->context, loop->events, FIRST_EVENTS * sizeof(*loop->events));
+    return rc;
+}
+
+int bow__loop_new_over(struct bow_context *context, const struct bow_system *system,
+                       const struct bow_loop_options *options, struct bow_loop **ret_loop)
+{
+    struct bow_loop_options known = BOW_LOOP_OPTIONS_INIT;
+
+    int rc = read_options(&known, options);
+    if (rc < 0) {
+        return rc;
+    }
+    struct bow_loop *loop = bow__alloc_zero(context, sizeof(*loop));
+    if (loop == NULL) {
+        return -ENOMEM;
+    }
+    loop->context = context;
+    loop->system = system;
+    loop->options = known;
+    bow__loop_note_maker(loop);
+    copy_name(loop);
+    init_fields(loop);
+    rc = bow__cond_init(&loop->mutex, &loop->terminated);
+    if (rc < 0) {
+        goto free_loop;
+    }
+    rc = open_poller(loop);
+    if (rc < 0) {
+        goto destroy_sync;
+    }
+    bow_context_ref(context);
+    *ret_loop = loop;
+    return 0;
+
+destroy_sync:
+    bow__cond_fini(&loop->mutex, &loop->terminated);
+free_loop:
+    bow__free(context, loop, sizeof(*loop));
+    return rc;
+}
+
+int bow_loop_new(struct bow_context *context, const struct bow_loop_options *options,
+                 struct bow_loop **ret_loop)
+{
+    return bow__loop_new_over(context, bow__context_system(context), options, ret_loop);
+}
+
+const struct bow_system *bow__loop_system(const struct bow_loop *loop)
+{
+    return loop->system;
+}
+
+static void free_loop(struct bow_loop *loop)
+{
+    struct bow_context *context = loop->context;
+
+    loop->system->poller->close(loop->poller);
+    if (loop->facade != NULL) {
+        loop->system->poller->close(loop->facade);
+    }
+    loop->system->close(loop->system->user, loop->wake_watch.fd);
+    bow__pool_fini(&loop->pool);
+    bow__free(context, loop->recv_buffer, BOW__LOOP_RECV_BYTES);
+    bow__free(context, loop->events, (size_t)loop->events_cap * sizeof(*loop->events));
+    bow__cond_fini(&loop->mutex, &loop->terminated);
+    bow__free(context, loop, sizeof(*loop));
+    bow_context_unref(context);
+}
+
+struct bow_loop *bow_loop_ref(struct bow_loop *loop)
+{
+    unsigned before = atomic_fetch_add_explicit(&loop->refs, 1, memory_order_relaxed);
+    assert(before > 0);
+    (void)before;
+    return loop;
+}
+
+struct bow_loop *bow_loop_unref(struct bow_loop *loop)
+{
+    if (loop != NULL && atomic_fetch_sub_explicit(&loop->refs, 1, memory_order_acq_rel) == 1) {
+        bow__loop_abandon(loop);
+    }
+    return NULL;
+}
+
+void bow__loop_hold(struct bow_loop *loop)
+{
+    atomic_fetch_add_explicit(&loop->memory_refs, 1, memory_order_relaxed);
+}
+
+void bow__loop_release(struct bow_loop *loop)
+{
+    if (atomic_fetch_sub_explicit(&loop->memory_refs, 1, memory_order_acq_rel) == 1) {
+        free_loop(loop);
+    }
+}
+
+bool bow_loop_in_loop(const struct bow_loop *loop)
+{
+    uintptr_t owner = atomic_load_explicit(&loop->owner, memory_order_relaxed);
+    return owner == (uintptr_t)pthread_self();
+}
+
+bool bow__loop_may_touch(const struct bow_loop *loop)
+{
+    /* An owner sets his loop up before he runs it; a terminated one is nobody's. */
+    return bow_loop_in_loop(loop) ||
+           (loop->options.thread == BOW_LOOP_OWNER &&
+            atomic_load_explicit(&loop->owner, memory_order_relaxed) == 0) ||
+           bow__loop_state(loop) == BOW_LOOP_TERMINATED;
+}
+
+enum bow_loop_state bow_loop_get_state(const struct bow_loop *loop)
+{
+    return bow__loop_state(loop);
+}
+
+struct bow_context *bow_loop_context(const struct bow_loop *loop)
+{
+    return loop->context;
+}
+
+uint64_t bow_loop_now(const struct bow_loop *loop)
+{
+    /* Between two turns of an owner's loop its last reading may be old. */
+    if (bow_loop_in_loop(loop) && loop->in_turn) {
+        return loop->now_ns;
+    }
+    return bow__loop_clock(loop);
+}
+
+int bow_loop_fd(struct bow_loop *loop)
+{
+    if (bow__loop_is_foreign(loop)) {
+        return -ECHILD;
+    }
+    assert(bow__loop_may_touch(loop));
+    int fd = loop->system->poller->fd(loop->facade != NULL ? loop->facade : loop->poller);
+    if (fd >= 0) {
+        loop->has_fd = true;
+        bow__loop_rearm(loop);
+    }
+    return fd;
+}
+
+uint64_t bow_loop_next_timeout(struct bow_loop *loop)
+{
+    assert(bow__loop_may_touch(loop));
+    return bow__loop_timeout(loop);
+}
+
+uint8_t *bow__loop_recv_buffer(struct bow_loop *loop, size_t *ret_size)
+{
+    if (loop->recv_buffer == NULL) {
+        loop->recv_buffer = bow__alloc(loop->context, BOW__LOOP_RECV_BYTES);
+    }
+    *ret_size = loop->recv_buffer != NULL ? BOW__LOOP_RECV_BYTES : 0;
+    return loop->recv_buffer;
+}
+
+struct bow__pool *bow__loop_pool(struct bow_loop *loop)
+{
+    return &loop->pool;
+}
+
+uint64_t bow__loop_n_channels(const struct bow_loop *loop)
+{
+    return atomic_load_explicit(&loop->n_channels, memory_order_relaxed);
+}

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * The names of a context that are listened on, and the connections that wait there.
+ * Knows nothing of how bytes go over them.
+ */
+
+#include "transport/memory/inproc.h"
+#include "base/alloc.h"
+#include "base/slot.h"
+#include "transport/loop/readiness.h"
+#include "transport/memory/inproc_fault.h"
+
+#include <errno.h>
+#include <string.h>
+
+struct names {
+    struct bow_context *context;
+    pthread_mutex_t mutex; /* guards the list, and all of its listeners */
+    struct bow__link listeners;
+    struct bow__inproc_faults *faults; /* of a test; NULL: none */
+};
+
+struct bow__inproc_listener {
+    struct bow__readiness readiness;
+    struct names *names;
+    struct bow__link link;
+    struct bow__inproc_end *first; /* waits longest */
+    struct bow__inproc_end **last;
+    int n_waiting;
+    int max_waiting;
+    uint32_t refs; /* who listens, and the readiness while it is due */
+    char name[];
+};
+
+/* The names of a context */
+
+static void init_names(void *object, struct bow_context *context)
+{
+    struct names *names = object;
+
+    names->context = context;
+    pthread_mutex_init(&names->mutex, NULL);
+    bow__list_init(&names->listeners);
+}
+
+static void fini_names(void *object)
+{
+    struct names *names = object;
+
+    pthread_mutex_destroy(&names->mutex);
+}
+
+static struct names *names_of(struct bow_context *context)
+{
+    static const struct bow__slot_ops ops = {
+        .size = sizeof(struct names), .init = init_names, .fini = fini_names};
+
+    return bow__context_slot(context, BOW__SLOT_INPROC, &ops);
+}
+
+static struct bow__inproc_listener *find(const struct names *names, const char *name)
+{
+    struct bow__link *link = names->listeners.next;
+
+    for (; link != &names->listeners; link = link->next) {
+        struct bow__inproc_listener *listener =
+            BOW__CONTAINER(link, struct bow__inproc_listener, link);
+        if (strcmp(listener->name, name) == 0) {
+            return listener;
+        }
+    }
+    return NULL;
+}
+
+/* The readiness of a listener */
+
+static struct bow__inproc_listener *listener_of(const struct bow__readiness *readiness)
+{
+    return BOW__CONTAINER((uintptr_t)readiness, struct bow__inproc_listener, readiness);
+}
+
+static uint32_t ready(const struct bow__readiness *readiness)
+{
+    return listener_of(readiness)->first != NULL ? BOW_POLL_IN : 0;
+}
+
+static void hold(struct bow__readiness *readiness)
+{
+    listener_of(readiness)->refs++;
+}
+
+static void free_listener(struct bow__inproc_listener *listener)
+{
+    bow__readiness_fini(&listener->readiness);
+    bow__free(listener->names->context, listener, sizeof(*listener) + strlen(listener->name) + 1);
+}
+
+static void release(struct bow__readiness *readiness)
+{
+    struct bow__inproc_listener *listener = listener_of(readiness);
+    pthread_mutex_t *mutex = &listener->names->mutex;
+
+    pthread_mutex_lock(mutex);
+    bool is_last = --listener->refs == 0;
+    pthread_mutex_unlock(mutex);
+    if (is_last) {
+        free_listener(listener);
+    }
+}
+
+static const struct bow__readiness_ops bell_ops = {
+    .ready = ready, .hold = hold, .release = release};
+
+/* Listening */
+
+static struct bow__inproc_listener *new_listener(struct names *names, const char *name, int backlog)
+{
+    size_t name_bytes = strlen(name) + 1;
+    struct bow__inproc_listener *listener =
+        bow__alloc_zero(names->context, sizeof(*listener) + name_bytes);
+
+    if (listener == NULL) {
+        return NULL;
+    }
+    bow__readiness_init(&listener->readiness, &bell_ops, &names->mutex);
+    listener->names = names;
+    listener->last = &listener->first;
+    listener->max_waiting = backlog;
+    listener->refs = 1;
+    memcpy(listener->name, name, name_bytes);
+    return listener;
+}
+
+int bow__inproc_listen(struct bow_context *context, const char *name, int backlog,
+                       struct bow__inproc_listener **ret_listener)
+{
+    struct names *names = names_of(context);
+    struct bow__inproc_listener *listener =
+        names != NULL ? new_listener(names, name, backlog) : NULL;
+
+    if (listener == NULL) {
+        return -ENOMEM;
+    }
+    pthread_mutex_lock(&names->mutex);
+    bool is_free = find(names, name) == NULL;
+    if (is_free) {
+        bow__list_push_back(&names->listeners, &listener->link);
+    }
+    pthread_mutex_unlock(&names->mutex);
+    if (!is_free) {
+        free_listener(listener);
+        return -EADDRINUSE;
+    }
+    *ret_listener = listener;
+    return 0;
+}
+
+struct bow__source *bow__inproc_listener_source(struct bow__inproc_listener *listener)
+{
+    return &listener->readiness.source;
+}
+
+static struct bow__inproc_end *pop(struct bow__inproc_listener *listener)
+{
+    struct bow__inproc_end *end = listener->first;
+
+    if (end == NULL) {
+        return NULL;
+    }
+    listener->first = *bow__inproc_next(end);
+    if (listener->first == NULL) {
+        listener->last = &listener->first;
+    }
+    listener->n_waiting--;
+    return end;
+}
+
+struct bow__inproc_end *bow__inproc_accept(struct bow__inproc_listener *listener)
+{
+    pthread_mutex_lock(&listener->names->mutex);
+    struct bow__inproc_end *end = pop(listener);
+    pthread_mutex_unlock(&listener->names->mutex);
+    return end;
+}
+
+void bow__inproc_hide(struct bow__inproc_listener *listener)
+{
+    pthread_mutex_lock(&listener->names->mutex);
+    bow__list_remove(&listener->link);
+    pthread_mutex_unlock(&listener->names->mutex);
+}
+
+void bow__inproc_unlisten(struct bow__inproc_listener *listener)
+{
+    struct bow__inproc_end *end;
+
+    bow__inproc_hide(listener);
+    while ((end = bow__inproc_accept(listener)) != NULL) {
+        bow__inproc_reset(end);
+    }
+    release(&listener->readiness);
+}
+
+/* Connecting */
+
+static int push(struct names *names, const char *name, struct bow__inproc_end *end)
+{
+    pthread_mutex_lock(&names->mutex);
+    struct bow__inproc_listener *listener = find(names, name);
+    int rc = listener == NULL ? -ECONNREFUSED : 0;
+    if (rc == 0 && listener->n_waiting >= listener->max_waiting) {
+        rc = -EAGAIN;
+    }
+    bool must_ring = false;
+    if (rc == 0) {
+        *listener->last = end;
+        listener->last = bow__inproc_next(end);
+        listener->n_waiting++;
+        must_ring = bow__readiness_must_notify(&listener->readiness, BOW_POLL_IN);
+    }
+    pthread_mutex_unlock(&names->mutex);
+    if (must_ring) {
+        bow__readiness_notify(&listener->readiness);
+    }
+    return rc;
+}
+
+int bow__inproc_set_faults(struct bow_context *context, struct bow__inproc_faults *faults)
+{
+    struct names *names = names_of(context);
+
+    if (names == NULL) {
+        return -ENOMEM;
+    }
+    names->faults = faults;
+    return 0;
+}
+
+static bool is_refused(const struct names *names)
+{
+    return names->faults != NULL &&
+           atomic_load_explicit(&names->faults->refuses, memory_order_relaxed);
+}
+
+int bow__inproc_connect(struct bow_context *context, const char *name,
+                        struct bow__inproc_end **ret_end)
+{
+    struct names *names = names_of(context);
+    struct bow__inproc_end *ends[2];
+
+    if (names == NULL) {
+        return -ENOMEM;
+    }
+    if (is_refused(names)) {
+        return -ECONNREFUSED;
+    }
+    int rc = bow__inproc_pair_new(context, names->faults, ends);
+    if (rc < 0) {
+        return rc;
+    }
+    rc = push(names, name, ends[1]);
+    if (rc < 0) {
+        for (int i = 0; i < 2; i++) {
+            bow__inproc_reset(ends[i]);
+        }
+        return rc;
+    }
+    *ret_end = ends[0];
+    return 0;
+}
