@@ -132,6 +132,14 @@ class IncludesTest(TreeTest):
         self.write("base/map.c", source('"map.h"'))
         self.assert_finds("includes", "base/map.c:6: ", "path from the root")
 
+    def test_includes_of_files_in_a_ring_are_found(self):
+        self.write("base/a.c", source(code="void bow__a(void)\n{\n    bow__b();\n}\n"))
+        self.write("base/b.c", source(code="void bow__b(void)\n{\n    /* bow__a() */\n}\n"))
+        self.assert_clean("includes")
+        self.write("base/b.c", source(code="void bow__b(void)\n{\n    bow__c();\n}\n"))
+        self.write("base/c.c", source(code="void bow__c(void)\n{\n    (void)bow__a;\n}\n"))
+        self.assert_finds("includes", "base/a.c:1: ", "a ring of 3 files", "base/c uses bow__a")
+
     def test_includes_in_a_folder_without_rule_are_found(self):
         self.write("docs/code.c", source())
         self.assert_finds("includes", "docs/code.c:1: ", "no rule")

@@ -4,9 +4,12 @@
 
     includes.py ROOT
 
-The rules are the three tables below; a folder that is in none of them is a finding.
+The rules are the tables below; a folder that is in none of them is a finding. Includes tell what a
+file may name; what it does name tells whether files call each other in a ring: one that defines a
+function or table (bow_...) stands below one that uses it.
 """
 
+import collections
 import pathlib
 import re
 import sys
@@ -106,6 +109,169 @@ OUTSIDE = (
      {"rpc/core"} | SESSIONS),
 )
 
+# The order of the files of a folder, lowest first; those of one line may use each other in one
+# direction. A file that is not listed is a finding, as is one that uses a higher one.
+ORDER = {
+}
+
+# Files that call each other and are one concept all the same, by the name they share.
+ONE_CONCEPT = (
+    {
+        "rpc/core/codec/encode_internal",
+        "rpc/core/codec/encode_size",
+    },
+    {
+        "transport/channel/acceptor",
+        "transport/channel/listener",
+    },
+    {
+        "testing/pair",
+        "testing/test",
+    },
+    {
+        "rpc/core/compression/compress",
+        "rpc/core/compression/compress_gzip",
+        "rpc/core/compression/compress_zstd",
+    },
+    {
+        "rpc/core/codec/decode_array",
+        "rpc/core/codec/decode_internal",
+        "rpc/core/codec/decode_unknown",
+    },
+    {
+        "transport/memory/inproc",
+        "transport/memory/inproc_fault",
+        "transport/memory/inproc_pair",
+    },
+    {
+        "transport/executor/executor",
+        "transport/executor/executor_core",
+        "transport/executor/executor_life",
+        "transport/executor/strand",
+    },
+    {
+        "rpc/server/server",
+        "rpc/server/server_listen",
+        "rpc/server/server_start",
+        "rpc/server/server_stop",
+    },
+    {
+        "rpc/core/call/call",
+        "rpc/core/call/call_answer",
+        "rpc/core/call/call_stream",
+        "rpc/core/call/call_stream_answer",
+        "rpc/core/call/call_stream_receive",
+        "rpc/core/call/call_stream_send",
+    },
+    {
+        "transport/channel/bound",
+        "transport/channel/bound_run",
+        "transport/channel/channel",
+        "transport/channel/channel_ops",
+        "transport/channel/channel_read",
+        "transport/channel/channel_write",
+        "transport/channel/pipeline",
+        "transport/channel/pipeline_bytes",
+    },
+    {
+        "tls/context",
+        "tls/handler",
+        "tls/input",
+        "tls/name",
+        "tls/new",
+        "tls/output",
+        "tls/security",
+        "tls/setup",
+    },
+    {
+        "rpc/interceptors/intercept",
+        "rpc/server/dispatch",
+        "rpc/server/dispatch_batch",
+        "rpc/server/dispatch_call",
+        "rpc/server/dispatch_internal",
+        "rpc/server/dispatch_stream",
+        "rpc/server/executor_dispatch",
+        "rpc/server/intercept_server",
+        "rpc/server/worker",
+    },
+    {
+        "rpc/client/balancer",
+        "rpc/client/client",
+        "rpc/client/client_call",
+        "rpc/client/client_conn",
+        "rpc/client/client_start",
+        "rpc/client/connectivity",
+        "rpc/client/intercept_client",
+        "rpc/client/stream",
+        "rpc/client/stream_receive",
+        "rpc/client/stream_send",
+        "rpc/client/stream_state",
+        "rpc/client/subchannel",
+    },
+    {
+        "transport/executor/event_executor",
+        "transport/executor/future",
+        "transport/executor/future_listen",
+        "transport/executor/loop_terminated",
+        "transport/loop/loop",
+        "transport/loop/loop_clock",
+        "transport/loop/loop_core",
+        "transport/loop/loop_fork",
+        "transport/loop/loop_life",
+        "transport/loop/loop_poll",
+        "transport/loop/loop_repair",
+        "transport/loop/loop_stats",
+        "transport/loop/loop_tasks",
+        "transport/loop/loop_turn",
+        "transport/loop/loop_watch",
+        "transport/loop/scheduled",
+        "transport/loop/timer",
+        "transport/loop/watchdog",
+    },
+    {
+        "rpc/core/session",
+        "rpc/http2/answer",
+        "rpc/http2/assemble",
+        "rpc/http2/backlog",
+        "rpc/http2/connection",
+        "rpc/http2/data",
+        "rpc/http2/encoding",
+        "rpc/http2/gather",
+        "rpc/http2/headers",
+        "rpc/http2/heartbeat",
+        "rpc/http2/open",
+        "rpc/http2/queue",
+        "rpc/http2/receive",
+        "rpc/http2/scan",
+        "rpc/http2/send",
+        "rpc/http2/session",
+        "rpc/http2/stream",
+        "rpc/http2/submit",
+        "rpc/http2/window",
+        "rpc/native/backlog",
+        "rpc/native/calls",
+        "rpc/native/control",
+        "rpc/native/cut",
+        "rpc/native/flow",
+        "rpc/native/frames",
+        "rpc/native/heartbeat",
+        "rpc/native/message",
+        "rpc/native/native",
+        "rpc/native/queue",
+        "rpc/native/receive",
+        "rpc/native/replies",
+        "rpc/native/requests",
+        "rpc/native/respond",
+        "rpc/native/send",
+        "rpc/native/session",
+        "rpc/native/stream",
+        "rpc/native/window",
+    },
+)
+
+# Those whose files are held to be without rings.
+LIBRARY = ("base/", "transport/", "rpc/", "tls/", "testing/")
+
 INCLUDE = re.compile(r'\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
 
@@ -175,6 +341,78 @@ def check_include(root, path, kind, header):
     return check_quoted(root, where, owner_of(where, set(RULES)), header)
 
 
+NO_CODE = re.compile(r'/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.DOTALL)
+FUNCTION = re.compile(r"^(?!#)[A-Za-z_][^;{}=#\n]*?\b(bow_\w+)\([^;{}]*\)[^;{}]*\n?\{", re.MULTILINE)
+TABLE = re.compile(r"^const struct \w+ (bow_\w+)\s*=", re.MULTILINE)
+NAME = re.compile(r"\bbow_\w+")
+
+
+def uses_between(root, paths):
+    """{file: {file it uses: a name it uses}}; a source and its header count as one, without suffix."""
+    texts = collections.defaultdict(str)
+    for path in paths:
+        name = str(path.relative_to(root).with_suffix(""))
+        if name.startswith(LIBRARY):
+            texts[name] += NO_CODE.sub("", path.read_text(encoding="utf-8")) + "\n"
+    definers = {name: file for file, text in texts.items()
+                for pattern in (FUNCTION, TABLE) for name in pattern.findall(text)}
+    uses = {file: {} for file in texts}
+    for file, text in texts.items():
+        for name in sorted(set(NAME.findall(text)) & set(definers)):
+            if definers[name] != file:
+                uses[file].setdefault(definers[name], name)
+    return uses
+
+
+def reach(uses, start):
+    """The files that `start` uses, directly or by way of others."""
+    seen, left = set(), [start]
+    while left:
+        for file in uses[left.pop()]:
+            if file not in seen:
+                seen.add(file)
+                left.append(file)
+    return seen
+
+
+def rings_of(uses):
+    """Sets of files that all use each other, directly or by way of others."""
+    reached = {file: reach(uses, file) for file in uses}
+    rings = []
+    for file in sorted(uses):
+        if file in reached[file] and not any(file in ring for ring in rings):
+            rings.append({other for other in reached[file] if file in reached[other]})
+    return rings
+
+
+def suffixed(root, file):
+    return root / (file + (".c" if (root / (file + ".c")).is_file() else ".h"))
+
+
+def check_rings(root, uses, findings):
+    for ring in rings_of(uses):
+        if ring not in ONE_CONCEPT:
+            first = min(ring)
+            links = "; ".join(f"{file} uses {name}" for file in sorted(ring)
+                              for other, name in sorted(uses[file].items()) if other in ring)
+            findings.add(suffixed(root, first), 1, f"a ring of {len(ring)} files ({links}); let the lower "
+                         f"one tell the higher one by its result or by a table it was given")
+
+
+def check_order(root, uses, findings):
+    for folder, levels in ORDER.items():
+        place = {f"{folder}/{name}": n for n, level in enumerate(levels) for name in level.split()}
+        for file in sorted(uses):
+            if str(pathlib.PurePosixPath(file).parent) != folder:
+                continue
+            if file not in place:
+                findings.add(suffixed(root, file), 1, "has no place in ORDER of tools/checks/includes.py")
+                continue
+            for other, name in sorted(uses[file].items()):
+                if place.get(other, 0) > place[file]:
+                    findings.add(suffixed(root, file), 1, f"uses {name} of {other}, which stands above it")
+
+
 def main():
     root = pathlib.Path(sys.argv[1]).resolve()
     findings = tree.Findings(root)
@@ -194,6 +432,9 @@ def main():
             what = check_include(root, path, *match.groups())
             if what:
                 findings.add(path, number, what)
+    uses = uses_between(root, paths)
+    check_rings(root, uses, findings)
+    check_order(root, uses, findings)
     return findings.end(f"{n_includes} includes in {len(paths)} files")
 
 
