@@ -27,6 +27,9 @@
  *     }
  *
  *     static const struct bow_handler_ops ops = {.name = "mine", .on_read = on_read};
+ *
+ * A handler that waits for many bytes, and has the memory for them, may have them read straight
+ * into that (on_read_room): they are not copied out of what on_read is given.
  */
 
 #include <bowline/buf.h>
@@ -43,6 +46,13 @@ struct bow__unread;
 
 /** Completion of one write: 0 when the bytes were handed to the kernel, else a negative errno. */
 typedef void (*bow_write_fn)(struct bow_channel *channel, int error, void *user);
+
+/** Where a handler wants the next bytes. */
+struct bow_read_room {
+    uint8_t *bytes;
+    size_t len;      /* that it waits for; at least 1 */
+    size_t n_behind; /* behind those, that may be written over with what follows them */
+};
 
 /** What a handler does: constant, shared by all handlers of its kind. Members may be NULL. */
 struct bow_handler_ops {
@@ -85,6 +95,13 @@ struct bow_handler_ops {
     int (*on_drain)(struct bow_handler *handler, struct iovec *pieces, int max);
     /** The first `n` bytes of those pieces have left. */
     void (*on_sent)(struct bow_handler *handler, size_t n);
+
+    /** Whether the handler has room of its own for what comes next. Asked right before each read
+     * while nothing waits to be delivered, and of the first handler that has on_read alone; no
+     * other callback comes between this and on_read_filled, or the end of that read. */
+    bool (*on_read_room)(struct bow_handler *handler, struct bow_read_room *ret_room);
+    /** The first `n` bytes of that room have come, at most its `len`, instead of by on_read. */
+    void (*on_read_filled)(struct bow_handler *handler, size_t n);
 };
 
 /** A handler, embedded in the structure of whoever wrote it. Set `ops`, then add it to a channel.
@@ -126,6 +143,19 @@ BOW_EXPORT size_t bow_handler_fire_read(struct bow_handler *handler, const struc
  * Thread:  loop; the executor's for a handler bound to one: true, for what it passes on is queued
  */
 BOW_EXPORT bool bow_handler_can_fire_read(struct bow_handler *handler);
+/**
+ * Ask the next handler that has on_read for room, for one that changes what it reads.
+ *
+ * Thread:  loop
+ * Returns: whether it has some, for bytes that could be delivered now: fill it before anything else
+ *          is called, then say so with bow_handler_fire_read_filled(). Else use
+ *          bow_handler_fire_read().
+ */
+BOW_EXPORT bool bow_handler_read_room(struct bow_handler *handler, struct bow_read_room *ret_room);
+/** Tell that handler that the first `n` bytes of its room are there: at least 1, at most its `len`.
+ * What was read behind them follows by bow_handler_fire_read(), from a copy: the room may be gone.
+ */
+BOW_EXPORT void bow_handler_fire_read_filled(struct bow_handler *handler, size_t n);
 /** Pass on_read_complete to the next handler. */
 BOW_EXPORT void bow_handler_fire_read_complete(struct bow_handler *handler);
 /** Pass on_eof to the next handler; at the tail the channel closes once what is queued was sent. */

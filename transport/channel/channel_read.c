@@ -7,6 +7,9 @@
  * `unread`, memory of the channel's own, when the batch is over. A short rest is
  * copied back in front of the next batch's bytes, so that reads stay large; a
  * long one grows where it is, and is not copied again with each read.
+ *
+ * While nothing waits, the first handler is asked for room of its own, and bytes that it
+ * has much room for go there without a copy.
  */
 
 #include "transport/channel/channel.h"
@@ -20,6 +23,9 @@
 #define MERGE_BYTES ((size_t)8 << 10)
 /* The buffer is the loop's, so asking for more than comes costs nothing. */
 #define MIN_RECV_BYTES ((size_t)16 << 10)
+
+/* What is read behind a handler's room in the same call: the few bytes that say what comes next. */
+#define BEHIND_BYTES ((size_t)4 << 10)
 
 /* The bytes of one batch: in the loop's buffer, or (data NULL) in channel->unread. */
 struct batch {
@@ -76,20 +82,52 @@ static void adapt(struct bow_channel *channel, size_t asked, size_t got)
     }
 }
 
-static ssize_t receive(struct bow_channel *channel, void *into, size_t room, struct batch *batch,
+static size_t min_size(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static ssize_t receive(struct bow_channel *channel, void *into, size_t asked, struct batch *batch,
                        bool *ret_short)
 {
-    size_t asked = room < channel->recv_bytes ? room : channel->recv_bytes;
-
-    if (asked > batch->budget) {
-        asked = batch->budget;
-    }
+    asked = min_size(asked, batch->budget);
     ssize_t n = channel->system->recv(channel->system->user, channel->watch.fd, into, asked);
     if (n > 0) {
-        adapt(channel, asked, (size_t)n);
         batch->budget -= (size_t)n;
     }
     *ret_short = n < (ssize_t)asked;
+    return n;
+}
+
+static ssize_t receive_and_adapt(struct bow_channel *channel, void *into, size_t room,
+                                 struct batch *batch, bool *ret_short)
+{
+    size_t asked = min_size(min_size(room, channel->recv_bytes), batch->budget);
+
+    ssize_t n = receive(channel, into, asked, batch, ret_short);
+    if (n > 0) {
+        adapt(channel, asked, (size_t)n);
+    }
+    return n;
+}
+
+/* Into the handler's own room. What comes behind it is saved before the handler is told, which may
+ * do away with the room. */
+static ssize_t receive_into_room(struct bow_channel *channel, const struct bow_read_room *room,
+                                 struct batch *batch, bool *ret_short)
+{
+    size_t asked = room->len + min_size(room->n_behind, BEHIND_BYTES);
+
+    ssize_t n = receive(channel, room->bytes, asked, batch, ret_short);
+    if (n <= 0) {
+        return n;
+    }
+    size_t n_filled = min_size((size_t)n, room->len);
+    batch->len = (size_t)n - n_filled;
+    memcpy(batch->buffer, room->bytes + n_filled, batch->len);
+    /* Much of what a large read of the buffer would bring belongs into the next room. */
+    channel->recv_bytes = MIN_RECV_BYTES;
+    bow_handler_fire_read_filled(&channel->head, n_filled);
     return n;
 }
 
@@ -107,7 +145,7 @@ static ssize_t receive_into_unread(struct bow_channel *channel, struct batch *ba
     if (end == NULL) {
         return fail_without_memory(channel);
     }
-    ssize_t n = receive(channel, end, room, batch, ret_short);
+    ssize_t n = receive_and_adapt(channel, end, room, batch, ret_short);
     if (n > 0) {
         bow__unread_commit(channel->unread, (size_t)n);
     }
@@ -117,6 +155,12 @@ static ssize_t receive_into_unread(struct bow_channel *channel, struct batch *ba
 /* Returns what was received, 0 at the end of the peer's side, or a negative errno. */
 static ssize_t fill(struct bow_channel *channel, struct batch *batch, bool *ret_short)
 {
+    struct bow_read_room room;
+
+    if (batch->len == 0 && channel->unread == NULL &&
+        bow_handler_read_room(&channel->head, &room)) {
+        return receive_into_room(channel, &room, batch, ret_short);
+    }
     if (channel->unread == NULL && batch->cap - batch->len < batch->cap / 2) {
         int rc = spill(channel, batch);
         if (rc < 0) {
@@ -126,8 +170,8 @@ static ssize_t fill(struct bow_channel *channel, struct batch *batch, bool *ret_
     if (channel->unread != NULL) {
         return receive_into_unread(channel, batch, ret_short);
     }
-    ssize_t n =
-        receive(channel, batch->buffer + batch->len, batch->cap - batch->len, batch, ret_short);
+    ssize_t n = receive_and_adapt(channel, batch->buffer + batch->len, batch->cap - batch->len,
+                                  batch, ret_short);
     if (n > 0) {
         batch->len += (size_t)n;
     }
@@ -150,6 +194,9 @@ static void offer(struct bow_channel *channel, struct batch *batch)
     if (channel->unread != NULL) {
         offer_unread(channel);
         return;
+    }
+    if (batch->len == 0) {
+        return; /* all of it went into a room */
     }
     struct bow_buf buf = bow_buf_borrow(batch->buffer, batch->len);
     size_t n = bow__pipeline_offer(channel, &buf);

@@ -196,6 +196,36 @@ size_t bow_handler_fire_read(struct bow_handler *handler, const struct bow_buf *
     return bytes->len;
 }
 
+/* What it has kept is older than what comes. */
+static struct bow_handler *reader_with_room(struct bow_handler *handler)
+{
+    if ((handler->flags & BOW__HANDLER_BOUND) != 0 || !bow__handler_is_live(handler)) {
+        return NULL;
+    }
+    struct bow_handler *reader = ready_reader(handler);
+    bool has_room = reader != NULL && reader->unread == NULL && reader->ops->on_read_room != NULL;
+    return has_room ? reader : NULL;
+}
+
+bool bow_handler_read_room(struct bow_handler *handler, struct bow_read_room *ret_room)
+{
+    struct bow_handler *reader = reader_with_room(handler);
+
+    return reader != NULL && reader->ops->on_read_room(reader, ret_room);
+}
+
+void bow_handler_fire_read_filled(struct bow_handler *handler, size_t n)
+{
+    struct bow_handler *reader = bow__handler_next(handler, BOW__OP(on_read));
+    struct bow__watchdog watchdog;
+
+    reader->flags |= BOW__HANDLER_READING;
+    bow__handler_enter(&watchdog, reader);
+    reader->ops->on_read_filled(reader, n);
+    bow__watchdog_end(&watchdog);
+    reader->flags &= ~(uint32_t)BOW__HANDLER_READING;
+}
+
 void bow__pipeline_redeliver(struct bow_channel *channel)
 {
     struct bow_handler *handler = channel->tail.prev;
