@@ -16,7 +16,7 @@
 #define BOW_LIMIT_HEADER_BYTES ((size_t)16 << 10)
 
 /** Payload bytes of one frame that we accept. Answers claims that allocate. */
-#define BOW_LIMIT_FRAME_BYTES ((size_t)64 << 10)
+#define BOW_LIMIT_FRAME_BYTES ((size_t)256 << 10)
 
 /** Calls in flight on one connection. Answers a flood of calls. Option: max_calls. */
 #define BOW_LIMIT_CALLS_IN_FLIGHT 1024u

@@ -515,6 +515,33 @@ static size_t on_read(struct bow_handler *handler, const struct bow_buf *bytes)
     return (size_t)n;
 }
 
+static bool on_read_room(struct bow_handler *handler, struct bow_read_room *ret_room)
+{
+    struct bow__conn *conn = conn_of(handler);
+
+    if (conn->closing || conn->session == NULL || conn->session->ops->room == NULL) {
+        return false;
+    }
+    ret_room->bytes = conn->session->ops->room(conn->session, &ret_room->len, &ret_room->n_behind);
+    return ret_room->bytes != NULL;
+}
+
+static void on_read_filled(struct bow_handler *handler, size_t n)
+{
+    struct bow__conn *conn = conn_of(handler);
+
+    enter_session(conn);
+    conn->touched = true;
+    int rc = conn->session->ops->received(conn->session, n, conn->batch_ns);
+    if (!leave_session(conn)) {
+        return;
+    }
+    conn->counters->now.bytes_received += n;
+    if (rc < 0) {
+        on_broken(conn);
+    }
+}
+
 static void on_active(struct bow_handler *handler)
 {
     struct bow__conn *conn = conn_of(handler);
@@ -560,6 +587,8 @@ void bow__conn_init(struct bow__conn *conn, struct bow_channel *channel,
         .on_inactive = on_inactive,
         .on_drain = on_drain,
         .on_sent = on_sent,
+        .on_read_room = on_read_room,
+        .on_read_filled = on_read_filled,
     };
 
     conn->handler.ops = &handler_ops;

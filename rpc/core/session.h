@@ -145,6 +145,15 @@ struct bow__session_ops {
      * why, what the peer has to be told is ready to drain, no further feed.
      */
     ssize_t (*feed)(struct bow__session *session, const uint8_t *bytes, size_t n, uint64_t now_ns);
+    /**
+     * Where the next bytes may be put instead, when all that was fed has been used: `*ret_len` of
+     * them belong there, and up to `*ret_behind` more may lie behind those until received() is
+     * called. NULL: nowhere, feed them. Nothing else may be called before received(), if that is.
+     * May be NULL.
+     */
+    uint8_t *(*room)(struct bow__session *session, size_t *ret_len, size_t *ret_behind);
+    /** The first `n` bytes are in that room, at least 1. Returns 0, or as feed. */
+    int (*received)(struct bow__session *session, size_t n, uint64_t now_ns);
     /** When on_time wants to be called; BOW_NEVER. Changes by any operation. */
     uint64_t (*next_time)(const struct bow__session *session);
     /** Heartbeats and their time-outs. Returns 0, or as feed. */

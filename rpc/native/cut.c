@@ -8,13 +8,15 @@
 
 #include "rpc/native/send.h"
 
+#include <bowline/limits.h>
 #include <errno.h>
 #include <string.h>
 
 /* A message up to this size is copied: a piece of its own would cost more. */
 #define COPY_BYTES ((size_t)1 << 10)
-/* One turn of a stream. */
+/* One turn of a stream; and while there are large messages alone, as the peer allows. */
 #define FRAME_BYTES ((size_t)16 << 10)
+#define QUIET_FRAME_BYTES BOW_LIMIT_FRAME_BYTES
 /* A frame header, and the announced length or the header block of a STATUS. */
 #define PREFIX_BYTES (BOW__FRAME_HEADER_BYTES + BOW__NATIVE_REPLY_BLOCK_BYTES)
 
@@ -61,7 +63,8 @@ struct cut {
 static size_t room_in_frame(const struct bow__native *session,
                             const struct bow__native_stream *stream)
 {
-    size_t n = min_size(FRAME_BYTES, session->peer.max_frame_bytes - 4);
+    size_t turn = bow__native_is_quiet(session) ? QUIET_FRAME_BYTES : FRAME_BYTES;
+    size_t n = min_size(turn, session->peer.max_frame_bytes - 4);
 
     return min_size(n, min_size(stream->send_credit, session->send_credit));
 }
@@ -188,13 +191,20 @@ static bool cut_next(struct bow__native *session)
     return true;
 }
 
+/* Of a socket that did not take all, less is asked at once: what is encoded in place meanwhile
+ * queues behind it. */
+static size_t ahead_bytes(const struct bow__native *session)
+{
+    return bow__native_is_quiet(session) && !session->is_behind ? BOW__NATIVE_QUIET_AHEAD_BYTES
+                                                                : BOW__NATIVE_AHEAD_BYTES;
+}
+
 int bow__native_drain(struct bow__session *base, struct iovec *pieces, int max)
 {
     struct bow__native *session = bow__native_of(base);
 
     bow__native_drop_room(session);
-    while (!session->broken && session->out.n_bytes < BOW__NATIVE_AHEAD_BYTES &&
-           cut_next(session)) {
+    while (!session->broken && session->out.n_bytes < ahead_bytes(session) && cut_next(session)) {
     }
     return bow__outbuf_drain(&session->out, pieces, max);
 }
@@ -205,6 +215,7 @@ void bow__native_sent(struct bow__session *base, size_t n)
 
     bow__native_drop_room(session);
     bow__outbuf_sent(&session->out, n);
+    session->is_behind = session->out.n_bytes > 0;
     session->unsent_id = session->next_id;
     bow__native_heartbeat_sent(session, n);
 }

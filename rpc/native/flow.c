@@ -17,6 +17,8 @@
 #include <bowline/limits.h>
 #include <errno.h>
 
+#define MILLISECOND_NS UINT64_C(1000000)
+
 /*
  * How far ahead of a large message its credit runs. What is on the way is what small messages
  * beside it queue behind, so it is no more than the path holds at half a gigabyte a second. A short
@@ -27,6 +29,37 @@ static size_t ahead_bytes(const struct bow__native *session)
     uint64_t n = session->path_rtt_ns / 2;
 
     return n < session->max_message_bytes ? (size_t)n : session->max_message_bytes;
+}
+
+/*
+ * While no small message is about, nobody queues behind a large one; then it may have as much as
+ * comes in a millisecond, which is what the first small one is late by. Shared by the streams, for
+ * that one queues behind all of them.
+ */
+static size_t quiet_bytes(const struct bow__native *session)
+{
+    if (!bow__native_is_quiet(session)) {
+        return 0;
+    }
+    size_t n = session->pace.per_ms;
+    n = n < BOW__NATIVE_QUIET_AHEAD_BYTES ? n : BOW__NATIVE_QUIET_AHEAD_BYTES;
+    return n / (session->base.n_streams > 0 ? session->base.n_streams : 1);
+}
+
+/* Fast to rise: what came more slowly may have waited for us. */
+void bow__native_pace_count(struct bow__native *session, size_t n)
+{
+    struct bow__native_pace *pace = &session->pace;
+    uint64_t elapsed_ns = session->now_ns - pace->since_ns;
+
+    pace->n_bytes += n;
+    if (elapsed_ns < MILLISECOND_NS) {
+        return;
+    }
+    size_t per_ms = (size_t)((uint64_t)pace->n_bytes * MILLISECOND_NS / elapsed_ns);
+    pace->per_ms = per_ms > pace->per_ms ? per_ms : (per_ms + pace->per_ms) / 2;
+    pace->n_bytes = 0;
+    pace->since_ns = session->now_ns;
 }
 
 static int break_credit(struct bow__native *session, const struct bow__frame *frame, size_t n,
@@ -105,6 +138,8 @@ static size_t wanted_credit(const struct bow__native *session,
     }
     size_t n_missing = stream->n_announced - stream->n_arrived;
     size_t ahead = ahead_bytes(session);
+    size_t quiet = quiet_bytes(session);
+    ahead = quiet > ahead ? quiet : ahead;
     ahead = n_missing < ahead ? n_missing : ahead;
     return ahead > window / 2 ? ahead : window / 2;
 }
@@ -116,7 +151,9 @@ void bow__native_return_stream_credit(struct bow__native *session,
         return;
     }
     size_t wanted = wanted_credit(session, stream);
-    if (wanted < stream->receive_credit + stream->window.size / 4) {
+    /* What runs far ahead comes back in few frames. */
+    size_t step = wanted > stream->window.size ? wanted / 2 : stream->window.size / 4;
+    if (wanted < stream->receive_credit + step) {
         return;
     }
     uint32_t more = (uint32_t)wanted - stream->receive_credit;

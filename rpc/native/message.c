@@ -3,7 +3,8 @@
  * Messages coming in. One that is whole where it was fed is lent to the host as it
  * lies; any other is assembled in a block, which begins with at most 64 KiB
  * whatever its announced length, and doubles as bytes arrive: a claim costs
- * nothing, only bytes do. Knows nothing of frames; credit is flow.c's.
+ * nothing, only bytes do. Where much of one is missing, the host may put it into that block
+ * itself, frame by frame. Knows nothing of frames; credit is flow.c's.
  */
 
 #include "rpc/native/receive.h"
@@ -14,6 +15,15 @@
 #include <string.h>
 
 #define FIRST_BLOCK_BYTES ((size_t)64 << 10)
+/* A copy of less than this costs no more than a system call. */
+#define ROOM_BYTES ((size_t)32 << 10)
+/* What may be read behind a frame: a record of TLS. */
+#define BEHIND_BYTES ((size_t)16 << 10)
+
+static size_t min_size(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
 
 static struct bow_status refusal(const struct bow__text *text)
 {
@@ -163,11 +173,35 @@ int bow__native_message_add(struct bow__native *session, struct bow__native_stre
         return refuse_no_memory(session, stream);
     }
     memcpy(stream->block->data + stream->n_arrived, bytes, n);
+    bow__native_message_arrived(session, stream, n);
+    return 0;
+}
+
+void bow__native_message_arrived(struct bow__native *session, struct bow__native_stream *stream,
+                                 size_t n)
+{
     session->n_promised -= promised(stream);
-    stream->n_arrived = total;
+    stream->n_arrived += n;
     session->n_promised += promised(stream);
     session->n_held += n;
-    return 0;
+    bow__native_pace_count(session, n);
+}
+
+uint8_t *bow__native_message_room(struct bow__native *session, struct bow__native_stream *stream,
+                                  size_t n, size_t *ret_len, size_t *ret_behind)
+{
+    /* What goes beyond its announcement has to be checked, and add() says what is wrong. */
+    if (n > promised(stream) || n < ROOM_BYTES) {
+        return NULL;
+    }
+    /* As for add(): the block grows by the next bytes, not by all that the frame claims. */
+    if (make_room(session, stream, stream->n_arrived + ROOM_BYTES) < 0) {
+        return NULL;
+    }
+    size_t n_free = stream->block->cap - stream->n_arrived;
+    *ret_len = min_size(n, n_free);
+    *ret_behind = min_size(n_free - *ret_len, BEHIND_BYTES);
+    return stream->block->data + stream->n_arrived;
 }
 
 void bow__native_message_drop(struct bow__native *session, struct bow__native_stream *stream)
@@ -238,5 +272,6 @@ void bow__native_message_borrowed(struct bow__native *session, struct bow__nativ
     };
 
     session->n_held += bytes.len;
+    bow__native_note_message(session, bytes.len);
     emit(session, stream, &message, end);
 }

@@ -52,6 +52,11 @@
  * little more. */
 #define BOW__NATIVE_IN_PLACE_AHEAD_BYTES ((size_t)1 << 20)
 
+/** A message up to this size that comes or goes is one that large ones are not to hold up. */
+#define BOW__NATIVE_SMALL_BYTES ((size_t)16 << 10)
+/** Without a small message for so long, large ones go in large pieces. */
+#define BOW__NATIVE_QUIET_NS (UINT64_C(10) * 1000000u)
+
 /** While so many bytes of replies wait and those before them do not leave, the server does not
  * read: there is enough for the peer to take. */
 #define BOW__NATIVE_CLOG_BYTES (BOW_LIMIT_QUEUED_REPLY_BYTES / 8)
@@ -129,6 +134,15 @@ struct bow__native_bound {
     char path[];
 };
 
+/** How fast messages come, and when a small one last came or went: whether much may be sent at
+ * once. */
+struct bow__native_pace {
+    uint64_t small_ns;
+    uint64_t since_ns; /* from when on bytes are counted */
+    size_t n_bytes;    /* of messages that are put together */
+    size_t per_ms;     /* as many came in a millisecond */
+};
+
 /** Events counted in windows of a second. */
 struct bow__native_rate {
     uint64_t since_ns;
@@ -174,10 +188,12 @@ struct bow__native {
     size_t n_grown;        /* what the windows of streams have grown by */
     size_t n_held;         /* message bytes that arrived and were not consumed, all streams */
     size_t n_promised;     /* bytes announced and still to come, all streams */
-    uint64_t late_credit;  /* of streams that we ended: what may come late without being counted */
+    struct bow__native_pace pace;
+    uint64_t late_credit; /* of streams that we ended: what may come late without being counted */
 
     /* Out. */
     uint32_t send_credit;
+    bool is_behind; /* the socket did not take all */
     struct bow__link senders;
     size_t n_queued;            /* bytes that wait on all streams */
     struct bow__link overfull;  /* streams that end for what they added to the backlog */
@@ -234,6 +250,20 @@ static inline struct bow__native *bow__native_of(struct bow__session *base)
 static inline const struct bow__native *bow__native_of_const(const struct bow__session *base)
 {
     return (const struct bow__native *)(const void *)base;
+}
+
+/** A small message comes or goes. */
+static inline void bow__native_note_message(struct bow__native *session, size_t n)
+{
+    if (n <= BOW__NATIVE_SMALL_BYTES) {
+        session->pace.small_ns = session->now_ns;
+    }
+}
+
+/** Whether there are large messages alone, to the best of our knowledge. */
+static inline bool bow__native_is_quiet(const struct bow__native *session)
+{
+    return session->now_ns - session->pace.small_ns >= BOW__NATIVE_QUIET_NS;
 }
 
 /* session.c */

@@ -7,6 +7,7 @@
 
 #include "rpc/native/receive.h"
 
+#include <assert.h>
 #include <bowline/limits.h>
 #include <errno.h>
 #include <string.h>
@@ -211,6 +212,13 @@ static ssize_t take_frame(struct bow__native *session, const uint8_t *bytes, siz
     return used < 0 ? used : used + (ssize_t)BOW__FRAME_HEADER_BYTES;
 }
 
+static int end_body_if_whole(struct bow__native *session)
+{
+    bool is_whole = session->n_body_left == 0 && session->target != NULL;
+
+    return is_whole ? bow__native_end_body(session) : 0;
+}
+
 /* Message bytes of the frame under way, or bytes to skip. */
 static ssize_t take_body(struct bow__native *session, const uint8_t *bytes, size_t n)
 {
@@ -223,13 +231,8 @@ static ssize_t take_body(struct bow__native *session, const uint8_t *bytes, size
             return rc;
         }
     }
-    if (session->n_body_left == 0 && session->target != NULL) {
-        int rc = bow__native_end_body(session);
-        if (rc < 0) {
-            return rc;
-        }
-    }
-    return (ssize_t)take;
+    int rc = end_body_if_whole(session);
+    return rc < 0 ? rc : (ssize_t)take;
 }
 
 static ssize_t take_next(struct bow__native *session, const uint8_t *bytes, size_t n)
@@ -264,6 +267,16 @@ static ssize_t take_all(struct bow__native *session, const uint8_t *bytes, size_
     return (ssize_t)at;
 }
 
+static void begin_feeding(struct bow__native *session, size_t n, uint64_t now_ns)
+{
+    session->now_ns = now_ns;
+    if (n > 0) {
+        session->last_byte_ns = now_ns;
+        session->ping_is_out = false;
+    }
+    session->feeding = true;
+}
+
 ssize_t bow__native_feed(struct bow__session *base, const uint8_t *bytes, size_t n, uint64_t now_ns)
 {
     struct bow__native *session = bow__native_of(base);
@@ -271,13 +284,37 @@ ssize_t bow__native_feed(struct bow__session *base, const uint8_t *bytes, size_t
     if (session->broken) {
         return session->broken_rc;
     }
-    session->now_ns = now_ns;
-    if (n > 0) {
-        session->last_byte_ns = now_ns;
-        session->ping_is_out = false;
-    }
-    session->feeding = true;
+    begin_feeding(session, n, now_ns);
     ssize_t used = take_all(session, bytes, n);
     int rc = bow__native_end_feeding(session);
     return rc < 0 ? rc : used;
+}
+
+/* Into the message's block. */
+
+uint8_t *bow__native_room(struct bow__session *base, size_t *ret_len, size_t *ret_behind)
+{
+    struct bow__native *session = bow__native_of(base);
+
+    if (session->broken || session->n_body_left == 0 || session->target == NULL) {
+        return NULL;
+    }
+    return bow__native_message_room(session, session->target, session->n_body_left, ret_len,
+                                    ret_behind);
+}
+
+int bow__native_received(struct bow__session *base, size_t n, uint64_t now_ns)
+{
+    struct bow__native *session = bow__native_of(base);
+
+    assert(n > 0 && n <= session->n_body_left && session->target != NULL);
+    begin_feeding(session, n, now_ns);
+    session->n_body_left -= n;
+    bow__native_message_arrived(session, session->target, n);
+    int rc = end_body_if_whole(session);
+    if (session->n_dead > 0) {
+        bow__native_streams_bury(session);
+    }
+    int end_rc = bow__native_end_feeding(session);
+    return end_rc < 0 ? end_rc : rc;
 }

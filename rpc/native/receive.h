@@ -18,6 +18,8 @@
 
 /* receive.c */
 
+uint8_t *bow__native_room(struct bow__session *base, size_t *ret_len, size_t *ret_behind);
+int bow__native_received(struct bow__session *base, size_t n, uint64_t now_ns);
 ssize_t bow__native_feed(struct bow__session *base, const uint8_t *bytes, size_t n,
                          uint64_t now_ns);
 
@@ -84,6 +86,13 @@ int bow__native_message_begin(struct bow__native *session, struct bow__native_st
 /** Add bytes to it. Returns 0, or what breaks; a refused stream is gone afterwards. */
 int bow__native_message_add(struct bow__native *session, struct bow__native_stream *stream,
                             const uint8_t *bytes, size_t n);
+/** Room for `*ret_len` of the next `n` bytes of it, and behind those for `*ret_behind` that are
+ * none of them; NULL when they have to be added. */
+uint8_t *bow__native_message_room(struct bow__native *session, struct bow__native_stream *stream,
+                                  size_t n, size_t *ret_len, size_t *ret_behind);
+/** `n` bytes have come into that room. */
+void bow__native_message_arrived(struct bow__native *session, struct bow__native_stream *stream,
+                                 size_t n);
 /** It is whole: say so to the host. The stream may be gone afterwards. */
 void bow__native_message_end(struct bow__native *session, struct bow__native_stream *stream,
                              bool end);

@@ -233,6 +233,7 @@ int bow__native_commit(struct bow__session *base, uint64_t key, uint32_t flags, 
     assert(session->room.key == key && len <= session->room.cap);
     bow__native_put_room(session, (uint8_t)(flags_of(flags) | BOW__FRAME_HAS_MESSAGE), len);
     spend(session, stream, bow__frame_cost(true, len));
+    bow__native_note_message(session, len);
     if ((flags & BOW__SEND_END) != 0) {
         end_out(session, stream);
     }

@@ -12,6 +12,8 @@
 /** While so much output waits for the socket, messages of streams wait on their streams, where
  * their producers are told. */
 #define BOW__NATIVE_AHEAD_BYTES ((size_t)64 << 10)
+/** The same while there are large messages alone. */
+#define BOW__NATIVE_QUIET_AHEAD_BYTES ((size_t)512 << 10)
 
 /* send.c */
 
@@ -134,6 +136,9 @@ void bow__native_leave(struct bow__session *base);
 int bow__native_put_ping(struct bow__native *session);
 
 /* flow.c */
+
+/** `n` bytes of a message that is put together have come. */
+void bow__native_pace_count(struct bow__native *session, size_t n);
 
 /** Message bytes of `frame` have come for `stream` (NULL: a late frame). Returns 0 or what breaks.
  */

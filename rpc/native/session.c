@@ -218,6 +218,8 @@ static bool never_left(const struct bow__session *base, uint64_t key)
 static const struct bow__session_ops ops = {
     .name = "native",
     .feed = bow__native_feed,
+    .room = bow__native_room,
+    .received = bow__native_received,
     .next_time = bow__native_next_time,
     .on_time = bow__native_on_time,
     .doubt = bow__native_doubt,
@@ -266,6 +268,7 @@ static void set_limits(struct bow__native *session, const struct bow__session_op
     if (options->server) {
         own->max_calls = clip(options->max_calls, own->max_calls, UINT32_MAX);
     }
+    own->max_frame_bytes = clip(BOW_LIMIT_FRAME_BYTES, own->max_frame_bytes, UINT32_MAX);
     own->max_bound_methods = BOW_LIMIT_BOUND_METHODS;
     own->min_ping_interval_us = MIN_PING_INTERVAL_US;
     own->unattended = options->unattended;

@@ -93,10 +93,10 @@ static void test_native_error_of_another_protocol_quotes_it(void **state)
 static void test_native_error_in_frame_header_is_named(void **state)
 {
     static const struct wrong wrong[] = {
-        {OPENING "00010001 01 00 000000000001",
-         "REQUEST frame, stream 1: length 65537 exceeds max_frame_bytes (65536)", BOW_OK},
+        {OPENING "00040001 01 00 000000000001",
+         "REQUEST frame, stream 1: length 262145 exceeds max_frame_bytes (262144)", BOW_OK},
         {OPENING "ffffffff 80 00 000000000000",
-         "frame of type 128: length 4294967295 exceeds max_frame_bytes (65536)", BOW_OK},
+         "frame of type 128: length 4294967295 exceeds max_frame_bytes (262144)", BOW_OK},
         {OPENING "00000000 09 00 000000000000", "frame of type 9: unknown type below 128", BOW_OK},
         {OPENING "00000000 7f 00 000000000005",
          "frame of type 127, stream 5: unknown type below 128", BOW_OK},

@@ -54,7 +54,7 @@ static void test_native_flow_unread_withholds_the_streams_credit(void **state)
     assert_int_equal(pair_open(&pair), 0);
     side_feed_hex(&pair.server, OPEN_1);
     hex_decode("00009c40 03 08 000000000001", frame, sizeof(frame));
-    side_assert_output(&pair.server, "b04f5701 00000004 00 00 000000000000 38a09c01");
+    side_assert_output(&pair.server, "b04f5701 00000008 00 00 000000000000 0880801038a09c01");
     side_feed(&pair.server, frame, sizeof(frame));
     assert_int_equal(pair.server.n_messages, 1);
     /* Not consumed: nothing is returned. */
@@ -71,18 +71,38 @@ static void test_native_flow_unread_withholds_the_streams_credit(void **state)
     pair_fini(&pair);
 }
 
-/* The most bytes of a large message that were on the way at once, over a path this long. */
-static size_t most_on_the_way(uint64_t round_trip_ns)
+static void note_large(struct side *side, uint64_t key, struct bow__message *message)
+{
+    static const struct bow_status ok = BOW_STATUS_OK_INIT;
+
+    if (message->bytes.len > MIB) {
+        *(bool *)side->user = true;
+    } else {
+        assert_int_equal(side->session->ops->finish(side->session, key, &ok), 0);
+    }
+}
+
+/* The most bytes that were on the way at once, over a path this long, of a large message and a
+ * small one now and then beside it. */
+static size_t most_on_the_way(uint64_t round_trip_ns, uint64_t small_each_ns)
 {
     struct pair pair;
+    bool is_done = false;
+    uint64_t small_ns = 0;
     size_t most = 0;
     size_t moved;
 
     pair_init(&pair);
     assert_int_equal(pair_open(&pair), 0);
+    pair.server.on_message = note_large;
+    pair.server.user = &is_done;
     pair_call_pattern(&pair, 3 * MIB, 1);
-    while (pair.server.n_messages == 0) {
+    while (!is_done) {
         size_t n = 0;
+        if (pair.now_ns - small_ns >= small_each_ns) {
+            side_call(&pair.client, "/s/m", 7, "small", 5);
+            small_ns = pair.now_ns;
+        }
         while ((moved = pair_move(&pair, &pair.client, SIZE_MAX)) > 0) {
             n += moved;
         }
@@ -100,9 +120,40 @@ static void test_native_flow_runs_ahead_by_what_the_path_holds(void **state)
 {
     (void)state;
     /* On a short path small messages queue behind no more than the window. */
-    assert_true(most_on_the_way(50000) < 65536 + 2048);
+    assert_true(most_on_the_way(50000, 50000) < 65536 + 2048);
     /* On a long one a large message is not held to a window a round trip. */
-    assert_true(most_on_the_way(20000000) > MIB / 2);
+    assert_true(most_on_the_way(20000000, 20000000) > MIB / 2);
+}
+
+static void test_native_flow_f68_large_alone_has_what_comes_in_a_millisecond(void **state)
+{
+    (void)state;
+    /* No small message is late by more than that. */
+    size_t most = most_on_the_way(50000, BOW_NEVER);
+    assert_true(most > (size_t)256 << 10);
+    assert_true(most < BOW__NATIVE_QUIET_AHEAD_BYTES + 2048);
+}
+
+static void test_native_flow_f68_large_alone_on_a_slow_path_has_less(void **state)
+{
+    struct pair pair;
+    uint32_t most = 0;
+
+    (void)state;
+    pair_init(&pair);
+    assert_int_equal(pair_open(&pair), 0);
+    uint64_t key = pair_call_pattern(&pair, 3 * MIB, 1);
+    while (pair.server.n_messages == 0) {
+        pair_move(&pair, &pair.client, 10000);
+        pair_move(&pair, &pair.server, SIZE_MAX);
+        const struct bow__native_stream *stream =
+            bow__native_stream_peek(side_native(&pair.server), key);
+        most = stream != NULL && stream->receive_credit > most ? stream->receive_credit : most;
+        pair.now_ns += 100000;
+    }
+    /* 100,000 bytes come in a millisecond. */
+    assert_true(most > 65536 && most < 110000);
+    pair_fini(&pair);
 }
 
 static void test_native_flow_of_an_ended_side_returns_no_stream_credit(void **state)
@@ -114,7 +165,7 @@ static void test_native_flow_of_an_ended_side_returns_no_stream_credit(void **st
     pair_init(&pair);
     assert_int_equal(pair_open(&pair), 0);
     side_feed_hex(&pair.server, OPEN_1);
-    side_assert_output(&pair.server, "b04f5701 00000004 00 00 000000000000 38a09c01");
+    side_assert_output(&pair.server, "b04f5701 00000008 00 00 000000000000 0880801038a09c01");
     hex_decode("00009c40 03 09 000000000001", frame, sizeof(frame));
     side_feed(&pair.server, frame, sizeof(frame));
     pair.server.session->ops->consumed(pair.server.session, 1, 40000);
@@ -133,7 +184,7 @@ static void test_native_flow_late_returns_connection_credit(void **state)
     side_feed_hex(&pair.server, OPEN_1 "00000004 05 00 000000000001 00000001");
     assert_int_equal(pair.server.n_resets, 1);
     assert_int_equal(pair.server.code, BOW_CANCELLED);
-    side_assert_output(&pair.server, "b04f5701 00000004 00 00 000000000000 38a09c01");
+    side_assert_output(&pair.server, "b04f5701 00000008 00 00 000000000000 0880801038a09c01");
     hex_decode("00010000 03 0a 000000000001 00000000", frame, sizeof(frame));
     /* The announced length spends no credit: 8 × 65,532 bytes are below half of the window. */
     for (int i = 0; i < 8; i++) {
@@ -529,6 +580,8 @@ int main(void)
         cmocka_unit_test(test_native_flow_without_credit_waits_for_it),
         cmocka_unit_test(test_native_flow_unread_withholds_the_streams_credit),
         cmocka_unit_test(test_native_flow_runs_ahead_by_what_the_path_holds),
+        cmocka_unit_test(test_native_flow_f68_large_alone_has_what_comes_in_a_millisecond),
+        cmocka_unit_test(test_native_flow_f68_large_alone_on_a_slow_path_has_less),
         cmocka_unit_test(test_native_flow_of_an_ended_side_returns_no_stream_credit),
         cmocka_unit_test(test_native_flow_late_returns_connection_credit),
         cmocka_unit_test(test_native_flow_settings_raise_the_windows_of_open_calls),

@@ -298,6 +298,31 @@ static ssize_t feed_step(struct side *side, const uint8_t *more, size_t n)
     return used;
 }
 
+/* As a channel does: where the session wants it, with some of what follows behind it. Returns how
+ * much of `bytes` there was room for, 0 for none. */
+static size_t fill_room(struct side *side, const uint8_t *bytes, size_t n)
+{
+    size_t len = 0;
+    size_t n_behind = 0;
+
+    if (side->n_in > 0 || side->pair->no_rooms) {
+        return 0;
+    }
+    uint8_t *room = side->session->ops->room(side->session, &len, &n_behind);
+    if (room == NULL) {
+        return 0;
+    }
+    size_t n_all = n < len + n_behind ? n : len + n_behind;
+    size_t n_filled = n < len ? n : len;
+    memcpy(room, bytes, n_all);
+    side->n_rooms++;
+    int rc = side->session->ops->received(side->session, n_filled, side->pair->now_ns);
+    if (rc < 0) {
+        side->rc = rc;
+    }
+    return n_filled;
+}
+
 ssize_t side_feed(struct side *side, const void *bytes, size_t n)
 {
     const uint8_t *at = bytes;
@@ -305,6 +330,12 @@ ssize_t side_feed(struct side *side, const void *bytes, size_t n)
 
     while (n > 0 && side->rc == 0) {
         size_t step = step_of(side->pair, n);
+        size_t n_filled = fill_room(side, at, step);
+        at += n_filled;
+        n -= n_filled;
+        if (n_filled > 0) {
+            continue;
+        }
         used = feed_step(side, at, step);
         at += step;
         n -= step;

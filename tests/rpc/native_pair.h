@@ -23,6 +23,7 @@ struct side {
 
     uint8_t *in; /* arrived and not yet taken */
     size_t n_in;
+    size_t n_rooms; /* how often it was put where the session wanted it */
 
     /* What it was told; the last of each. */
     size_t n_opens;
@@ -74,6 +75,7 @@ struct pair {
     bool own_context;
     struct bow__pool pool;
     uint64_t now_ns;
+    bool no_rooms;   /* all is fed, none put where the session wants it */
     size_t step;     /* bytes fed at a time; 0: all there is */
     uint64_t random; /* not 0: steps are random below `step`, and so are parts sent */
     struct side client;
