@@ -112,14 +112,20 @@ OUTSIDE = (
 # The order of the files of a folder, lowest first; those of one line may use each other in one
 # direction. A file that is not listed is a finding, as is one that uses a higher one.
 ORDER = {
+    "rpc/core/codec": (
+        "value wire utf8 field_path",
+        "encode",
+        "decoder",
+        "decode_array decode_reason",
+        "decode_required decode_unknown",
+        "decode_message",
+        "decode",
+    ),
+    "rpc/core/compression": ("coder", "compress_gzip compress_zstd", "compress", "compression"),
 }
 
 # Files that call each other and are one concept all the same, by the name they share.
 ONE_CONCEPT = (
-    {
-        "rpc/core/codec/encode_internal",
-        "rpc/core/codec/encode_size",
-    },
     {
         "transport/channel/acceptor",
         "transport/channel/listener",
@@ -127,16 +133,6 @@ ONE_CONCEPT = (
     {
         "testing/pair",
         "testing/test",
-    },
-    {
-        "rpc/core/compression/compress",
-        "rpc/core/compression/compress_gzip",
-        "rpc/core/compression/compress_zstd",
-    },
-    {
-        "rpc/core/codec/decode_array",
-        "rpc/core/codec/decode_internal",
-        "rpc/core/codec/decode_unknown",
     },
     {
         "transport/memory/inproc",

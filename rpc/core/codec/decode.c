@@ -6,8 +6,14 @@
  * What is seldom needed is in the other decode_ files.
  */
 #include "rpc/core/codec/decode.h"
-#include "rpc/core/codec/decode_internal.h"
+#include "rpc/core/codec/decode_array.h"
+#include "rpc/core/codec/decode_message.h"
+#include "rpc/core/codec/decode_reason.h"
+#include "rpc/core/codec/decode_required.h"
+#include "rpc/core/codec/decode_unknown.h"
 #include "rpc/core/codec/utf8.h"
+#include "rpc/core/codec/value.h"
+#include "rpc/core/codec/wire.h"
 
 static const uint8_t wire_types[] = {
     [PROTOBUF_C_TYPE_INT32] = BOW__WIRE_VARINT,     [PROTOBUF_C_TYPE_SINT32] = BOW__WIRE_VARINT,
@@ -260,7 +266,7 @@ static void push_frame(struct bow__decoder *d, ProtobufCMessage *message, const 
     d->top->end = end;
     d->top->guess = type->n_fields > 0 ? type->fields : &no_field;
     d->top->last = type->n_fields > 0 ? &type->fields[type->n_fields - 1] : &no_field;
-    d->top->required = bow__decode_required(d, message);
+    d->top->required = bow__decode_required_of(d, message);
 }
 
 /* Begin a sub-message: the loop goes on inside. One that is there already is merged into. */

@@ -8,7 +8,7 @@
  *     | padding | capacity | element 0 | element 1 | ...
  *                          ^ what the message's struct points to
  */
-#include "rpc/core/codec/decode_internal.h"
+#include "rpc/core/codec/decode_array.h"
 
 #define HEAD_BYTES 16   /* keeps the elements at the arena's alignment */
 #define FIRST_BYTES 32u /* room of an array's first elements */

@@ -3,7 +3,10 @@
  * The beginning and the end of a message: its defaults, and the completion of map
  * entries.
  */
-#include "rpc/core/codec/decode_internal.h"
+#include "rpc/core/codec/decode_message.h"
+#include "rpc/core/codec/decode_reason.h"
+#include "rpc/core/codec/decode_required.h"
+#include "rpc/core/codec/value.h"
 
 static void *at_offset(ProtobufCMessage *message, unsigned offset)
 {

@@ -6,7 +6,7 @@
  * Invariant: each function here sets `error`, and returns NULL so that its caller
  * can return the result as a position.
  */
-#include "rpc/core/codec/decode_internal.h"
+#include "rpc/core/codec/decode_reason.h"
 #include "rpc/core/codec/field_path.h"
 #include <stdarg.h>
 #include <stdio.h>

@@ -6,7 +6,8 @@
  * which keeps over all pieces what was seen; a piece that ends incomplete sets
  * `incomplete`, and only then is the finished tree looked through, once.
  */
-#include "rpc/core/codec/decode_internal.h"
+#include "rpc/core/codec/decode_required.h"
+#include "rpc/core/codec/decode_reason.h"
 
 #define ALIGNMENT 16u
 
@@ -37,7 +38,8 @@ size_t bow__decode_required_size(struct bow__decoder *d, const ProtobufCMessageD
     return (size + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1);
 }
 
-struct bow__decode_required *bow__decode_required(struct bow__decoder *d, ProtobufCMessage *message)
+struct bow__decode_required *bow__decode_required_of(struct bow__decoder *d,
+                                                     ProtobufCMessage *message)
 {
     size_t size = bow__decode_required_size(d, message->descriptor);
     if (size == 0) {
@@ -61,7 +63,7 @@ static const ProtobufCFieldDescriptor *first_missing(const ProtobufCMessageDescr
 void bow__decode_note_required(struct bow__decoder *d, ProtobufCMessage *message, const uint8_t *at)
 {
     struct bow__decode_required *required =
-        message != NULL ? bow__decode_required(d, message) : NULL;
+        message != NULL ? bow__decode_required_of(d, message) : NULL;
     if (required != NULL) {
         required->end = (uint32_t)(at - d->begin);
         d->incomplete |= first_missing(message->descriptor, required) != NULL;
@@ -95,7 +97,7 @@ static void visit(struct bow__decoder *d, ProtobufCMessage *message)
 {
     d->top->message = message;
     d->top->guess = message->descriptor->fields;
-    d->top->required = bow__decode_required(d, message);
+    d->top->required = bow__decode_required_of(d, message);
     d->top->next = 0;
 }
 

@@ -4,7 +4,10 @@
  * They are kept as protobuf-c keeps them, so that they are sent on: `data` is all
  * that follows the tag, a length prefix included. Groups are walked over and dropped.
  */
-#include "rpc/core/codec/decode_internal.h"
+#include "rpc/core/codec/decode_unknown.h"
+#include "rpc/core/codec/decode_array.h"
+#include "rpc/core/codec/decode_reason.h"
+#include "rpc/core/codec/wire.h"
 
 /* The value of `wire_type` at `at` (no group); returns its end, or NULL with a reason. */
 static const uint8_t *skip_value(struct bow__decoder *d, uint32_t number, unsigned wire_type,

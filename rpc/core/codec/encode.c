@@ -2,12 +2,143 @@
 /*
  * The encoder: each put_ function writes so that its bytes end at `at` and returns
  * where they begin, or NULL when there is no room before `at` or the message is
- * wrong. Which of the two it was, and where, encode_size.c finds out afterwards, so
- * that nothing is kept for it here.
+ * wrong. Which of the two it was, and where, measuring it finds out afterwards, so
+ * that nothing is kept for it here. Knows nothing of who sends the bytes, or where.
  */
 #include "rpc/core/codec/encode.h"
-#include "rpc/core/codec/encode_internal.h"
+#include "rpc/core/codec/field_path.h"
+#include "rpc/core/codec/value.h"
+#include "rpc/core/codec/wire.h"
 #include <bowline/limits.h>
+
+/* Which fields are sent, and the numbers of varints */
+
+static inline const void *member_at(const ProtobufCMessage *message, unsigned offset)
+{
+    return (const char *)message + offset;
+}
+
+static inline const void *pointer_at(const void *member)
+{
+    return *(const void *const *)member;
+}
+
+static inline uint32_t load_u32(const void *member)
+{
+    uint32_t value;
+    memcpy(&value, member, sizeof value);
+    return value;
+}
+
+static inline uint64_t load_u64(const void *member)
+{
+    uint64_t value;
+    memcpy(&value, member, sizeof value);
+    return value;
+}
+
+/* Whether a proto3 field without presence differs from its default: bit for bit, so -0.0 does. */
+static inline bool is_set(ProtobufCType type, const void *member)
+{
+    switch (type) {
+    case PROTOBUF_C_TYPE_INT64:
+    case PROTOBUF_C_TYPE_SINT64:
+    case PROTOBUF_C_TYPE_SFIXED64:
+    case PROTOBUF_C_TYPE_UINT64:
+    case PROTOBUF_C_TYPE_FIXED64:
+    case PROTOBUF_C_TYPE_DOUBLE:
+        return load_u64(member) != 0;
+    case PROTOBUF_C_TYPE_STRING: {
+        const char *text = pointer_at(member);
+        return text != NULL && text[0] != '\0';
+    }
+    case PROTOBUF_C_TYPE_BYTES:
+        return ((const ProtobufCBinaryData *)member)->len != 0;
+    case PROTOBUF_C_TYPE_MESSAGE:
+        return pointer_at(member) != NULL;
+    default:
+        return load_u32(member) != 0;
+    }
+}
+
+/* Whether `field` is of proto3 without presence: sent when it is not its default. */
+static inline bool lacks_presence(const ProtobufCFieldDescriptor *field)
+{
+    return field->label == PROTOBUF_C_LABEL_NONE &&
+           (field->flags & PROTOBUF_C_FIELD_FLAG_ONEOF) == 0;
+}
+
+/* Whether a field that is not repeated is sent. */
+static inline bool is_present(const ProtobufCFieldDescriptor *field,
+                              const ProtobufCMessage *message)
+{
+    const void *member = member_at(message, field->offset);
+    const void *quantifier = member_at(message, field->quantifier_offset);
+    if ((field->flags & PROTOBUF_C_FIELD_FLAG_ONEOF) != 0) {
+        return load_u32(quantifier) == field->id;
+    }
+    if (lacks_presence(field)) {
+        return is_set(field->type, member);
+    }
+    if (field->label == PROTOBUF_C_LABEL_REQUIRED) {
+        return true;
+    }
+    if (field->type == PROTOBUF_C_TYPE_STRING || field->type == PROTOBUF_C_TYPE_MESSAGE) {
+        const void *pointer = pointer_at(member);
+        return pointer != NULL && pointer != field->default_value;
+    }
+    return load_u32(quantifier) != 0;
+}
+
+/* The text of a string field that is sent; NULL where it must not be. */
+static inline const char *text_of(const ProtobufCFieldDescriptor *field, const void *member)
+{
+    const char *text = pointer_at(member);
+    bool may_be_null = (field->flags & PROTOBUF_C_FIELD_FLAG_ONEOF) != 0;
+    return text != NULL || !may_be_null ? text : "";
+}
+
+static inline enum bow__wire_type wire_type_of(ProtobufCType type)
+{
+    switch (type) {
+    case PROTOBUF_C_TYPE_SFIXED32:
+    case PROTOBUF_C_TYPE_FIXED32:
+    case PROTOBUF_C_TYPE_FLOAT:
+        return BOW__WIRE_FIXED32;
+    case PROTOBUF_C_TYPE_SFIXED64:
+    case PROTOBUF_C_TYPE_FIXED64:
+    case PROTOBUF_C_TYPE_DOUBLE:
+        return BOW__WIRE_FIXED64;
+    case PROTOBUF_C_TYPE_STRING:
+    case PROTOBUF_C_TYPE_BYTES:
+    case PROTOBUF_C_TYPE_MESSAGE:
+        return BOW__WIRE_LEN;
+    default:
+        return BOW__WIRE_VARINT;
+    }
+}
+
+/* What goes into the varint of a number of `type`. */
+static inline uint64_t varint_of(ProtobufCType type, const void *member)
+{
+    switch (type) {
+    case PROTOBUF_C_TYPE_INT64:
+    case PROTOBUF_C_TYPE_UINT64:
+        return load_u64(member);
+    case PROTOBUF_C_TYPE_SINT64:
+        return bow__wire_zigzag64((int64_t)load_u64(member));
+    case PROTOBUF_C_TYPE_SINT32:
+        return bow__wire_zigzag32((int32_t)load_u32(member));
+    case PROTOBUF_C_TYPE_UINT32:
+        return load_u32(member);
+    case PROTOBUF_C_TYPE_BOOL:
+        return load_u32(member) != 0;
+    default: /* int32 and enum: negative ones take ten bytes, as if they were int64 */
+        return (uint64_t)(int64_t)(int32_t)load_u32(member);
+    }
+}
+
+/* Writing */
 
 struct encoder {
     uint8_t *begin;  /* of the room */
@@ -50,7 +181,7 @@ static inline uint8_t *put_prefixed(struct encoder *e, const ProtobufCFieldDescr
 static inline uint8_t *put_string(struct encoder *e, const ProtobufCFieldDescriptor *field,
                                   const void *member, bool is_implicit, uint8_t *at)
 {
-    const char *text = bow__encode_text(field, member);
+    const char *text = text_of(field, member);
     if (is_implicit && (text == NULL || text[0] == '\0')) {
         return at;
     }
@@ -112,11 +243,11 @@ static inline uint8_t *put_value(struct encoder *e, const ProtobufCFieldDescript
         return is_sent ? put_prefixed(e, field, bytes->data, bytes->len, at) : at;
     }
     case PROTOBUF_C_TYPE_MESSAGE:
-        return put_sub_message(e, field, bow__encode_pointer(member), is_implicit, at);
+        return put_sub_message(e, field, pointer_at(member), is_implicit, at);
     case PROTOBUF_C_TYPE_SFIXED32:
     case PROTOBUF_C_TYPE_FIXED32:
     case PROTOBUF_C_TYPE_FLOAT:
-        value = bow__encode_u32(member);
+        value = load_u32(member);
         if (is_implicit && value == 0) {
             return at;
         }
@@ -124,13 +255,13 @@ static inline uint8_t *put_value(struct encoder *e, const ProtobufCFieldDescript
     case PROTOBUF_C_TYPE_SFIXED64:
     case PROTOBUF_C_TYPE_FIXED64:
     case PROTOBUF_C_TYPE_DOUBLE:
-        value = bow__encode_u64(member);
+        value = load_u64(member);
         if (is_implicit && value == 0) {
             return at;
         }
         return put_tag_of(e, field, BOW__WIRE_FIXED64, put_fixed64(e, value, at));
     default:
-        value = bow__encode_varint_of(field->type, member);
+        value = varint_of(field->type, member);
         if (is_implicit && value == 0) {
             return at;
         }
@@ -141,13 +272,13 @@ static inline uint8_t *put_value(struct encoder *e, const ProtobufCFieldDescript
 static inline uint8_t *put_packed_number(struct encoder *e, ProtobufCType type, const void *member,
                                          uint8_t *at)
 {
-    switch (bow__encode_wire_type(type)) {
+    switch (wire_type_of(type)) {
     case BOW__WIRE_FIXED32:
-        return put_fixed32(e, bow__encode_u32(member), at);
+        return put_fixed32(e, load_u32(member), at);
     case BOW__WIRE_FIXED64:
-        return put_fixed64(e, bow__encode_u64(member), at);
+        return put_fixed64(e, load_u64(member), at);
     default:
-        return put_varint(e, bow__encode_varint_of(type, member), at);
+        return put_varint(e, varint_of(type, member), at);
     }
 }
 
@@ -156,7 +287,7 @@ static uint8_t *put_packed(struct encoder *e, const ProtobufCFieldDescriptor *fi
 {
     size_t size = bow__value_size(field->type);
     uint8_t *end = at;
-    if (BOW__WIRE_IS_LITTLE_ENDIAN && bow__encode_wire_type(field->type) != BOW__WIRE_VARINT &&
+    if (BOW__WIRE_IS_LITTLE_ENDIAN && wire_type_of(field->type) != BOW__WIRE_VARINT &&
         n <= INT32_MAX) {
         /* Numbers of fixed size, as they lie. */
         return put_prefixed(e, field, array, n * size, at);
@@ -174,19 +305,19 @@ static uint8_t *put_packed(struct encoder *e, const ProtobufCFieldDescriptor *fi
 static inline uint8_t *put_field(struct encoder *e, const ProtobufCFieldDescriptor *field,
                                  const ProtobufCMessage *message, uint8_t *at)
 {
-    const char *array = bow__encode_member(message, field->offset);
+    const char *array = member_at(message, field->offset);
     size_t n = 1;
-    bool is_implicit = bow__encode_is_implicit(field);
+    bool is_implicit = lacks_presence(field);
     if (field->label == PROTOBUF_C_LABEL_REPEATED) {
-        n = *(const size_t *)bow__encode_member(message, field->quantifier_offset);
-        array = bow__encode_pointer(array);
+        n = *(const size_t *)member_at(message, field->quantifier_offset);
+        array = pointer_at(array);
         if (n > 0 && array == NULL) {
             return NULL;
         }
         if (n > 0 && (field->flags & PROTOBUF_C_FIELD_FLAG_PACKED) != 0) {
             return put_packed(e, field, array, n, at);
         }
-    } else if (!is_implicit && !bow__encode_is_sent(field, message)) {
+    } else if (!is_implicit && !is_present(field, message)) {
         return at;
     }
     while (n > 0 && at != NULL) {
@@ -229,6 +360,194 @@ static uint8_t *put_message(struct encoder *e, const ProtobufCMessage *message, 
     return at;
 }
 
+/* Measuring: without writing, and what is wrong with a message that cannot be encoded */
+
+struct measure {
+    struct bow__text *reason; /* or NULL */
+    const ProtobufCMessage *root;
+    size_t depth;
+    struct bow__field_step steps[BOW_LIMIT_MESSAGE_DEPTH];
+};
+
+static size_t measure_message(struct measure *m, const ProtobufCMessage *message);
+
+static struct bow__field_step step_of(const void *measure, size_t i)
+{
+    return ((const struct measure *)measure)->steps[i];
+}
+
+/* `field` NULL: the message itself is at fault. */
+static size_t refuse(struct measure *m, const ProtobufCFieldDescriptor *field, const char *what)
+{
+    if (m->reason == NULL) {
+        return SIZE_MAX;
+    }
+    if (m->root->descriptor != NULL) {
+        bow__field_path_append(m->reason, m->root->descriptor, step_of, m, m->depth);
+    } else {
+        bow__text_printf(m->reason, "message");
+    }
+    if (field != NULL) {
+        bow__field_path_append_field(m->reason, field);
+    }
+    bow__text_printf(m->reason, " %s", what);
+    return SIZE_MAX;
+}
+
+static size_t refuse_size(struct measure *m, const ProtobufCFieldDescriptor *field)
+{
+    return refuse(m, field, "is over 2 GiB - 1");
+}
+
+/* `len` bytes with their length in front. */
+static size_t prefixed(size_t len)
+{
+    return bow__wire_varint_size(len) + len;
+}
+
+static size_t measure_sub_message(struct measure *m, const ProtobufCFieldDescriptor *field,
+                                  const ProtobufCMessage *message, size_t index)
+{
+    if (message == NULL) {
+        return refuse(m, field, "is NULL, but a message is needed: point it to one");
+    }
+    if (m->depth == BOW_LIMIT_MESSAGE_DEPTH) {
+        return refuse(m, field, "is nested too deep (BOW_LIMIT_MESSAGE_DEPTH)");
+    }
+    m->steps[m->depth] = (struct bow__field_step){field, index};
+    m->depth++;
+    size_t size = measure_message(m, message);
+    m->depth--;
+    return size != SIZE_MAX ? prefixed(size) : SIZE_MAX;
+}
+
+/* A value without its tag. */
+static size_t measure_value(struct measure *m, const ProtobufCFieldDescriptor *field,
+                            const void *member, size_t index)
+{
+    switch (field->type) {
+    case PROTOBUF_C_TYPE_STRING: {
+        const char *text = text_of(field, member);
+        size_t len = text != NULL ? strlen(text) : 0;
+        if (len > INT32_MAX) {
+            return refuse_size(m, field);
+        }
+        return text != NULL
+                   ? prefixed(len)
+                   : refuse(m, field,
+                            "is NULL, but a string is needed: set it (\"\" for an empty one)");
+    }
+    case PROTOBUF_C_TYPE_BYTES: {
+        const ProtobufCBinaryData *bytes = member;
+        if (bytes->len > INT32_MAX) {
+            return refuse_size(m, field);
+        }
+        bool is_whole = bytes->len == 0 || bytes->data != NULL;
+        return is_whole ? prefixed(bytes->len)
+                        : refuse(m, field, "has a len, but its data is NULL: set both or neither");
+    }
+    case PROTOBUF_C_TYPE_MESSAGE:
+        return measure_sub_message(m, field, pointer_at(member), index);
+    default:
+        break;
+    }
+    enum bow__wire_type type = wire_type_of(field->type);
+    if (type == BOW__WIRE_VARINT) {
+        return bow__wire_varint_size(varint_of(field->type, member));
+    }
+    return type == BOW__WIRE_FIXED32 ? 4 : 8;
+}
+
+static size_t measure_repeated(struct measure *m, const ProtobufCFieldDescriptor *field,
+                               const ProtobufCMessage *message)
+{
+    size_t n;
+    memcpy(&n, member_at(message, field->quantifier_offset), sizeof n);
+    if (n == 0) {
+        return 0;
+    }
+    const char *array = pointer_at(member_at(message, field->offset));
+    if (array == NULL) {
+        return refuse(m, field, "has a count, but its array is NULL: set both or neither");
+    }
+    bool is_packed = (field->flags & PROTOBUF_C_FIELD_FLAG_PACKED) != 0;
+    size_t tag = bow__wire_varint_size((uint64_t)field->id << 3);
+    size_t total = 0;
+    for (size_t i = 0; i < n; i++) {
+        const void *member = array + i * bow__value_size(field->type);
+        size_t size = measure_value(m, field, member, i);
+        if (size == SIZE_MAX) {
+            return SIZE_MAX;
+        }
+        total += is_packed ? size : tag + size;
+        if (total > INT32_MAX) {
+            return refuse_size(m, field);
+        }
+    }
+    return is_packed ? tag + prefixed(total) : total;
+}
+
+static size_t measure_field(struct measure *m, const ProtobufCFieldDescriptor *field,
+                            const ProtobufCMessage *message)
+{
+    if (field->label == PROTOBUF_C_LABEL_REPEATED) {
+        return measure_repeated(m, field, message);
+    }
+    if (!is_present(field, message)) {
+        return 0;
+    }
+    size_t size = measure_value(m, field, member_at(message, field->offset), 0);
+    return size != SIZE_MAX ? bow__wire_varint_size((uint64_t)field->id << 3) + size : SIZE_MAX;
+}
+
+static size_t measure_unknown(struct measure *m, const ProtobufCMessage *message)
+{
+    size_t total = 0;
+    if (message->n_unknown_fields > 0 && message->unknown_fields == NULL) {
+        return refuse(m, NULL,
+                      "has n_unknown_fields, but its unknown_fields is NULL: set both or neither");
+    }
+    for (size_t i = 0; i < message->n_unknown_fields; i++) {
+        const ProtobufCMessageUnknownField *unknown = &message->unknown_fields[i];
+        if (unknown->data == NULL && unknown->len > 0) {
+            return refuse(m, NULL, "has an unknown field with a len whose data is NULL");
+        }
+        if (unknown->len > INT32_MAX || total > INT32_MAX) {
+            return refuse_size(m, NULL);
+        }
+        total += bow__wire_varint_size((uint64_t)unknown->tag << 3) + unknown->len;
+    }
+    return total;
+}
+
+static size_t measure_message(struct measure *m, const ProtobufCMessage *message)
+{
+    const ProtobufCMessageDescriptor *type = message->descriptor;
+    if (type == NULL) {
+        return refuse(m, NULL, "has no descriptor: set the message to its __INIT first");
+    }
+    size_t total = measure_unknown(m, message);
+    for (unsigned i = 0; i < type->n_fields && total != SIZE_MAX; i++) {
+        size_t size = measure_field(m, &type->fields[i], message);
+        if (size == SIZE_MAX) {
+            return SIZE_MAX;
+        }
+        total += size;
+        if (total > INT32_MAX) {
+            return refuse_size(m, &type->fields[i]);
+        }
+    }
+    return total;
+}
+
+/* The length of `message` encoded; SIZE_MAX when it cannot be, with why appended to `reason` unless
+ * that is NULL. */
+static size_t measure_whole(const ProtobufCMessage *message, struct bow__text *reason)
+{
+    struct measure m = {.reason = reason, .root = message};
+    return measure_message(&m, message);
+}
+
 ssize_t bow__encode(const ProtobufCMessage *message, uint8_t *buf, size_t cap,
                     struct bow__text *reason)
 {
@@ -238,7 +557,7 @@ ssize_t bow__encode(const ProtobufCMessage *message, uint8_t *buf, size_t cap,
     struct encoder e = {.begin = buf, .levels = BOW_LIMIT_MESSAGE_DEPTH};
     const uint8_t *begin = put_message(&e, message, buf + cap);
     if (begin == NULL) {
-        return bow__encode_measure(message, reason) == SIZE_MAX ? -EINVAL : -ENOBUFS;
+        return measure_whole(message, reason) == SIZE_MAX ? -EINVAL : -ENOBUFS;
     }
     size_t len = (size_t)(buf + cap - begin);
     memmove(buf, begin, len);
@@ -247,5 +566,5 @@ ssize_t bow__encode(const ProtobufCMessage *message, uint8_t *buf, size_t cap,
 
 size_t bow__encoded_size(const ProtobufCMessage *message)
 {
-    return bow__encode_measure(message, NULL);
+    return measure_whole(message, NULL);
 }

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * What all encodings share: which there are, their states, the block that inflated
- * bytes grow into, and the texts of refusals.
+ * Which encodings there are, their states, and the texts of refusals. Knows nothing of how one of
+ * them works.
  */
 
 #include "rpc/core/compression/compress.h"
+#include "rpc/core/compression/compress_gzip.h"
+#include "rpc/core/compression/compress_zstd.h"
 
 #include <errno.h>
 #include <string.h>
-
-#define FIRST_BLOCK_BYTES ((size_t)4 << 10)
 
 static const struct bow__coder *const coders_built[BOW__N_ENCODINGS] = {
 #ifdef BOW__HAVE_ZSTD
@@ -75,21 +75,6 @@ enum bow__encoding bow__encoding_of(struct bow_slice name)
         }
     }
     return BOW__ENCODING_UNKNOWN;
-}
-
-int bow__inflated_grow(struct bow__inflated *out)
-{
-    size_t cap = out->block != NULL ? 2 * out->block->cap : FIRST_BLOCK_BYTES;
-
-    if (out->len >= out->max_bytes) {
-        return -EMSGSIZE;
-    }
-    cap = cap < out->max_bytes ? cap : out->max_bytes;
-    if (out->block != NULL) {
-        return bow__block_grow(&out->block, cap);
-    }
-    out->block = bow__block_new(out->context, cap);
-    return out->block != NULL ? 0 : -ENOMEM;
 }
 
 int bow__deflate(struct bow__coders *coders, enum bow__encoding encoding, int level,

@@ -49,33 +49,4 @@ int bow__inflate(struct bow__coders *coders, enum bow__encoding encoding, struct
                  size_t max_bytes, struct bow__block **ret_block, size_t *ret_len,
                  struct bow__text *reason);
 
-/* For the encodings' files */
-
-/** Where inflated bytes go. */
-struct bow__inflated {
-    struct bow_context *context;
-    struct bow__block *block;
-    size_t len;
-    size_t max_bytes; /* one more than allowed: to see whether there is more */
-};
-
-/** Room for more. Returns 0, -EMSGSIZE, or -ENOMEM. */
-int bow__inflated_grow(struct bow__inflated *out);
-
-/** One encoding. States are of its own kind; NULL ones are not passed in. */
-struct bow__coder {
-    void *(*encoder_new)(struct bow_context *context);
-    void (*encoder_free)(struct bow_context *context, void *encoder);
-    /** Returns bytes written, -ENOBUFS when `cap` is too small, or -ENOMEM. */
-    ssize_t (*encode)(void *encoder, int level, struct bow_slice bytes, uint8_t *to, size_t cap);
-    void *(*decoder_new)(struct bow_context *context);
-    void (*decoder_free)(struct bow_context *context, void *decoder);
-    /** Returns 0, -EBADMSG with `*ret_what` set to a constant text, or as bow__inflated_grow(). */
-    int (*decode)(void *decoder, struct bow_slice bytes, struct bow__inflated *out,
-                  const char **ret_what);
-};
-
-extern const struct bow__coder bow__zstd_coder;
-extern const struct bow__coder bow__gzip_coder;
-
 #endif

@@ -4,8 +4,8 @@
  * message, as the RFC says.
  */
 
+#include "rpc/core/compression/compress_gzip.h"
 #include "base/alloc.h"
-#include "rpc/core/compression/compress.h"
 
 #include <errno.h>
 #include <limits.h>

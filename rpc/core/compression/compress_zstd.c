@@ -4,7 +4,7 @@
  * each way and loop. A frame's window is bounded, so that a few bytes cannot ask for gigabytes.
  */
 
-#include "rpc/core/compression/compress.h"
+#include "rpc/core/compression/compress_zstd.h"
 
 #include <errno.h>
 #include <zstd.h>
