@@ -4,7 +4,8 @@
  * connection, and when their events run. What they are is in rpc/core/call/call_stream.h.
  */
 
-#include "rpc/core/call/call_stream.h"
+#include "rpc/core/call/call_stream_events.h"
+#include "rpc/core/call/call_stream_send.h"
 #include "rpc/server/dispatch_internal.h"
 
 static void run_deferred(struct bow__deferred *deferred)

@@ -6,7 +6,9 @@
 
 #include "rpc/server/executor_dispatch.h"
 #include "base/alloc.h"
-#include "rpc/core/call/call_stream.h"
+#include "rpc/core/call/call_invoke.h"
+#include "rpc/core/call/call_stream_events.h"
+#include "rpc/core/call/call_stream_send.h"
 #include "rpc/server/dispatch_internal.h"
 #include "transport/executor/executor.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* A streaming call of a server whose loop takes nothing any more. */
 
-#include "rpc/core/call/call_stream.h"
+#include "rpc/core/call/call_stream_send.h"
 #include "tests/support/alloc.h"
 
 #include <errno.h>

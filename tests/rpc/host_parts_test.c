@@ -10,7 +10,7 @@
 #include "rpc/client/result.h"
 #include "rpc/connection/counters.h"
 #include "rpc/connection/detect.h"
-#include "rpc/core/call/call.h"
+#include "rpc/core/call/call_invoke.h"
 #include "rpc/core/call/child_calls.h"
 #include "rpc/core/errors.h"
 #include "rpc/core/registry.h"

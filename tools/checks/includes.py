@@ -122,6 +122,17 @@ ORDER = {
         "decode",
     ),
     "rpc/core/compression": ("coder", "compress_gzip compress_zstd", "compress", "compression"),
+    "rpc/core/call": (
+        "child_calls receive",
+        "call_metadata call_stream",
+        "call",
+        "call_stream_output",
+        "call_stream_events",
+        "call_stream_send",
+        "call_stream_answer",
+        "call_answer",
+        "call_invoke",
+    ),
 }
 
 # Files that call each other and are one concept all the same, by the name they share.
@@ -150,14 +161,6 @@ ONE_CONCEPT = (
         "rpc/server/server_listen",
         "rpc/server/server_start",
         "rpc/server/server_stop",
-    },
-    {
-        "rpc/core/call/call",
-        "rpc/core/call/call_answer",
-        "rpc/core/call/call_stream",
-        "rpc/core/call/call_stream_answer",
-        "rpc/core/call/call_stream_receive",
-        "rpc/core/call/call_stream_send",
     },
     {
         "transport/channel/bound",

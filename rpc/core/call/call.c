@@ -6,7 +6,7 @@
 
 #include "rpc/core/call/call.h"
 #include "rpc/core/call/call_stream.h"
-#include "rpc/core/registry.h"
+#include "rpc/core/intercept.h"
 #include <bowline/limits.h>
 
 #include <assert.h>
@@ -22,22 +22,6 @@ void bow__call_init(struct bow_call *call, const struct bow__call_ops *ops,
     call->peer = "";
     call->deadline_ns = BOW_NEVER;
     bow__arena_init(&call->arena, context, slab, n_slab, BOW_LIMIT_CALL_ARENA_BYTES);
-}
-
-void bow__call_enter(struct bow_call *call)
-{
-    const struct bow__registered_method *entry = call->entry;
-
-    if (!entry->method->invoke(call, call->request, entry->handlers, entry->user)) {
-        (void)bow_call_fail(call, BOW_UNIMPLEMENTED, "%s is not implemented by this server",
-                            call->method->path);
-    }
-}
-
-void bow__call_invoke(struct bow_call *call)
-{
-    call->invoked = true;
-    bow__call_enter(call);
 }
 
 void bow__call_free(struct bow_call *call)
@@ -58,6 +42,22 @@ void bow__call_free(struct bow_call *call)
         bow__arena_reset(&call->arena);
     }
     call->ops->free(call);
+}
+
+struct bow_call *bow_call_ref(struct bow_call *call)
+{
+    if (call->stream != NULL) {
+        atomic_fetch_add_explicit(&call->stream->refs, 1, memory_order_relaxed);
+    }
+    return call;
+}
+
+void bow_call_unref(struct bow_call *call)
+{
+    if (call->stream != NULL &&
+        atomic_fetch_sub_explicit(&call->stream->refs, 1, memory_order_acq_rel) == 1) {
+        bow__call_free(call);
+    }
 }
 
 /* The loop's part after the handler was told: it, or the handler meanwhile, answered. */

@@ -27,7 +27,6 @@
 
 #include "base/arena.h"
 #include "rpc/core/call/child_calls.h"
-#include "rpc/core/call/receive.h"
 #include "rpc/core/session.h"
 #include <bowline/call.h>
 #include <bowline/service.h>
@@ -126,23 +125,6 @@ struct bow_call {
 /** Set up a call in zeroed or recycled memory; `slab` is the arena's first memory. */
 void bow__call_init(struct bow_call *call, const struct bow__call_ops *ops,
                     struct bow_context *context, void *slab, size_t n_slab);
-
-/** Decode the request under the cap that its size allows, taking the message's block if it has one.
- * Returns 0, or -EBADMSG, -ENOMEM, -EMSGSIZE or -ENOTSUP with `reason`. Loop, before invoke. */
-static inline int bow__call_decode(struct bow_call *call, struct bow__message *message,
-                                   struct bow__text *reason)
-{
-    int rc = bow__open_message(call->compression, call->intercepted, message, reason);
-
-    return rc == 0 ? bow__decode_message(call->method->input, message, &call->arena, &call->request,
-                                         reason)
-                   : rc;
-}
-
-/** Enter the handler, which may answer before this returns. Loop. */
-void bow__call_invoke(struct bow_call *call);
-/** The same elsewhere: the loop has marked the call invoked. */
-void bow__call_enter(struct bow_call *call);
 
 /** The stream has ended without an answer: tell the handler, or free a call that has none. Loop. */
 void bow__call_end(struct bow_call *call, enum bow_code why);

@@ -7,10 +7,11 @@
 #include "base/alloc.h"
 #include "rpc/core/call/call.h"
 #include "rpc/core/call/call_metadata.h"
-#include "rpc/core/call/call_stream.h"
+#include "rpc/core/call/call_stream_answer.h"
 #include "rpc/core/codec/encode.h"
 #include "rpc/core/compression/compression.h"
 #include "rpc/core/errors.h"
+#include "rpc/core/intercept.h"
 #include <bowline/limits.h>
 
 #include <errno.h>

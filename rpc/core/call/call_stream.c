@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * The life of a server's streaming call: references, who listens, which events are due, and
- * the end. Knows neither how messages are encoded nor what they came in.
+ * The life of a streaming call: what it has beside the call, and its end. Knows neither what goes
+ * in nor what goes out.
  */
 
 #include "rpc/core/call/call_stream.h"
 #include "base/alloc.h"
 #include <bowline/limits.h>
 
-#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -44,24 +43,6 @@ void bow__call_stream_free(struct bow_call *call)
     call->stream = NULL;
 }
 
-struct bow_call *bow_call_ref(struct bow_call *call)
-{
-    if (call->stream != NULL) {
-        atomic_fetch_add_explicit(&call->stream->refs, 1, memory_order_relaxed);
-    }
-    return call;
-}
-
-void bow_call_unref(struct bow_call *call)
-{
-    if (call->stream != NULL &&
-        atomic_fetch_sub_explicit(&call->stream->refs, 1, memory_order_acq_rel) == 1) {
-        bow__call_free(call);
-    }
-}
-
-/* Events */
-
 void bow__call_stream_defer(struct bow_call *call)
 {
     if (!call->stream->closed) {
@@ -69,191 +50,13 @@ void bow__call_stream_defer(struct bow_call *call)
     }
 }
 
-void bow__call_stream_tell(struct bow_call *call)
-{
-    const struct bow__call_stream *stream = call->stream;
-    const struct bow_call_thunks *thunks = call->method->call_thunks;
-
-    switch (stream->event) {
-    case BOW__CALL_NO_EVENT:
-        break;
-    case BOW__CALL_MESSAGE:
-        thunks->on_message(call, stream->message, stream->events, stream->user);
-        break;
-    case BOW__CALL_HALF_CLOSE:
-        thunks->on_half_close(call, stream->events, stream->user);
-        break;
-    case BOW__CALL_WRITABLE:
-        thunks->on_writable(call, stream->events, stream->user);
-        break;
-    case BOW__CALL_CLOSED:
-        if (call->on_cancel != NULL && atomic_load(&call->why) != 0) {
-            call->on_cancel(call, (enum bow_code)atomic_load(&call->why), call->cancel_user);
-        }
-        if (stream->listening && thunks->on_closed != NULL) {
-            thunks->on_closed(call, &stream->status, stream->events, stream->user);
-        }
-        break;
-    }
-}
-
-static void end_event(struct bow_call *call)
-{
-    struct bow__call_stream *stream = call->stream;
-    enum bow__call_event event = stream->event;
-
-    stream->event = BOW__CALL_NO_EVENT;
-    if (event == BOW__CALL_MESSAGE) {
-        bow__call_stream_delivered(call);
-    }
-    if (event == BOW__CALL_CLOSED) {
-        call->ops->closed(call);
-        bow_call_unref(call);
-    }
-}
-
-/* Whether there is anybody to tell of the end; other events are given to who listens. */
-static bool is_heard(const struct bow_call *call)
-{
-    return call->stream->listening || call->on_cancel != NULL;
-}
-
-void bow__call_stream_give(struct bow_call *call, enum bow__call_event event)
-{
-    struct bow__call_stream *stream = call->stream;
-
-    stream->event = event;
-    if (stream->on_executor && is_heard(call)) {
-        stream->busy = true;
-        if (call->ops->give(call) == 0) {
-            return;
-        }
-        /* The executor has ended before its server; its calls are to end all the same. */
-        stream->busy = false;
-    }
-    bow__call_stream_tell(call);
-    end_event(call);
-}
-
-static void tell_half_close(struct bow_call *call)
-{
-    struct bow__call_stream *stream = call->stream;
-
-    if (!stream->half_closed || stream->half_close_told ||
-        !bow__receive_queue_is_empty(&stream->in) || stream->busy || !stream->listening ||
-        stream->paused || stream->ended) {
-        return;
-    }
-    stream->half_close_told = true;
-    if (call->method->call_thunks->on_half_close != NULL) {
-        bow__call_stream_give(call, BOW__CALL_HALF_CLOSE);
-    }
-}
-
-/* Kept for a handler that begins to listen later: others may have been refused for it. */
-static void tell_writable(struct bow_call *call)
-{
-    struct bow__call_stream *stream = call->stream;
-
-    if (!stream->writable_due || stream->busy || !stream->listening) {
-        return;
-    }
-    stream->writable_due = false;
-    if (!stream->ended && bow_call_is_writable(call) &&
-        call->method->call_thunks->on_writable != NULL) {
-        bow__call_stream_give(call, BOW__CALL_WRITABLE);
-    }
-}
-
-static void tell_closed(struct bow_call *call)
-{
-    struct bow__call_stream *stream = call->stream;
-
-    if (stream->ended && !stream->closed && !stream->busy) {
-        stream->closed = true;
-        bow__call_stream_give(call, BOW__CALL_CLOSED);
-    }
-}
-
-void bow__call_stream_run(struct bow_call *call)
-{
-    bow__call_stream_flush(call);
-    bow__call_stream_deliver(call);
-    tell_half_close(call);
-    tell_writable(call);
-    tell_closed(call);
-}
-
-void bow__call_stream_go_on(struct bow_call *call)
-{
-    bow_call_ref(call);
-    call->stream->busy = false;
-    end_event(call);
-    bow__call_stream_run(call);
-    bow_call_unref(call);
-}
-
-void bow__call_stream_half_close(struct bow_call *call)
-{
-    call->stream->half_closed = true;
-    tell_half_close(call);
-}
-
-void bow__call_stream_writable(struct bow_call *call)
-{
-    bow__call_stream_settle(call);
-    tell_writable(call);
-}
-
-/* Listening */
-
-/* Elsewhere the loop looks when the handler, or the event, that this is asked from returns. */
-static void look_later(struct bow_call *call)
-{
-    if (!call->stream->on_executor) {
-        bow__call_stream_defer(call);
-    }
-}
-
-int bow_call_listen(struct bow_call *call, const void *events, void *user)
-{
-    struct bow__call_stream *stream = call->stream;
-
-    if (stream == NULL || events == NULL) {
-        return -EINVAL;
-    }
-    assert(stream->on_executor || call->ops->in_loop(call));
-    if (stream->listening) {
-        return -EALREADY;
-    }
-    if (stream->closed) {
-        return -ECANCELED;
-    }
-    stream->listening = true;
-    stream->events = events;
-    stream->user = user;
-    look_later(call);
-    return 0;
-}
-
-void bow_call_pause(struct bow_call *call)
-{
-    if (call->stream != NULL) {
-        assert(call->stream->on_executor || call->ops->in_loop(call));
-        call->stream->paused = true;
-    }
-}
-
-void bow_call_resume(struct bow_call *call)
-{
-    if (call->stream != NULL && call->stream->paused) {
-        assert(call->stream->on_executor || call->ops->in_loop(call));
-        call->stream->paused = false;
-        look_later(call);
-    }
-}
-
 /* The end */
+
+void bow__call_stream_unlend(struct bow_call *call)
+{
+    bow__in_flight_give_message(call->stream->in.part, call->stream->n_lent);
+    call->stream->n_lent = 0;
+}
 
 static uint8_t *append(uint8_t *to, const void *bytes, size_t len)
 {

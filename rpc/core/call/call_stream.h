@@ -4,11 +4,12 @@
 
 /*
  * What a streaming call of a server has beside its struct bow_call, which names it in
- * `stream`; that is NULL for unary calls. Four files:
+ * `stream`; that is NULL for unary calls. Lowest first:
  *
- *     call_stream.c           references, listening, events, the end
- *     call_stream_receive.c   messages in
- *     call_stream_send.c      messages out
+ *     call_stream.c           what it has, and its end
+ *     call_stream_output.c    to the session: messages, and the status that ends it
+ *     call_stream_events.c    to the handler: messages, writable, the end
+ *     call_stream_send.c      what programs send, from any thread; the loop's turn
  *     call_stream_answer.c    finish, reply and fail
  *
  * Design. The loop owns the session's stream, delivers all events, and alone hands
@@ -101,37 +102,11 @@ int bow__call_stream_new(struct bow_call *call);
 /** Free what the stream has; bow__call_free() calls it. */
 void bow__call_stream_free(struct bow_call *call);
 
-/* What the host says, on the loop, once the handler was entered. */
+/* On the loop. */
 
-/** A message came, the last one with `end`. */
-void bow__call_stream_take(struct bow_call *call, struct bow__message *message, bool end);
-/** The client ended its side. */
-void bow__call_stream_half_close(struct bow_call *call);
-/** The session's queue is low again. */
-void bow__call_stream_writable(struct bow_call *call);
-/** The stream has ended without the handler, and is out of its connection. `status` is borrowed. */
-void bow__call_stream_lost(struct bow_call *call, const struct bow_status *status);
-
-/* Where the executor's part is. */
-
-/** Give the event that was handed over, on the executor. */
-void bow__call_stream_tell(struct bow_call *call);
-/** It is done, or the handler was entered: go on, with what else is due. Loop, or the executor once
- * nothing runs on that any more. */
-void bow__call_stream_go_on(struct bow_call *call);
-
-/* Between the files; on the loop unless it says otherwise. */
-
-/** Give an event, here or on the executor. */
-void bow__call_stream_give(struct bow_call *call, enum bow__call_event event);
 /** The message on an executor is counted no more. */
 void bow__call_stream_unlend(struct bow_call *call);
-/** The message has been delivered: its memory and its credit go back. */
-void bow__call_stream_delivered(struct bow_call *call);
-
-/** Give the events that are due; never from inside a function of the call. */
-void bow__call_stream_run(struct bow_call *call);
-/** Have it run soon. */
+/** Have bow__call_stream_run() run soon. */
 void bow__call_stream_defer(struct bow_call *call);
 /** The call is out of its connection: nothing more goes in or out; on_closed comes. `status` has
  * been kept. */
@@ -139,51 +114,19 @@ void bow__call_stream_end(struct bow_call *call);
 /** Keep `status` for on_closed; without memory it loses its text. */
 void bow__call_stream_keep_status(struct bow_call *call, const struct bow_status *status);
 
-/** Deliver what waits. */
-void bow__call_stream_deliver(struct bow_call *call);
-
-/** Send what was posted, and give the answer if that was. Returns 0, or why the answer was dropped.
- */
-int bow__call_stream_take_posted(struct bow_call *call);
-/** The same when other threads have posted anything. */
-void bow__call_stream_flush(struct bow_call *call);
-/** Look at the session's queue: whether on_writable is due. */
-void bow__call_stream_settle(struct bow_call *call);
-/** Give the session a message. Returns 0 and its length as sent, and `held` is gone; -ECANCELED;
- * -ENOMEM; -EMSGSIZE. */
-int bow__call_stream_hand_over(struct bow_call *call, struct bow__queued_message *held,
-                               uint32_t flags, size_t *ret_len);
-/** Encode a message where the session has room. Returns 0 and its length; 1 when it has to go as a
- * block; as hand_over(); or -EINVAL with `reason`, which may be NULL. */
-int bow__call_stream_put_in_place(struct bow_call *call, const ProtobufCMessage *message,
-                                  uint32_t flags, size_t *ret_len, struct bow__text *reason);
-/** Encode a message that waits. Returns 0, -ENOMEM, or -EINVAL with `reason`. Thread: any. */
-int bow__call_stream_encode(struct bow_call *call, const ProtobufCMessage *message,
-                            struct bow__queued_message **ret_held, struct bow__text *reason);
-/** Have the loop look at what was posted. Returns 0 or -ECANCELED. Thread: any. */
-int bow__call_stream_wake(struct bow_call *call);
-
-/** End the call with an error of ours. */
-void bow__call_stream_refuse(struct bow_call *call, enum bow_code code, const char *message);
-/** The same because something that it was to send could not be: -ENOMEM or -EMSGSIZE, as
- * bow__call_describe_unsent(). */
-void bow__call_stream_refuse_unsent(struct bow_call *call, int rc);
-/** Give the session the answer that was posted. Returns 0; -ECANCELED after the deadline; -ENOMEM
- * or -EMSGSIZE when the client got that for an answer. */
-int bow__call_stream_answer(struct bow_call *call);
-
-/* What bow_call_reply() and the like are for a streaming call. Thread: any that holds a reference.
- */
-
-int bow__call_stream_reply(struct bow_call *call, const ProtobufCMessage *reply);
-int bow__call_stream_fail(struct bow_call *call, const struct bow_status *status);
-int bow__call_stream_vfail(struct bow_call *call, enum bow_code code, const char *format,
-                           va_list args) BOW_PRINTF(3, 0);
+/** The stream has ended without the handler, and is out of its connection. `status` is borrowed. */
+void bow__call_stream_lost(struct bow_call *call, const struct bow_status *status);
 
 /** The handler's answer, or the end, came first. Thread: any that holds a reference. */
 static inline bool bow__call_stream_is_over(const struct bow_call *call)
 {
     return atomic_load(&call->stream->answered) || atomic_load(&call->why) != 0;
+}
+
+/** Bytes that wait to be sent. Thread: any that holds a reference. */
+static inline size_t bow__call_stream_waiting(const struct bow__call_stream *stream)
+{
+    return atomic_load_explicit(&stream->n_waiting, memory_order_relaxed);
 }
 
 #endif

@@ -1,145 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * How a streaming call ends by its server's side: finished, replied to, failed by its handler, or
- * refused by us. Whoever comes first answers; what an answer says lies in memory of its own,
- * for the call's may be in use.
+ * How a handler ends a streaming call, on any thread: finished, replied to or failed. Whoever comes
+ * first answers; what an answer says lies in memory of its own, for the call's may be in use.
  */
 
+#include "rpc/core/call/call_stream_answer.h"
 #include "rpc/core/call/call_metadata.h"
-#include "rpc/core/call/call_stream.h"
+#include "rpc/core/call/call_stream_output.h"
+#include "rpc/core/call/call_stream_send.h"
 #include "rpc/core/errors.h"
 
 #include <bowline/limits.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-
-/* On the loop */
-
-static void conclude(struct bow_call *call, const struct bow_status *status, size_t n_bytes,
-                     int error)
-{
-    bow__call_stream_keep_status(call, status);
-    call->ops->answered(call, status, n_bytes, error);
-    bow__call_stream_end(call);
-}
-
-/* Initial metadata that cannot be sent is left out. */
-static void send_status(struct bow_call *call, const struct bow_status *status, size_t n_bytes)
-{
-    struct bow_status sent = *status;
-
-    (void)bow__call_respond(call);
-    sent.metadata = bow__call_trailing(call);
-    int rc = call->session->ops->finish(call->session, call->key, &sent);
-    conclude(call, &sent, n_bytes, rc);
-}
-
-static void refuse(struct bow_call *call, enum bow_code code, const char *message)
-{
-    struct bow_status status = BOW_STATUS_OK_INIT;
-
-    status.code = code;
-    status.message = message;
-    send_status(call, &status, 0);
-}
-
-/* Without metadata: the handler may be adding some, on its executor. */
-static void refuse_apart(struct bow_call *call, enum bow_code code, const char *message)
-{
-    struct bow_status status = BOW_STATUS_OK_INIT;
-
-    status.code = code;
-    status.message = message;
-    int rc = call->session->ops->finish(call->session, call->key, &status);
-    conclude(call, &status, 0, rc);
-}
-
-void bow__call_stream_refuse(struct bow_call *call, enum bow_code code, const char *message)
-{
-    struct bow__call_stream *stream = call->stream;
-
-    if (call->session == NULL) {
-        return;
-    }
-    pthread_mutex_lock(&stream->lock);
-    atomic_store(&stream->answered, true);
-    pthread_mutex_unlock(&stream->lock);
-    if (stream->busy) {
-        refuse_apart(call, code, message);
-    } else {
-        refuse(call, code, message);
-    }
-}
-
-void bow__call_stream_refuse_unsent(struct bow_call *call, int rc)
-{
-    struct bow_status status;
-    struct bow__text text;
-
-    bow__call_describe_unsent(call, rc, &text, &status);
-    bow__call_stream_refuse(call, status.code, status.message);
-}
-
-/* Trailing metadata travels with a status, which then ends the call behind the message. */
-static uint32_t last_flags(const struct bow_call *call)
-{
-    return bow__call_trailing(call).n == 0 ? BOW__SEND_END : 0;
-}
-
-static void after_reply(struct bow_call *call, int rc, size_t n_bytes)
-{
-    struct bow_status ok = BOW_STATUS_OK_INIT;
-
-    if (rc == -ENOMEM || rc == -EMSGSIZE) {
-        bow__call_stream_refuse_unsent(call, rc);
-    } else if (rc < 0) {
-        /* The session is broken, and may not keep a call that is about to go. */
-        refuse(call, BOW_CANCELLED, "the connection ended before the reply was sent");
-    } else if (last_flags(call) == 0) {
-        send_status(call, &ok, n_bytes);
-    } else {
-        conclude(call, &ok, n_bytes, 0);
-    }
-}
-
-/* A call whose client was to get initial metadata, and could not, has not gone well. */
-static int send_answer_status(struct bow_call *call)
-{
-    const struct bow_status *status = &call->stream->answer.status;
-    int rc = bow__call_respond(call);
-
-    if (status->code == BOW_OK && (rc == -ENOMEM || rc == -EMSGSIZE)) {
-        bow__call_stream_refuse_unsent(call, rc);
-        return rc;
-    }
-    send_status(call, status, 0);
-    return 0;
-}
-
-int bow__call_stream_answer(struct bow_call *call)
-{
-    struct bow__stream_answer *answer = &call->stream->answer;
-    struct bow__queued_message *reply = answer->reply;
-    struct bow__text text;
-
-    if (call->ops->is_late(call, &text)) {
-        refuse(call, BOW_DEADLINE_EXCEEDED, text.bytes);
-        return -ECANCELED;
-    }
-    if (reply == NULL) {
-        return send_answer_status(call);
-    }
-    size_t len = 0;
-    int rc = bow__call_stream_hand_over(call, reply, last_flags(call), &len);
-    if (rc == 0) {
-        answer->reply = NULL;
-    }
-    after_reply(call, rc, len);
-    return rc;
-}
-
-/* Whoever answers */
 
 static int claim(struct bow_call *call)
 {

@@ -10,9 +10,9 @@
 
 #include <string.h>
 
-static struct bow__block *own_block(struct bow__queued_message *held)
+static struct bow__block *own_block(struct bow__queued_message *queued)
 {
-    return BOW__CONTAINER(held, struct bow__block, data);
+    return BOW__CONTAINER(queued, struct bow__block, data);
 }
 
 struct bow__queued_message *bow__queued_message_new(struct bow_context *context, size_t len)
@@ -25,102 +25,102 @@ struct bow__queued_message *bow__queued_message_new(struct bow_context *context,
     if (block == NULL) {
         return NULL;
     }
-    struct bow__queued_message *held = (struct bow__queued_message *)(void *)block->data;
-    *held = (struct bow__queued_message){.offset = sizeof(*held), .len = len};
-    return held;
+    struct bow__queued_message *queued = (struct bow__queued_message *)(void *)block->data;
+    *queued = (struct bow__queued_message){.offset = sizeof(*queued), .len = len};
+    return queued;
 }
 
 struct bow__queued_message *bow__queued_message_share(struct bow_context *context,
                                                       struct bow_payload *payload)
 {
-    struct bow__queued_message *held = bow__queued_message_new(context, 0);
+    struct bow__queued_message *queued = bow__queued_message_new(context, 0);
 
-    if (held != NULL) {
-        held->payload = bow_payload_ref(payload);
-        held->shared = bow__block_ref(payload->block);
-        held->offset = BOW__PAYLOAD_OFFSET;
-        held->len = payload->len;
+    if (queued != NULL) {
+        queued->payload = bow_payload_ref(payload);
+        queued->shared = bow__block_ref(payload->block);
+        queued->offset = BOW__PAYLOAD_OFFSET;
+        queued->len = payload->len;
     }
-    return held;
+    return queued;
 }
 
 struct bow__queued_message *bow__queued_message_keep(struct bow_context *context,
                                                      struct bow__message *message)
 {
     bool has_block = message->block != NULL;
-    struct bow__queued_message *held =
+    struct bow__queued_message *queued =
         bow__queued_message_new(context, has_block ? 0 : message->bytes.len);
 
-    if (held == NULL) {
+    if (queued == NULL) {
         return NULL;
     }
     if (has_block) {
-        held->shared = message->block;
-        held->offset = (size_t)(message->bytes.data - message->block->data);
-        held->len = message->bytes.len;
+        queued->shared = message->block;
+        queued->offset = (size_t)(message->bytes.data - message->block->data);
+        queued->len = message->bytes.len;
         message->block = NULL;
     } else if (message->bytes.len > 0) {
-        memcpy(bow__queued_message_bytes(held), message->bytes.data, message->bytes.len);
+        memcpy(bow__queued_message_bytes(queued), message->bytes.data, message->bytes.len);
     }
-    held->compressed = message->compressed;
-    held->encoding = (uint8_t)message->encoding;
-    return held;
+    queued->compressed = message->compressed;
+    queued->encoding = (uint8_t)message->encoding;
+    return queued;
 }
 
-struct bow__message bow__queued_message_release(struct bow__queued_message *held)
+struct bow__message bow__queued_message_release(struct bow__queued_message *queued)
 {
     struct bow__message message = {
-        .bytes = {bow__queued_message_bytes(held), held->len},
-        .block = bow__queued_message_block(held),
-        .compressed = held->compressed,
-        .encoding = (enum bow__encoding)held->encoding,
+        .bytes = {bow__queued_message_bytes(queued), queued->len},
+        .block = bow__queued_message_block(queued),
+        .compressed = queued->compressed,
+        .encoding = (enum bow__encoding)queued->encoding,
     };
 
-    bow__queued_message_given(held);
+    bow__queued_message_given(queued);
     return message;
 }
 
-void bow__queued_message_free(struct bow__queued_message *held)
+void bow__queued_message_free(struct bow__queued_message *queued)
 {
-    if (held != NULL) {
-        bow__block_unref(held->shared);
-        bow_payload_unref(held->payload);
-        bow__block_unref(own_block(held));
+    if (queued != NULL) {
+        bow__block_unref(queued->shared);
+        bow_payload_unref(queued->payload);
+        bow__block_unref(own_block(queued));
     }
 }
 
-struct bow__block *bow__queued_message_block(struct bow__queued_message *held)
+struct bow__block *bow__queued_message_block(struct bow__queued_message *queued)
 {
-    return held->shared != NULL ? held->shared : own_block(held);
+    return queued->shared != NULL ? queued->shared : own_block(queued);
 }
 
-void bow__queued_message_given(struct bow__queued_message *held)
+void bow__queued_message_given(struct bow__queued_message *queued)
 {
-    if (held->shared != NULL) {
-        bow_payload_unref(held->payload);
-        bow__block_unref(own_block(held));
+    if (queued->shared != NULL) {
+        bow_payload_unref(queued->payload);
+        bow__block_unref(own_block(queued));
     }
 }
 
-void bow__message_queue_push(struct bow__message_queue *queue, struct bow__queued_message *held)
+void bow__message_queue_push(struct bow__message_queue *queue, struct bow__queued_message *queued)
 {
-    held->next = NULL;
+    queued->next = NULL;
     if (queue->first == NULL) {
-        queue->first = held;
+        queue->first = queued;
     } else {
-        queue->last->next = held;
+        queue->last->next = queued;
     }
-    queue->last = held;
+    queue->last = queued;
 }
 
 struct bow__queued_message *bow__message_queue_pop(struct bow__message_queue *queue)
 {
-    struct bow__queued_message *held = queue->first;
+    struct bow__queued_message *queued = queue->first;
 
-    if (held != NULL) {
-        queue->first = held->next;
+    if (queued != NULL) {
+        queue->first = queued->next;
     }
-    return held;
+    return queued;
 }
 
 void bow__message_queue_append(struct bow__message_queue *queue, struct bow__message_queue *from)
@@ -139,12 +139,12 @@ void bow__message_queue_append(struct bow__message_queue *queue, struct bow__mes
 
 size_t bow__message_queue_clear(struct bow__message_queue *queue)
 {
-    struct bow__queued_message *held;
+    struct bow__queued_message *queued;
     size_t n = 0;
 
-    while ((held = bow__message_queue_pop(queue)) != NULL) {
-        n += bow__consumed_bytes(held->len);
-        bow__queued_message_free(held);
+    while ((queued = bow__message_queue_pop(queue)) != NULL) {
+        n += bow__consumed_bytes(queued->len);
+        bow__queued_message_free(queued);
     }
     return n;
 }

@@ -39,25 +39,26 @@ struct bow__queued_message *bow__queued_message_share(struct bow_context *contex
 /** Keep a received message: its block is taken if it has one, else its bytes are copied. */
 struct bow__queued_message *bow__queued_message_keep(struct bow_context *context,
                                                      struct bow__message *message);
-void bow__queued_message_free(struct bow__queued_message *held);
-/** The message that was kept, with a reference to the block that has its bytes; `held` is gone. */
-struct bow__message bow__queued_message_release(struct bow__queued_message *held);
+void bow__queued_message_free(struct bow__queued_message *queued);
+/** The message that was kept, with a reference to the block that has its bytes; `queued` is gone.
+ */
+struct bow__message bow__queued_message_release(struct bow__queued_message *queued);
 
 /** The block that holds the bytes. */
-struct bow__block *bow__queued_message_block(struct bow__queued_message *held);
-static inline uint8_t *bow__queued_message_bytes(struct bow__queued_message *held)
+struct bow__block *bow__queued_message_block(struct bow__queued_message *queued);
+static inline uint8_t *bow__queued_message_bytes(struct bow__queued_message *queued)
 {
-    return bow__queued_message_block(held)->data + held->offset;
+    return bow__queued_message_block(queued)->data + queued->offset;
 }
 /** The block's reference has been given away: what else there is goes. */
-void bow__queued_message_given(struct bow__queued_message *held);
+void bow__queued_message_given(struct bow__queued_message *queued);
 
-void bow__message_queue_push(struct bow__message_queue *queue, struct bow__queued_message *held);
+void bow__message_queue_push(struct bow__message_queue *queue, struct bow__queued_message *queued);
 /** NULL when it is empty. */
 struct bow__queued_message *bow__message_queue_pop(struct bow__message_queue *queue);
 /** Append all of `from`, which is empty then. */
 void bow__message_queue_append(struct bow__message_queue *queue, struct bow__message_queue *from);
-/** Free all. Returns how many bytes they held, as bow__consumed_bytes() counts. */
+/** Free all. Returns how many bytes they queued, as bow__consumed_bytes() counts. */
 size_t bow__message_queue_clear(struct bow__message_queue *queue);
 
 #endif

@@ -18,17 +18,17 @@ struct bow__receive_queue {
 
 /** Keep `message`: its block is taken if it has one. Returns 0; -ENOMEM; -ENOBUFS: there is no room
  * in flight. */
-int bow__receive_queue_push(struct bow__receive_queue *kept, struct bow_context *context,
+int bow__receive_queue_push(struct bow__receive_queue *pending, struct bow_context *context,
                             struct bow__message *message);
 /** The oldest, which is the caller's then; false: there is none. */
-bool bow__receive_queue_pop(struct bow__receive_queue *kept, struct bow__message *ret_message);
-static inline bool bow__receive_queue_is_empty(const struct bow__receive_queue *kept)
+bool bow__receive_queue_pop(struct bow__receive_queue *pending, struct bow__message *ret_message);
+static inline bool bow__receive_queue_is_empty(const struct bow__receive_queue *pending)
 {
-    return kept->queue.first == NULL;
+    return pending->queue.first == NULL;
 }
-void bow__receive_queue_clear(struct bow__receive_queue *kept);
+void bow__receive_queue_clear(struct bow__receive_queue *pending);
 /** What a client is told when push() failed with `rc`. */
-void bow__receive_queue_describe(const struct bow__receive_queue *kept, int rc,
+void bow__receive_queue_describe(const struct bow__receive_queue *pending, int rc,
                                  struct bow__text *text);
 
 #endif
