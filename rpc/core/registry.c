@@ -153,7 +153,7 @@ static bool is_meant(const struct bow__registered_service *added,
 }
 
 uint32_t bow__registry_bind(struct bow__registry *registry, const char *name, uint32_t flags,
-                            struct bow__executor_dispatch *executor_dispatch)
+                            struct bow__handler_executor *executor)
 {
     uint32_t n = 0;
 
@@ -163,7 +163,7 @@ uint32_t bow__registry_bind(struct bow__registry *registry, const char *name, ui
             if (!is_meant(s, entry, name, flags)) {
                 continue;
             }
-            entry->executor_dispatch = executor_dispatch;
+            entry->executor = executor;
             entry->is_bound = true;
             n++;
         }

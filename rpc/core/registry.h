@@ -12,9 +12,19 @@
 #include "base/map.h"
 #include "base/text.h"
 #include <bowline/service.h>
+#include <stdatomic.h>
 
-struct bow__executor_dispatch; /* of rpc/: where handlers run instead of on the loop */
+struct bow_executor;
 struct bow__registered_service;
+
+/** Where handlers run instead of on the loop: what the methods that are bound to one executor
+ * share. The server's. */
+struct bow__handler_executor {
+    struct bow_executor *executor; /* a reference */
+    uint32_t max_waiting;
+    atomic_uint n_waiting; /* relaxed: calls whose handler has not been entered */
+    struct bow__handler_executor *next;
+};
 
 /** One method that can be called. */
 struct bow__registered_method {
@@ -22,8 +32,8 @@ struct bow__registered_method {
     const void *handlers; /* the server's copy of the user's struct */
     void *user;
     uint32_t index; /* in the order of adding: names its counters */
-    bool is_bound;  /* `executor_dispatch` was said, NULL for the loop */
-    struct bow__executor_dispatch *executor_dispatch;
+    bool is_bound;  /* `executor` was said, NULL for the loop */
+    struct bow__handler_executor *executor;
     uint32_t max_calls; /* in progress; 0: no limit */
 };
 
@@ -46,11 +56,11 @@ int bow__registry_add(struct bow__registry *registry, const struct bow_service *
                       const void *handlers, size_t handlers_size, uint64_t hash, void *user,
                       struct bow__text *reason);
 
-/** Bind the methods of `name`, a service or "service/method", to `executor_dispatch`; with NULL for
+/** Bind the methods of `name`, a service or "service/method", to `executor`; with NULL for
  * a name all that have not been bound and have all of `flags` (0: whichever). Returns how many
  * those are. Before seal. */
 uint32_t bow__registry_bind(struct bow__registry *registry, const char *name, uint32_t flags,
-                            struct bow__executor_dispatch *executor_dispatch);
+                            struct bow__handler_executor *executor);
 
 /** A method that is declared to block and has not been bound; NULL: there is none. */
 const struct bow_method *bow__registry_unbound_blocking(const struct bow__registry *registry);

@@ -135,7 +135,7 @@ enum bow__send_flags {
 };
 
 struct bow__session_ops {
-    const char *name; /* "native", "http2" */
+    const char *name; /* "native", "grpc"; for programs, too */
 
     /* Bytes in and time. */
 

@@ -278,7 +278,7 @@ static void session_free(struct bow__session *base)
 }
 
 static const struct bow__session_ops http2_ops = {
-    .name = "http2",
+    .name = "grpc",
     .feed = feed,
     .next_time = next_time,
     .on_time = on_time,

@@ -4,7 +4,7 @@
  * descriptors are the parent's too. Here it is told from a server of this process, and forgotten.
  */
 
-#include "rpc/server/server_state.h"
+#include "rpc/server/server_fork.h"
 
 #include <errno.h>
 

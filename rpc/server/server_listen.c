@@ -4,9 +4,10 @@
  * handler of calls: the program's own handlers, then security.
  */
 
+#include "rpc/server/server_listen.h"
 #include "base/alloc.h"
 #include "base/options.h"
-#include "rpc/server/server_state.h"
+#include "rpc/server/dispatch/server_conn.h"
 
 #include <errno.h>
 #include <string.h>
@@ -59,18 +60,6 @@ int bow__server_listen_list(struct bow_server *server)
         at = comma != NULL ? comma + 1 : NULL;
     }
     return 0;
-}
-
-void bow__server_free_listeners(struct bow_server *server)
-{
-    while (server->listeners != NULL) {
-        struct bow__listener *listener = server->listeners;
-        server->listeners = listener->next;
-        if (listener->options.security != NULL) {
-            listener->options.security->ops->unref(listener->options.security);
-        }
-        bow__free(server->context, listener, sizeof(*listener) + listener->address_len + 1);
-    }
 }
 
 static int refuse_listen(struct bow_server *server, int rc, const char *why)
@@ -140,7 +129,7 @@ static int on_channel(struct bow_channel *channel, void *user)
     if (rc == 0 && options->security != NULL) {
         rc = secure(options->security, channel, options->protocols);
     }
-    return rc < 0 ? rc : bow__worker_accept(worker, channel, options);
+    return rc < 0 ? rc : bow__server_conn_accept(worker, channel, options);
 }
 
 /* Start */

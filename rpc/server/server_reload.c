@@ -4,8 +4,9 @@
  * again. What security is, only its table knows.
  */
 
+#include "rpc/server/server_reload.h"
 #include "base/log.h"
-#include "rpc/server/server_state.h"
+#include "rpc/server/server_fork.h"
 #include "transport/address/transport_error.h"
 
 #include <errno.h>

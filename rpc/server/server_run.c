@@ -5,7 +5,10 @@
  * that only waits for signals and for the end.
  */
 
-#include "rpc/server/server_state.h"
+#include "rpc/server/server_fork.h"
+#include "rpc/server/server_reload.h"
+#include "rpc/server/server_start.h"
+#include "rpc/server/server_stop.h"
 #include "rpc/server/signals.h"
 
 #include <errno.h>

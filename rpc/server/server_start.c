@@ -4,8 +4,12 @@
  * nothing.
  */
 
+#include "rpc/server/server_start.h"
 #include "base/alloc.h"
-#include "rpc/server/server_state.h"
+#include "rpc/server/server_fork.h"
+#include "rpc/server/server_listen.h"
+#include "rpc/server/server_services.h"
+#include "rpc/server/server_stop.h"
 
 #include <bowline/limits.h>
 #include <errno.h>
@@ -156,54 +160,6 @@ static int make_all(struct bow_server *server, enum bow_loop_thread kind)
         rc = start_loops(server);
     }
     return rc;
-}
-
-/* All that was posted has run when it returns, except on the loop's own thread. A loop that nobody
- * drives has to be run once more to end. */
-static void end_main(struct bow_server *server)
-{
-    if (server->owns_main && bow_loop_shutdown(server->main, 0, 0) == 0 &&
-        bow_loop_run(server->main) < 0) {
-        (void)!bow_loop_join(server->main, BOW_NEVER);
-    }
-    bow_loop_unref(server->main);
-    server->main = NULL;
-    server->owns_main = false;
-}
-
-void bow__server_unmake(struct bow_server *server)
-{
-    for (uint32_t i = 0; i < server->n_acceptors; i++) {
-        if (server->acceptors[i] != NULL) {
-            bow_acceptor_close(server->acceptors[i], NULL, NULL);
-        }
-    }
-    if (server->acceptors != NULL) {
-        bow__free(server->context, server->acceptors,
-                  server->cap_acceptors * sizeof(struct bow_acceptor *));
-    }
-    server->acceptors = NULL;
-    server->n_acceptors = 0;
-    server->port = 0;
-    if (server->main != NULL) {
-        end_main(server);
-    }
-    for (uint32_t i = 0; i < server->n_workers; i++) {
-        bow__worker_unref(server->workers[i]);
-    }
-    if (server->workers != NULL) {
-        bow__free(server->context, server->workers,
-                  server->n_workers * sizeof(struct bow__worker *));
-    }
-    server->workers = NULL;
-    server->n_workers = 0;
-    bow__quotas_unref(server->limits.quotas);
-    server->limits.quotas = NULL;
-    if (server->owns_group) {
-        bow_group_unref(server->group);
-    }
-    server->group = NULL;
-    server->owns_group = false;
 }
 
 /* From here on the parts end by themselves, so a failure stops the server instead of undoing. */

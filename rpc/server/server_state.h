@@ -3,14 +3,18 @@
 #define BOWLINE_RPC_SERVER_SERVER_STATE_H
 
 /*
- * A server from inside, for the files that make it up:
+ * A server from inside, and how long it lasts. The files that make it up, lowest first:
  *
- *     server.c         options, services, what it tells about itself, its end
- *     server_start.c   loops, workers, listeners
- *     server_stop.c    drain: lame duck, GOAWAY, grace, close
- *     server_run.c     bow_server_run() and its signals
- *     server_fork.c    one that is the parent process's
- *     server_reload.c  renewed certificates
+ *     server_state.c      references, the state, giving back what it has
+ *     server_fork.c       one that is the parent process's
+ *     server_metrics.c    what it counts
+ *     server_services.c   services, interceptors, where handlers run
+ *     server_listen.c     addresses, and connections from them
+ *     server_reload.c     renewed certificates
+ *     server_stop.c       drain: lame duck, GOAWAY, grace, close
+ *     server_start.c      loops, workers, listeners
+ *     server_run.c        bow_server_run() and its signals
+ *     server.c            options, new and free
  *
  * Design. `main` is the loop that accepts and drains; each worker has its own. A
  * part is a listener or a worker; the last part to end stops the server. `refs`:
@@ -21,7 +25,7 @@
 #include "base/text.h"
 #include "rpc/core/intercept.h"
 #include "rpc/core/registry.h"
-#include "rpc/server/worker.h"
+#include "rpc/server/dispatch/worker.h"
 #include <bowline/group.h>
 #include <bowline/server.h>
 #include <pthread.h>
@@ -49,8 +53,8 @@ struct bow_server {
     struct bow_server_options options; /* `listen` is ours */
     struct bow__worker_limits limits;
     struct bow__registry registry;
-    struct bow__interceptors interceptors;     /* constant once started */
-    struct bow__executor_dispatch *elsewheres; /* executors of handlers */
+    struct bow__interceptors interceptors; /* constant once started */
+    struct bow__handler_executor *handler_executors;
     struct bow__text error;
 
     struct bow_loop *main; /* a reference */
@@ -95,41 +99,10 @@ struct bow_server {
     struct bow_task run_task;
 };
 
-/** Start with a main loop of the given kind unless options name one. */
-int bow__server_start(struct bow_server *server, enum bow_loop_thread kind);
-
-/** Bind the methods that nothing was said of as options do. Before start. Returns 0 or -ENOMEM. */
-int bow__server_bind_rest(struct bow_server *server);
-
-/* server_listen.c */
-
-/** Note the addresses of options.listen. Returns 0 or -ENOMEM. */
-int bow__server_listen_list(struct bow_server *server);
-void bow__server_free_listeners(struct bow_server *server);
-/** Bind and listen on each. Returns 0 or a negative errno with server->error. */
-int bow__server_make_acceptors(struct bow_server *server);
-
-/* server_fork.c */
-
-/** Whether a process that this one was forked from serves with it: its lock may be held for ever.
- * Thread: any. */
-bool bow__server_is_foreign(const struct bow_server *server);
-/** Whether such a process runs one of its loops. Thread: who starts it. */
-bool bow__server_has_foreign_loop(const struct bow_server *server);
-/** Say so in its error, and return -ECHILD. */
-int bow__server_refuse_foreign(struct bow_server *server, const char *stage);
-/** Close what can be of this process's copies of its descriptors; its memory stays for ever. */
-void bow__server_forsake(struct bow_server *server);
-
-/* server_reload.c */
-
-/** bow_server_reload(), with the outcome told to the log and on_reload. */
-void bow__server_reload_by_signal(struct bow_server *server);
-
-/* server_start.c */
-
 /** What start has made, in reverse; before anything runs, or after all has stopped. */
 void bow__server_unmake(struct bow_server *server);
+/** What has been noted of addresses to listen on. */
+void bow__server_free_listeners(struct bow_server *server);
 
 void bow__server_ref(struct bow_server *server);
 void bow__server_unref(struct bow_server *server);
@@ -141,14 +114,5 @@ enum bow__server_state bow__server_get_state(struct bow_server *server);
 
 /** Whether the calling thread is one of the server's loops'. */
 bool bow__server_in_loops(const struct bow_server *server);
-
-/** Set up tasks and timers of the drain; before start. */
-void bow__server_init_stop(struct bow_server *server);
-
-/** Skip what is left of the lame-duck period, or, after it, of the grace period. Thread: any. */
-void bow__server_hurry(struct bow_server *server);
-
-/** A worker reports, on its loop. */
-void bow__server_on_worker_done(struct bow__worker *worker);
 
 #endif

@@ -7,29 +7,14 @@
  * arrived there before the worker is told to drain.
  */
 
+#include "rpc/server/server_stop.h"
 #include "base/log.h"
 #include "rpc/core/errors.h"
-#include "rpc/server/server_state.h"
+#include "rpc/server/server_fork.h"
 #include <bowline/metrics.h>
 
 #include <errno.h>
 #include <inttypes.h>
-
-enum bow__server_state bow__server_get_state(struct bow_server *server)
-{
-    pthread_mutex_lock(&server->lock);
-    enum bow__server_state state = server->state;
-    pthread_mutex_unlock(&server->lock);
-    return state;
-}
-
-bool bow__server_in_loops(const struct bow_server *server)
-{
-    if (server->main != NULL && bow_loop_in_loop(server->main)) {
-        return true;
-    }
-    return server->group != NULL && bow_group_current(server->group) != NULL;
-}
 
 /*
  * Any thread: the main loop may have ended before a worker's. The reference for

@@ -3,7 +3,7 @@
  * A quota over several loops: never more than its maximum, little of it spare, nothing lost.
  */
 
-#include "rpc/server/quota.h"
+#include "rpc/server/dispatch/quota.h"
 
 #include <pthread.h>
 #include <setjmp.h>

@@ -54,8 +54,12 @@ RULES = {
     "rpc/client": (
         {"base", "transport", "rpc"}, {"base", "rpc/connection", "rpc/interceptors"} | TRANSPORT | CORE,
     ),
-    "rpc/server": (
+    "rpc/server/dispatch": (
         {"base", "transport", "rpc"}, {"base", "rpc/connection", "rpc/interceptors"} | TRANSPORT | CORE,
+    ),
+    "rpc/server": (
+        {"base", "transport", "rpc"},
+        {"base", "rpc/connection", "rpc/interceptors", "rpc/server/dispatch"} | TRANSPORT | CORE,
     ),
     "tls": ({"base", "transport", "tls"}, {"base"} | TRANSPORT),
     "testing": ({"base", "transport", "rpc", "testing"}, {"base"} | TRANSPORT),
@@ -133,6 +137,24 @@ ORDER = {
         "call_answer",
         "call_invoke",
     ),
+    "rpc/server/dispatch": (
+        "quota",
+        "admission",
+        "worker",
+        "server_call",
+        "dispatch_stream executor_dispatch intercept_server",
+        "dispatch_call",
+        "dispatch",
+        "server_conn",
+    ),
+    "rpc/server": (
+        "signals server_state",
+        "server_fork server_metrics",
+        "server_services server_listen server_reload",
+        "server_stop",
+        "server_start",
+        "server_run server",
+    ),
 }
 
 # Files that call each other and are one concept all the same, by the name they share.
@@ -157,12 +179,6 @@ ONE_CONCEPT = (
         "transport/executor/strand",
     },
     {
-        "rpc/server/server",
-        "rpc/server/server_listen",
-        "rpc/server/server_start",
-        "rpc/server/server_stop",
-    },
-    {
         "transport/channel/bound",
         "transport/channel/bound_run",
         "transport/channel/channel",
@@ -181,17 +197,6 @@ ONE_CONCEPT = (
         "tls/output",
         "tls/security",
         "tls/setup",
-    },
-    {
-        "rpc/interceptors/intercept",
-        "rpc/server/dispatch",
-        "rpc/server/dispatch_batch",
-        "rpc/server/dispatch_call",
-        "rpc/server/dispatch_internal",
-        "rpc/server/dispatch_stream",
-        "rpc/server/executor_dispatch",
-        "rpc/server/intercept_server",
-        "rpc/server/worker",
     },
     {
         "rpc/client/balancer",

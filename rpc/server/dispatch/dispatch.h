@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#ifndef BOWLINE_RPC_SERVER_DISPATCH_H
-#define BOWLINE_RPC_SERVER_DISPATCH_H
+#ifndef BOWLINE_RPC_SERVER_DISPATCH_DISPATCH_H
+#define BOWLINE_RPC_SERVER_DISPATCH_DISPATCH_H
 
 /*
  * From a session's events to handlers: path → method, deadline, decoding, the
@@ -10,9 +10,5 @@
 #include "rpc/core/session.h"
 
 extern const struct bow__session_events bow__dispatch_events;
-
-/** The end of a batch of those events. A member of struct bow__conn_ops. */
-struct bow__conn;
-void bow__dispatch_end_batch(struct bow__conn *conn);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#ifndef BOWLINE_RPC_SERVER_QUOTA_H
-#define BOWLINE_RPC_SERVER_QUOTA_H
+#ifndef BOWLINE_RPC_SERVER_DISPATCH_QUOTA_H
+#define BOWLINE_RPC_SERVER_DISPATCH_QUOTA_H
 
 /*
  * A fixed number of things that all loops together may hold, counted without a
@@ -10,7 +10,7 @@
  *
  *     shared: n_left ──fetch a share──► part: n_spare ──take──► in use
  *        ▲   ◄──────more than n_keep──────┘     ▲ └──give──────────┤
- *        └──────────────give executor_dispatch, on any thread──────────────┘
+ *        └──────────────────give, on any thread────────────────────────┘
  *
  * Invariant: what is left, spare and in use is `max` together, so never more than `max`
  * are in use. While the other loops hold spares, the last eighth of it may be refused to a loop.

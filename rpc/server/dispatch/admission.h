@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#ifndef BOWLINE_RPC_SERVER_ADMISSION_H
-#define BOWLINE_RPC_SERVER_ADMISSION_H
+#ifndef BOWLINE_RPC_SERVER_DISPATCH_ADMISSION_H
+#define BOWLINE_RPC_SERVER_DISPATCH_ADMISSION_H
 
 /*
  * Whether a call that has just arrived is taken: fixed limits on the calls in
@@ -18,7 +18,7 @@
 
 #include "rpc/core/in_flight.h"
 #include "rpc/core/registry.h"
-#include "rpc/server/quota.h"
+#include "rpc/server/dispatch/quota.h"
 #include <bowline/context.h>
 #include <bowline/metrics.h>
 #include <bowline/status.h>

@@ -6,16 +6,17 @@
  * credit is given for it.
  */
 
+#include "rpc/server/dispatch/intercept_server.h"
 #include "rpc/core/call/call_metadata.h"
+#include "rpc/core/intercept.h"
 #include "rpc/core/message/receive_queue.h"
-#include "rpc/interceptors/intercept.h"
-#include "rpc/server/dispatch_internal.h"
 
 #include <errno.h>
 #include <string.h>
 
 struct interception {
     struct bow__intercepted it; /* first */
+    const struct bow__server_intercept_ops *ops;
     struct bow__served *served;
     struct bow__deferred deferred;
     struct bow__receive_queue in;
@@ -38,7 +39,7 @@ static struct bow__intercept_facts facts(const struct bow__intercepted *it)
     return (struct bow__intercept_facts){
         .method = served->call.method,
         .peer = served->call.peer,
-        .protocol = bow__protocol_name(served->call.session),
+        .protocol = served->call.session->ops->name,
         .deadline_ns = served->call.deadline_ns,
         .loop = served->worker->loop,
         .call = &served->call,
@@ -72,7 +73,7 @@ static void refuse(struct bow__intercepted *it)
 
     (void)bow__call_respond(&served->call);
     status.metadata = bow__call_trailing(&served->call);
-    bow__dispatch_refuse_with(served, &status);
+    interception_of(it)->ops->refuse(served, &status);
 }
 
 static void refuse_deferred(struct bow__intercepted *it)
@@ -96,16 +97,16 @@ static void replay(struct interception *held)
 
     held->in = (struct bow__receive_queue){.part = in.part};
     held->ended = &ended;
-    (void)bow__dispatch_go_on(served);
+    (void)held->ops->go_on(served);
     while (!ended && bow__receive_queue_pop(&in, &message)) {
         bool is_last = client_ended && bow__receive_queue_is_empty(&in);
-        bow__dispatch_message(served, &message, is_last);
+        held->ops->message(served, &message, is_last);
         client_ended = client_ended && !is_last;
         bow__block_unref(message.block);
     }
     bow__receive_queue_clear(&in);
     if (!ended && client_ended) {
-        bow__dispatch_half_close(served);
+        held->ops->half_close(served);
     }
     if (!ended) {
         held->ended = NULL;
@@ -132,7 +133,7 @@ static void defer(struct bow__intercepted *it)
     bow__loop_defer_flush(held->served->worker->loop, &held->deferred);
 }
 
-static const struct bow__intercept_ops ops = {
+static const struct bow__intercept_ops intercept_ops = {
     .server = true,
     .facts = facts,
     .add = add,
@@ -155,7 +156,7 @@ void bow__dispatch_tell_refused(const struct bow__server_conn *conn,
     struct bow_refused_call call = {
         .path = head->path,
         .peer = bow_channel_peer(conn->conn.channel),
-        .protocol = bow__protocol_name(conn->conn.session),
+        .protocol = conn->conn.session->ops->name,
         .status = status,
         .limit = limit,
         .metadata = head->metadata,
@@ -164,14 +165,16 @@ void bow__dispatch_tell_refused(const struct bow__server_conn *conn,
     bow__interceptors_tell_refused(chain, &call);
 }
 
-static struct bow__intercepted *make(struct bow__served *served)
+static struct bow__intercepted *make(struct bow__served *served,
+                                     const struct bow__server_intercept_ops *ops)
 {
     struct bow__intercepted *it =
-        bow__intercepted_new(served->worker->limits->interceptors, &ops, &served->call.arena,
-                             sizeof(struct interception), served->started_ns);
+        bow__intercepted_new(served->worker->limits->interceptors, &intercept_ops,
+                             &served->call.arena, sizeof(struct interception), served->started_ns);
 
     if (it != NULL) {
         struct interception *made = interception_of(it);
+        made->ops = ops;
         made->served = served;
         made->in.part = &served->conn->part;
         made->deferred.fn = run_deferred;
@@ -181,7 +184,8 @@ static struct bow__intercepted *make(struct bow__served *served)
 }
 
 /* None of them has seen the call. */
-static void refuse_for_memory(struct bow__served *served)
+static void refuse_for_memory(struct bow__served *served,
+                              const struct bow__server_intercept_ops *ops)
 {
     const char *path = served->call.method->path;
     const struct bow__request_head head = {
@@ -193,16 +197,17 @@ static void refuse_for_memory(struct bow__served *served)
     status.code = BOW_RESOURCE_EXHAUSTED;
     status.message = "the server has no memory for the call's interceptors";
     bow__dispatch_tell_refused(served->conn, &head, &status, "memory");
-    bow__dispatch_refuse_with(served, &status);
+    ops->refuse(served, &status);
 }
 
-bool bow__served_intercept(struct bow__served *served, void **ret_stream)
+bool bow__served_intercept(struct bow__served *served, const struct bow__server_intercept_ops *ops,
+                           void **ret_stream)
 {
-    struct bow__intercepted *it = make(served);
+    struct bow__intercepted *it = make(served, ops);
 
     *ret_stream = NULL;
     if (it == NULL) {
-        refuse_for_memory(served);
+        refuse_for_memory(served, ops);
         return false;
     }
     served->call.intercepted = it;
@@ -227,11 +232,14 @@ void bow__served_keep(struct bow__served *served, struct bow__message *message, 
     if (message == NULL) {
         return;
     }
+    struct bow_status status = BOW_STATUS_OK_INIT;
     struct bow__text text;
     int rc = bow__receive_queue_push(&held->in, served->worker->context, message);
     if (rc < 0) {
         bow__receive_queue_describe(&held->in, rc, &text);
-        bow__dispatch_refuse(served, BOW_RESOURCE_EXHAUSTED, text.bytes);
+        status.code = BOW_RESOURCE_EXHAUSTED;
+        status.message = text.bytes;
+        held->ops->refuse(served, &status);
     }
 }
 

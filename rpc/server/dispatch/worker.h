@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#ifndef BOWLINE_RPC_SERVER_WORKER_H
-#define BOWLINE_RPC_SERVER_WORKER_H
+#ifndef BOWLINE_RPC_SERVER_DISPATCH_WORKER_H
+#define BOWLINE_RPC_SERVER_DISPATCH_WORKER_H
 
 /*
  * What a server has on one of its loops: connections, calls, counters, and a
@@ -15,14 +15,10 @@
 
 #include "rpc/connection/conn.h"
 #include "rpc/connection/loop_compression.h"
-#include "rpc/core/call/call.h"
 #include "rpc/core/registry.h"
-#include "rpc/server/admission.h"
+#include "rpc/server/dispatch/admission.h"
 #include <bowline/server.h>
 #include <pthread.h>
-
-/** A call with its arena's first memory; the whole is this large. */
-#define BOW__SERVED_BYTES ((size_t)4096)
 
 struct bow__worker_limits {
     const struct bow__interceptors *interceptors; /* NULL: none */
@@ -88,36 +84,14 @@ struct bow__worker {
     void (*on_done)(struct bow__worker *worker); /* on the worker's loop */
 };
 
+struct bow__served;
+
 struct bow__server_conn {
     struct bow__conn conn; /* first */
     struct bow__worker *worker;
     struct bow__in_flight_share part;
     struct bow__link link;  /* in the worker's conns */
     struct bow__link fresh; /* calls that came with the batch under way */
-};
-
-struct bow__served {
-    struct bow_call call; /* first */
-    struct bow__worker *worker;
-    struct bow__server_conn *conn; /* NULL once the stream has ended */
-    struct bow__link link;         /* while it is fresh */
-    struct bow_channel *channel;   /* outlives the call */
-    struct bow_timer timer;        /* set up once it is `lasting` */
-    struct bow_task task;
-    struct bow__deferred deferred;  /* of a streaming call */
-    struct bow_task elsewhere_task; /* of one whose handler runs on an executor */
-    atomic_bool entered;            /* likewise: relaxed, the handler was entered there */
-    uint64_t started_ns;
-    uint64_t timeout_ns;
-    uint32_t index;     /* of the method: outlives its entry */
-    bool lasting;       /* it has outlived its batch: its timer is set up, and it is counted */
-    bool capped;        /* by the server's max_deadline_ns */
-    bool complete;      /* the client has ended its side */
-    size_t n_request;   /* bytes that its metadata and its unary request take beside it */
-    size_t n_in_flight; /* what it counts for, while it is lasting or nobody waits for it */
-    struct bow_channel *held; /* by a call that nobody waits for */
-    struct bow__served *next; /* idle */
-    _Alignas(16) uint8_t slab[];
 };
 
 /** Returns 0 or -ENOMEM. Thread: any. */
@@ -134,10 +108,8 @@ int bow__worker_open(struct bow__worker *worker);
 int bow__worker_drain(struct bow__worker *worker);
 int bow__worker_close(struct bow__worker *worker);
 
-/** Bind a new connection. In on_channel. Returns 0, also for one over max_connections, which is
- * closed then; -ESHUTDOWN. */
-int bow__worker_accept(struct bow__worker *worker, struct bow_channel *channel,
-                       const struct bow_listen_options *listening);
+/** A connection has gone, and is out of `conns`: the worker may be done. Loop. */
+void bow__worker_conn_gone(struct bow__worker *worker);
 
 /** The last event of a streaming call was given: the worker may be done. Loop, or any thread once
  * that has ended. */

@@ -4,9 +4,9 @@
  * connection, and when their events run. What they are is in rpc/core/call/call_stream.h.
  */
 
+#include "rpc/server/dispatch/dispatch_stream.h"
 #include "rpc/core/call/call_stream_events.h"
 #include "rpc/core/call/call_stream_send.h"
-#include "rpc/server/dispatch_internal.h"
 
 static void run_deferred(struct bow__deferred *deferred)
 {
@@ -23,7 +23,7 @@ int bow__dispatch_stream_begin(struct bow__served *served)
         return rc;
     }
     served->call.stream->in.part = &served->conn->part;
-    served->call.stream->on_executor = served->call.entry->executor_dispatch != NULL;
+    served->call.stream->on_executor = served->call.entry->executor != NULL;
     served->deferred.fn = run_deferred;
     bow__list_init(&served->deferred.link);
     return 0;

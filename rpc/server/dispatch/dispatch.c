@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
  * The server's side of a call: what a session's events do to it. Which bytes they came in is
- * the session's business; what a call asks of its connection is in dispatch_call.c, what only
- * streaming calls do in dispatch_stream.c.
+ * the session's business; how long the call lasts on its connection is in dispatch_call.c.
  */
 
-#include "rpc/server/dispatch.h"
+#include "rpc/server/dispatch/dispatch.h"
 #include "base/ceiling.h"
 #include "base/clock.h"
 #include "rpc/core/call/call_invoke.h"
 #include "rpc/core/call/call_metadata.h"
 #include "rpc/core/call/call_stream_events.h"
 #include "rpc/core/errors.h"
-#include "rpc/interceptors/intercept.h"
-#include "rpc/server/dispatch_internal.h"
-#include "rpc/server/executor_dispatch.h"
+#include "rpc/server/dispatch/dispatch_call.h"
+#include "rpc/server/dispatch/dispatch_stream.h"
+#include "rpc/server/dispatch/executor_dispatch.h"
+#include "rpc/server/dispatch/intercept_server.h"
 #include <bowline/limits.h>
 
 #include <errno.h>
@@ -27,7 +27,7 @@
 
 static void refuse_waiting(struct bow__served *served, int rc)
 {
-    const struct bow__executor_dispatch *executor_dispatch = served->call.entry->executor_dispatch;
+    const struct bow__handler_executor *executor = served->call.entry->executor;
     struct bow_status status = BOW_STATUS_OK_INIT;
     struct bow__text text;
 
@@ -36,7 +36,7 @@ static void refuse_waiting(struct bow__served *served, int rc)
     if (rc == -EAGAIN) {
         served->worker->counters.now.calls_refused_waiting++;
         bow__text_printf(&text, "%u calls wait for the executor of its handler (max_waiting_calls)",
-                         executor_dispatch->max_waiting);
+                         executor->max_waiting);
         status.retry_after_ns = served->worker->limits->retry_after_ns;
     } else {
         bow__text_printf(&text, "the executor of its handler takes nothing: ");
@@ -55,7 +55,7 @@ static bool invoke(struct bow__served *served)
     int rc = 0;
 
     served->worker->n_streams += is_stream;
-    if (served->call.entry->executor_dispatch != NULL) {
+    if (served->call.entry->executor != NULL) {
         rc = bow__executor_dispatch_enter(served);
     } else {
         bow__call_invoke(&served->call);
@@ -254,7 +254,7 @@ static struct bow__served *begin(struct bow__server_conn *conn, uint64_t key,
     return served;
 }
 
-bool bow__dispatch_go_on(struct bow__served *served)
+static bool go_on(struct bow__served *served)
 {
     if ((served->call.method->flags & BOW_METHOD_CLIENT_STREAMING) == 0) {
         return true;
@@ -264,35 +264,6 @@ bool bow__dispatch_go_on(struct bow__served *served)
         return false;
     }
     return invoke(served);
-}
-
-static void *on_open(void *owner, uint64_t key, const struct bow__request_head *head)
-{
-    struct bow__server_conn *conn = owner;
-    const struct bow__registered_method *entry = find_method(conn->worker, head);
-
-    bow__conn_seen(&conn->conn);
-    if (entry == NULL) {
-        refuse_unknown(conn, key, head);
-        return NULL;
-    }
-    if (head->time_left_ns == 0) {
-        refuse_expired(conn, key, head, entry);
-        return NULL;
-    }
-    if (conn->worker->admission.is_on && !admit(conn, key, head, entry)) {
-        return NULL;
-    }
-    struct bow__served *served = begin(conn, key, entry, head);
-    if (served == NULL) {
-        refuse_for_memory(conn, key, head, entry);
-        return NULL;
-    }
-    void *stream = NULL;
-    if (conn->worker->limits->interceptors != NULL && !bow__served_intercept(served, &stream)) {
-        return stream;
-    }
-    return bow__dispatch_go_on(served) ? served : NULL;
 }
 
 /* The request */
@@ -368,7 +339,7 @@ static bool find_room(struct bow__served *served)
     return false;
 }
 
-void bow__dispatch_message(struct bow__served *served, struct bow__message *message, bool last)
+static void dispatch_message(struct bow__served *served, struct bow__message *message, bool last)
 {
     struct bow__session *session = served->call.session;
     uint64_t key = served->call.key;
@@ -402,21 +373,7 @@ void bow__dispatch_message(struct bow__served *served, struct bow__message *mess
     }
 }
 
-static void on_message(void *owner, uint64_t key, void *stream, struct bow__message *message,
-                       bool last)
-{
-    struct bow__served *served = stream;
-
-    (void)owner;
-    (void)key;
-    if (bow__intercepted_waits(served->call.intercepted)) {
-        bow__served_keep(served, message, last);
-        return;
-    }
-    bow__dispatch_message(served, message, last);
-}
-
-void bow__dispatch_half_close(struct bow__served *served)
+static void dispatch_half_close(struct bow__served *served)
 {
     if (takes_many(served)) {
         bow__call_stream_half_close(&served->call);
@@ -431,6 +388,60 @@ void bow__dispatch_half_close(struct bow__served *served)
     }
 }
 
+/* The session's events */
+
+/* Where a call that an interceptor holds goes back to. */
+static const struct bow__server_intercept_ops intercept_ops = {
+    .go_on = go_on,
+    .message = dispatch_message,
+    .half_close = dispatch_half_close,
+    .refuse = bow__dispatch_refuse_with,
+};
+
+static void *on_open(void *owner, uint64_t key, const struct bow__request_head *head)
+{
+    struct bow__server_conn *conn = owner;
+    const struct bow__registered_method *entry = find_method(conn->worker, head);
+
+    bow__conn_seen(&conn->conn);
+    if (entry == NULL) {
+        refuse_unknown(conn, key, head);
+        return NULL;
+    }
+    if (head->time_left_ns == 0) {
+        refuse_expired(conn, key, head, entry);
+        return NULL;
+    }
+    if (conn->worker->admission.is_on && !admit(conn, key, head, entry)) {
+        return NULL;
+    }
+    struct bow__served *served = begin(conn, key, entry, head);
+    if (served == NULL) {
+        refuse_for_memory(conn, key, head, entry);
+        return NULL;
+    }
+    void *stream = NULL;
+    if (conn->worker->limits->interceptors != NULL &&
+        !bow__served_intercept(served, &intercept_ops, &stream)) {
+        return stream;
+    }
+    return go_on(served) ? served : NULL;
+}
+
+static void on_message(void *owner, uint64_t key, void *stream, struct bow__message *message,
+                       bool last)
+{
+    struct bow__served *served = stream;
+
+    (void)owner;
+    (void)key;
+    if (bow__intercepted_waits(served->call.intercepted)) {
+        bow__served_keep(served, message, last);
+        return;
+    }
+    dispatch_message(served, message, last);
+}
+
 static void on_half_close(void *owner, uint64_t key, void *stream)
 {
     struct bow__served *served = stream;
@@ -441,7 +452,7 @@ static void on_half_close(void *owner, uint64_t key, void *stream)
         bow__served_keep(served, NULL, true);
         return;
     }
-    bow__dispatch_half_close(served);
+    dispatch_half_close(served);
 }
 
 static void on_reset(void *owner, uint64_t key, void *stream, const struct bow_status *why)

@@ -4,7 +4,7 @@
  * is counted.
  */
 
-#include "rpc/server/quota.h"
+#include "rpc/server/dispatch/quota.h"
 
 #define MAX_SHARE 32u
 /* Two shares may be spare on each other loop: an eighth of all. */

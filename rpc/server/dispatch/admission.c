@@ -4,7 +4,7 @@
  * counted over several loops is in quota.c.
  */
 
-#include "rpc/server/admission.h"
+#include "rpc/server/dispatch/admission.h"
 #include "base/alloc.h"
 #include "base/ceiling.h"
 #include "rpc/core/errors.h"

@@ -1,17 +1,82 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * What a served call asks of its connection, its deadline, and how it ends. How it
- * came, and what its messages do, is in dispatch.c.
+ * A call's time on its connection: the batch of events that brought it, its deadline, its end; and
+ * what it asks of the connection. How it came, and what its messages do, is in dispatch.c.
+ *
+ * Most calls are answered in the batch that brought them: those need no timer, are not counted as
+ * in flight, and the clock is read once for all of them.
  */
 
+#include "rpc/server/dispatch/dispatch_call.h"
 #include "base/alloc.h"
 #include "rpc/core/call/call_stream.h"
 #include "rpc/core/errors.h"
-#include "rpc/interceptors/intercept.h"
-#include "rpc/server/dispatch_internal.h"
-#include "rpc/server/executor_dispatch.h"
+#include "rpc/core/intercept.h"
+#include "rpc/server/dispatch/dispatch_stream.h"
+#include "rpc/server/dispatch/executor_dispatch.h"
+#include "rpc/server/dispatch/intercept_server.h"
 
 #include <errno.h>
+
+/* The batch */
+
+static void count_times(struct bow__worker *worker)
+{
+    struct bow__answered *answered = &worker->answered;
+
+    if (answered->counts != NULL) {
+        answered->counts->total_ns +=
+            answered->n * bow__loop_read_clock(worker->loop) - answered->started_ns;
+        *answered = (struct bow__answered){0};
+    }
+}
+
+/* A call's time ends when its answer can leave, which is at the end of the batch. */
+static void count_later(struct bow__served *served)
+{
+    struct bow__answered *answered = &served->worker->answered;
+    struct bow__method_counts *counts = bow__served_counts(served);
+
+    if (answered->counts != counts) {
+        count_times(served->worker);
+        answered->counts = counts;
+    }
+    answered->n++;
+    answered->started_ns += served->started_ns;
+}
+
+void bow__dispatch_enlist(struct bow__served *served)
+{
+    served->lasting = false;
+    bow__list_push_back(&served->conn->fresh, &served->link);
+}
+
+static size_t weight(const struct bow__served *served)
+{
+    const struct bow__call_stream *stream = served->call.stream;
+    size_t n = BOW__SERVED_BYTES + served->n_request;
+
+    return stream != NULL ? n + sizeof(*stream) + stream->n_lent : n;
+}
+
+static void leave_batch(struct bow__served *served)
+{
+    if (served->lasting) {
+        served->lasting = false;
+        bow_timer_stop(&served->timer);
+        bow__in_flight_give_call(&served->conn->part, served->n_in_flight);
+    }
+    bow__list_remove(&served->link);
+    count_later(served);
+    if (served->conn->conn.in_session) {
+        bow__age_called(&served->conn->conn.age, served->conn->conn.batch_ns);
+        return;
+    }
+    bow__age_called(&served->conn->conn.age, bow_loop_now(served->worker->loop));
+    count_times(served->worker);
+}
+
+/* Leaving */
 
 /* Take the call out of its connection, which is not asked anything for it any more. */
 static void detach(struct bow__served *served, const struct bow_status *status)
@@ -21,7 +86,7 @@ static void detach(struct bow__served *served, const struct bow_status *status)
     if (served->call.intercepted != NULL) {
         bow__served_intercept_end(served, status);
     }
-    bow__dispatch_delist(served);
+    leave_batch(served);
     served->worker->counters.now.calls_ended++;
     bow__served_counts(served)->ended[(unsigned)code < BOW_N_CODES ? code : BOW_UNKNOWN]++;
     bow__conn_touch(&served->conn->conn);
@@ -29,7 +94,7 @@ static void detach(struct bow__served *served, const struct bow_status *status)
 
 static bool was_entered(const struct bow__served *served)
 {
-    return served->call.invoked && (served->call.entry->executor_dispatch == NULL ||
+    return served->call.invoked && (served->call.entry->executor == NULL ||
                                     atomic_load_explicit(&served->entered, memory_order_relaxed));
 }
 
@@ -142,7 +207,7 @@ static void hold(struct bow_call *call)
     struct bow__served *served = bow__served_of(call);
 
     /* Its connection's part of it was given back. */
-    served->n_in_flight = bow__dispatch_weight(served);
+    served->n_in_flight = weight(served);
     bow__in_flight_keep(&served->worker->in_flight, served->n_in_flight);
     served->held = bow_channel_ref(served->conn->conn.channel);
     served->conn = NULL;
@@ -215,10 +280,53 @@ void bow__dispatch_expire(struct bow__served *served)
     bow__dispatch_refuse(served, BOW_DEADLINE_EXCEEDED, text.bytes);
 }
 
-void bow__dispatch_on_deadline(struct bow_timer *timer, void *user)
+static void on_deadline(struct bow_timer *timer, void *user)
 {
     (void)timer;
     bow__dispatch_expire(user);
+}
+
+/* Calls that outlive their batch */
+
+static void let_last(struct bow__served *served)
+{
+    bow__list_remove(&served->link);
+    served->lasting = true;
+    served->n_in_flight = BOW__SERVED_BYTES + served->n_request;
+    bow__in_flight_take_call(&served->conn->part, served->n_in_flight);
+    bow_timer_init(&served->timer, served->worker->loop, on_deadline, served);
+    if (served->call.deadline_ns != BOW_NEVER) {
+        bow_timer_start_at(&served->timer, served->call.deadline_ns);
+    }
+}
+
+bool bow__dispatch_count_request(struct bow__served *served)
+{
+    struct bow__in_flight_share *part = &served->conn->part;
+    size_t n_counted = served->lasting ? served->n_in_flight - BOW__SERVED_BYTES : 0;
+    size_t n = bow__in_flight_clip(part, served->n_request - n_counted);
+
+    served->n_request = n_counted + n;
+    if (!bow__in_flight_has_room(part, n)) {
+        return false;
+    }
+    if (!served->lasting) {
+        let_last(served);
+        return true;
+    }
+    served->n_in_flight += n;
+    bow__in_flight_take_call(part, n);
+    return true;
+}
+
+void bow__dispatch_end_batch(struct bow__conn *conn)
+{
+    struct bow__server_conn *own = BOW__CONTAINER(conn, struct bow__server_conn, conn);
+
+    count_times(own->worker);
+    while (!bow__list_is_empty(&own->fresh)) {
+        let_last(BOW__CONTAINER(own->fresh.next, struct bow__served, link));
+    }
 }
 
 const struct bow__call_ops bow__dispatch_call_ops = {

@@ -4,49 +4,14 @@
  * business, what a call does there that of rpc/core.
  */
 
-#include "rpc/server/executor_dispatch.h"
+#include "rpc/server/dispatch/executor_dispatch.h"
 #include "base/alloc.h"
 #include "rpc/core/call/call_invoke.h"
 #include "rpc/core/call/call_stream_events.h"
 #include "rpc/core/call/call_stream_send.h"
-#include "rpc/server/dispatch_internal.h"
 #include "transport/executor/executor.h"
 
 #include <errno.h>
-
-struct bow__executor_dispatch *bow__executor_dispatch_get(struct bow_context *context,
-                                                          struct bow__executor_dispatch **all,
-                                                          struct bow_executor *executor,
-                                                          uint32_t max_waiting)
-{
-    struct bow__executor_dispatch *made = *all;
-
-    while (made != NULL && made->executor != executor) {
-        made = made->next;
-    }
-    if (made != NULL) {
-        return made;
-    }
-    made = bow__alloc_zero(context, sizeof(*made));
-    if (made != NULL) {
-        made->executor = bow_executor_ref(executor);
-        made->max_waiting = max_waiting;
-        made->next = *all;
-        *all = made;
-    }
-    return made;
-}
-
-void bow__executor_dispatch_free_all(struct bow_context *context,
-                                     struct bow__executor_dispatch *all)
-{
-    while (all != NULL) {
-        struct bow__executor_dispatch *next = all->next;
-        bow_executor_unref(all->executor);
-        bow__free(context, all, sizeof(*all));
-        all = next;
-    }
-}
 
 /* On the executor */
 
@@ -96,8 +61,7 @@ static int enter_task(void *user)
     struct bow__worker *worker = served->worker;
     bool is_stream = served->call.stream != NULL;
 
-    atomic_fetch_sub_explicit(&served->call.entry->executor_dispatch->n_waiting, 1,
-                              memory_order_relaxed);
+    atomic_fetch_sub_explicit(&served->call.entry->executor->n_waiting, 1, memory_order_relaxed);
     enter(served);
     if (is_stream) {
         return_stream(served);
@@ -125,7 +89,7 @@ static int post(struct bow__served *served, const char *name, bow_task_fn fn)
 
     bow_task_init(&served->elsewhere_task, name, fn, served);
     bow__worker_go_elsewhere(worker);
-    int rc = bow__executor_post_internal(served->call.entry->executor_dispatch->executor,
+    int rc = bow__executor_post_internal(served->call.entry->executor->executor,
                                          &served->elsewhere_task);
     if (rc < 0) {
         bow__worker_leave_elsewhere(worker);
@@ -135,11 +99,11 @@ static int post(struct bow__served *served, const char *name, bow_task_fn fn)
 
 int bow__executor_dispatch_enter(struct bow__served *served)
 {
-    struct bow__executor_dispatch *executor_dispatch = served->call.entry->executor_dispatch;
+    struct bow__handler_executor *executor = served->call.entry->executor;
 
-    if (atomic_fetch_add_explicit(&executor_dispatch->n_waiting, 1, memory_order_relaxed) >=
-        executor_dispatch->max_waiting) {
-        atomic_fetch_sub_explicit(&executor_dispatch->n_waiting, 1, memory_order_relaxed);
+    if (atomic_fetch_add_explicit(&executor->n_waiting, 1, memory_order_relaxed) >=
+        executor->max_waiting) {
+        atomic_fetch_sub_explicit(&executor->n_waiting, 1, memory_order_relaxed);
         return -EAGAIN;
     }
     atomic_store_explicit(&served->entered, false, memory_order_relaxed);
@@ -150,7 +114,7 @@ int bow__executor_dispatch_enter(struct bow__served *served)
     int rc = post(served, "handler", enter_task);
     if (rc < 0) {
         served->call.invoked = false;
-        atomic_fetch_sub_explicit(&executor_dispatch->n_waiting, 1, memory_order_relaxed);
+        atomic_fetch_sub_explicit(&executor->n_waiting, 1, memory_order_relaxed);
     }
     return rc;
 }

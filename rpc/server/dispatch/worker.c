@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
  * A server's share of one loop: which connections there are, and how they end.
- * What happens on a connection is in dispatch.c.
+ * Knows nothing of what happens on a connection.
  */
 
-#include "rpc/server/worker.h"
+#include "rpc/server/dispatch/worker.h"
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "base/log.h"
-#include "rpc/server/dispatch.h"
-#include "transport/channel/channel.h"
+#include "rpc/server/dispatch/server_call.h"
 
 #include <errno.h>
 #include <string.h>
@@ -338,101 +336,8 @@ void bow__worker_trim(struct bow__worker *worker)
     }
 }
 
-/* Connections */
-
-static void configure(struct bow__conn *conn, struct bow__session_options *options)
+void bow__worker_conn_gone(struct bow__worker *worker)
 {
-    struct bow__server_conn *own = BOW__CONTAINER(conn, struct bow__server_conn, conn);
-    const struct bow__worker *worker = own->worker;
-
-    options->in_flight = &own->part;
-    options->max_message_bytes = worker->limits->max_message_bytes;
-    options->max_calls = worker->limits->max_calls;
-    options->heartbeat_ns = worker->limits->heartbeat_ns;
-    options->heartbeat_timeout_ns = worker->limits->heartbeat_timeout_ns;
-    options->encodings = bow__encodings_built();
-}
-
-static void on_up(struct bow__conn *conn)
-{
-    const struct bow__worker *worker = BOW__CONTAINER(conn, struct bow__server_conn, conn)->worker;
-
-    if (worker->draining) {
-        bow__conn_goaway(conn, "the server is shutting down");
-    }
-}
-
-static void on_down(struct bow__conn *conn, const struct bow_status *why)
-{
-    (void)conn;
-    (void)why;
-}
-
-static void on_aged(struct bow__conn *conn, const char *why)
-{
-    bow__conn_goaway(conn, why);
-}
-
-static void on_gone(struct bow__conn *conn)
-{
-    struct bow__server_conn *lost = BOW__CONTAINER(conn, struct bow__server_conn, conn);
-
-    bow__list_remove(&lost->link);
-    bow__in_flight_share_fini(&lost->part);
-    atomic_fetch_sub_explicit(lost->worker->n_connections, 1, memory_order_relaxed);
-    check_done(lost->worker);
-}
-
-/* Said seldom, for who connects does it as often as he likes. It is closed here, for an error of
- * on_channel would be logged each time. */
-static void refuse_connection(struct bow__worker *worker, struct bow_channel *channel)
-{
-    worker->counters.now.connections_refused++;
-    bow__counters_touch(&worker->counters);
-    bow__channel_close_now(channel, 0);
-    if (!bow__log_is_due(&worker->tell_full_ns, bow_loop_now(worker->loop))) {
-        return;
-    }
-    bow__log(worker->context, BOW_LOG_WARNING,
-             "client %s was refused: as many connections are open as max_connections (%u) allows; "
-             "connections_refused counts them all",
-             bow_channel_peer(channel), worker->limits->max_connections);
-}
-
-int bow__worker_accept(struct bow__worker *worker, struct bow_channel *channel,
-                       const struct bow_listen_options *listening)
-{
-    static const struct bow__conn_ops ops = {
-        .events = &bow__dispatch_events,
-        .configure = configure,
-        .on_up = on_up,
-        .on_down = on_down,
-        .on_aged = on_aged,
-        .on_batch_end = bow__dispatch_end_batch,
-        .on_gone = on_gone,
-    };
-    struct bow__server_conn *accepted = bow_channel_data(channel);
-
-    if (worker->draining) {
-        return -ESHUTDOWN;
-    }
-    if (atomic_fetch_add_explicit(worker->n_connections, 1, memory_order_relaxed) >=
-        worker->limits->max_connections) {
-        atomic_fetch_sub_explicit(worker->n_connections, 1, memory_order_relaxed);
-        refuse_connection(worker, channel);
-        return 0;
-    }
-    accepted->worker = worker;
-    accepted->conn.security = listening->security;
-    accepted->conn.protocols = listening->protocols;
-    accepted->conn.write_timeout_ns = worker->limits->write_timeout_ns;
-    bow__list_init(&accepted->fresh);
-    bow__in_flight_share_init(&accepted->part, &worker->in_flight);
-    bow__list_push_back(&worker->conns, &accepted->link);
-    bow__conn_init(&accepted->conn, channel, &ops, &worker->counters, true);
-    uint64_t now = bow_loop_now(worker->loop);
-    accepted->conn.first_frame_at = bow__time_add(now, worker->limits->first_frame_timeout_ns);
-    bow__age_start(&accepted->conn.age, worker->context, now, worker->limits->idle_timeout_ns,
-                   worker->limits->max_age_ns, worker->limits->max_age_grace_ns);
-    return 0;
+    atomic_fetch_sub_explicit(worker->n_connections, 1, memory_order_relaxed);
+    check_done(worker);
 }

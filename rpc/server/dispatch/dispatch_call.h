@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#ifndef BOWLINE_RPC_SERVER_DISPATCH_DISPATCH_CALL_H
+#define BOWLINE_RPC_SERVER_DISPATCH_DISPATCH_CALL_H
+
+/*
+ * A call's time on its connection, and its end there. All on the loop.
+ */
+
+#include "rpc/server/dispatch/server_call.h"
+
+extern const struct bow__call_ops bow__dispatch_call_ops;
+
+/** The session's stream has ended without the handler: end the call. */
+void bow__dispatch_end(struct bow__served *served, const struct bow_status *why);
+/** End the session's stream with an error of ours, then the call. */
+void bow__dispatch_refuse(struct bow__served *served, enum bow_code code, const char *message);
+void bow__dispatch_refuse_with(struct bow__served *served, const struct bow_status *status);
+/** The same, for its deadline has passed. */
+void bow__dispatch_expire(struct bow__served *served);
+
+/** The call has begun. */
+void bow__dispatch_enlist(struct bow__served *served);
+/** Its request has come: count it as in flight now. Returns whether there is room for it. */
+bool bow__dispatch_count_request(struct bow__served *served);
+
+/** The end of a batch of events. A member of struct bow__conn_ops. */
+void bow__dispatch_end_batch(struct bow__conn *conn);
+
+#endif
