@@ -44,7 +44,7 @@ enum stage {
     ASK,    /* whether it must signal */
     SIGNAL, /* the write to the eventfd */
 
-    /* of the loop: bow__loop_turn(), bow__loop_poll(), sleep_for() */
+    /* of the loop: run_turn(), bow__loop_poll(), sleep_for() */
     TURN, /* awake */
     LOOK, /* is there work? */
     SLEEP,

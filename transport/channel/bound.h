@@ -42,6 +42,7 @@
 
 #include "transport/channel/channel.h"
 #include "transport/executor/executor.h"
+#include "transport/executor/strand.h"
 
 #include <pthread.h>
 

@@ -1,17 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * An executor's birth, its references, what is posted to it and what can be asked of it.
- * Knows nothing of threads.
+ * An executor: its birth and references, who runs its tasks and how it ends, what is posted
+ * to it and what can be asked of it. Knows nothing of strands, which stand on it.
+ *
+ *     NOT_STARTED ─► STARTED ─shutdown─► SHUTTING_DOWN ─► SHUTDOWN ─► TERMINATED
+ *                                        quiet, time-out  last tasks
+ *
+ * A thread is started when a task comes and none is idle. Whoever looks at the queue
+ * looks at the clock too once the executor is shutting down, so that the time-out
+ * holds also while every thread is busy. From SHUTDOWN on a thread leaves when the
+ * queue is empty; the last one to leave terminates.
  */
 
 #include "base/alloc.h"
+#include "base/log.h"
 #include "base/options.h"
+#include "base/text.h"
 #include "transport/executor/executor_core.h"
 #include "transport/loop/condition.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #define MAX_THREADS 4096u
 #define DEFAULT_PENDING_TASKS 65536u
@@ -99,15 +110,6 @@ struct bow_executor *bow_executor_ref(struct bow_executor *executor)
     return executor;
 }
 
-struct bow_executor *bow_executor_unref(struct bow_executor *executor)
-{
-    if (executor != NULL &&
-        atomic_fetch_sub_explicit(&executor->refs, 1, memory_order_acq_rel) == 1) {
-        bow__executor_abandon(executor);
-    }
-    return NULL;
-}
-
 void bow__executor_hold(struct bow_executor *executor)
 {
     atomic_fetch_add_explicit(&executor->memory_refs, 1, memory_order_relaxed);
@@ -128,6 +130,437 @@ bool bow__executor_is_foreign(const struct bow_executor *executor)
 {
     int id = atomic_load_explicit(&executor->used_by, memory_order_relaxed);
     return id != 0 && id != bow__process_id(executor->process);
+}
+
+bool bow_executor_in_executor(const struct bow_executor *executor)
+{
+    const uintptr_t self = (uintptr_t)pthread_self();
+
+    for (uint32_t i = 0; i < executor->n_threads; i++) {
+        if (atomic_load_explicit(&executor->workers[i].id, memory_order_relaxed) == self) {
+            return true;
+        }
+    }
+    return atomic_load_explicit(&executor->owner, memory_order_relaxed) == self;
+}
+
+enum bow_loop_state bow_executor_get_state(const struct bow_executor *executor)
+{
+    return bow__executor_state(executor);
+}
+
+bool bow__executor_take_place(struct bow_executor *executor)
+{
+    uint64_t n = atomic_fetch_add_explicit(&executor->n_executes, 1, memory_order_relaxed);
+
+    if (n < executor->options.max_pending_tasks) {
+        return true;
+    }
+    bow__executor_leave_place(executor);
+    return false;
+}
+
+void bow__executor_leave_place(struct bow_executor *executor)
+{
+    atomic_fetch_sub_explicit(&executor->n_executes, 1, memory_order_relaxed);
+}
+
+static uint64_t clock_of(const struct bow_executor *executor)
+{
+    return executor->system->now_ns(executor->system->user);
+}
+
+static void set_state(struct bow_executor *executor, enum bow_loop_state state)
+{
+    atomic_store_explicit(&executor->state, (int)state, memory_order_release);
+    pthread_cond_broadcast(&executor->changed);
+}
+
+/* Running */
+
+static void log_failed(struct bow_executor *executor, const char *name, int error)
+{
+    struct bow__text text;
+
+    atomic_fetch_add_explicit(&executor->n_failed, 1, memory_order_relaxed);
+    bow__text_clear(&text);
+    bow__text_errno(&text, error);
+    bow__log(executor->context, BOW_LOG_ERROR, "executor %s: task %s failed: %s", executor->name,
+             name != NULL ? name : "without a name", text.bytes);
+}
+
+/* The task's memory is its owner's again before its function starts. */
+void bow__executor_run_task(struct bow_executor *executor, struct bow_task *task)
+{
+    const struct bow_task taken = *task;
+
+    if ((taken.flags & BOW__EXECUTOR_TASK_EXECUTE) != 0) {
+        bow__free(executor->context, task, sizeof(*task));
+        bow__executor_leave_place(executor);
+    } else {
+        task->flags = 0;
+    }
+    if ((taken.flags & BOW__EXECUTOR_TASK_STRAND) != 0) {
+        taken.fn(taken.user);
+        return;
+    }
+    atomic_fetch_sub_explicit(&executor->n_pending, 1, memory_order_relaxed);
+    int rc = taken.fn(taken.user);
+    if (rc < 0) {
+        log_failed(executor, taken.name, rc);
+    }
+    atomic_fetch_add_explicit(&executor->n_run, 1, memory_order_relaxed);
+}
+
+static void run_next_locked(struct bow_executor *executor)
+{
+    struct bow_task *task = bow__chain_pop(&executor->tasks);
+
+    executor->n_running++;
+    pthread_mutex_unlock(&executor->mutex);
+    bow__executor_run_task(executor, task);
+    pthread_mutex_lock(&executor->mutex);
+    executor->n_running--;
+    if (bow__executor_state(executor) == BOW_LOOP_SHUTTING_DOWN) {
+        executor->last_work_ns = clock_of(executor);
+    }
+}
+
+static uint64_t quiet_at(const struct bow_executor *executor)
+{
+    return bow__time_add(executor->last_work_ns, executor->quiet_ns);
+}
+
+/* From SHUTTING_DOWN to SHUTDOWN, when it is time. */
+static void update_locked(struct bow_executor *executor)
+{
+    if (bow__executor_state(executor) != BOW_LOOP_SHUTTING_DOWN) {
+        return;
+    }
+    uint64_t now = clock_of(executor);
+    bool is_busy = executor->tasks.first != NULL || executor->n_running > 0;
+    if (now >= executor->shutdown_at_ns || (!is_busy && now >= quiet_at(executor))) {
+        set_state(executor, BOW_LOOP_SHUTDOWN);
+    }
+}
+
+/* How long nothing has to happen, if no task comes. */
+static uint64_t idle_time(const struct bow_executor *executor)
+{
+    if (bow__executor_state(executor) != BOW_LOOP_SHUTTING_DOWN) {
+        return BOW_NEVER;
+    }
+    uint64_t due_ns = executor->shutdown_at_ns;
+    if (executor->n_running == 0) {
+        due_ns = bow__time_min(due_ns, quiet_at(executor));
+    }
+    return bow__time_left(due_ns, clock_of(executor));
+}
+
+static bool is_over(const struct bow_executor *executor)
+{
+    return bow__executor_state(executor) >= BOW_LOOP_SHUTDOWN && executor->tasks.first == NULL;
+}
+
+static void wait_for_change(struct bow_executor *executor, uint64_t timeout_ns)
+{
+    const struct timespec deadline = bow__cond_deadline(timeout_ns);
+
+    executor->n_idle++;
+    bow__cond_wait(&executor->changed, &executor->mutex, &deadline);
+    executor->n_idle--;
+}
+
+/* Threads of its own */
+
+static void join_thread(struct bow_executor *executor, uint32_t index)
+{
+    executor->system->thread_join(executor->system->user, executor->workers[index].thread);
+}
+
+/* On the last thread of an executor that nobody refers to. */
+static void end_abandoned(struct bow__executor_worker *self)
+{
+    struct bow_executor *executor = self->executor;
+    uint32_t n = atomic_load_explicit(&executor->n_started, memory_order_relaxed);
+
+    for (uint32_t i = 0; i < n; i++) {
+        if (&executor->workers[i] != self) {
+            join_thread(executor, i);
+        }
+    }
+    executor->system->thread_detach(executor->system->user, self->thread);
+    bow__executor_release(executor);
+}
+
+static void thread_main(void *argument)
+{
+    struct bow__executor_worker *worker = argument;
+    struct bow_executor *executor = worker->executor;
+
+    atomic_store_explicit(&worker->id, (uintptr_t)pthread_self(), memory_order_relaxed);
+    pthread_mutex_lock(&executor->mutex);
+    update_locked(executor);
+    while (!is_over(executor)) {
+        if (executor->tasks.first != NULL) {
+            run_next_locked(executor);
+        } else {
+            wait_for_change(executor, idle_time(executor));
+        }
+        update_locked(executor);
+    }
+    /* The next thread of the process may get the same id. */
+    atomic_store_explicit(&worker->id, 0, memory_order_relaxed);
+    executor->n_live--;
+    bool is_last = executor->n_live == 0;
+    if (is_last) {
+        set_state(executor, BOW_LOOP_TERMINATED);
+    }
+    bool ends_here = is_last && executor->is_abandoned;
+    pthread_mutex_unlock(&executor->mutex);
+    if (ends_here) {
+        end_abandoned(worker);
+    }
+}
+
+static int start_thread_locked(struct bow_executor *executor)
+{
+    uint32_t index = atomic_load_explicit(&executor->n_started, memory_order_relaxed);
+    struct bow__executor_worker *worker = &executor->workers[index];
+    struct bow_thread_options options = {.stack_bytes = executor->options.stack_bytes, .cpu = -1};
+    char name[BOW__EXECUTOR_NAME_BYTES + 16];
+
+    snprintf(name, sizeof(name), "%s-%u", executor->name, index);
+    memcpy(options.name, name, sizeof(options.name) - 1);
+    worker->executor = executor;
+    bow__executor_claim(executor);
+    int rc = executor->system->thread_start(executor->system->user, &options, thread_main, worker,
+                                            &worker->thread);
+    if (rc < 0) {
+        return rc;
+    }
+    atomic_store_explicit(&executor->n_started, index + 1, memory_order_relaxed);
+    executor->n_live++;
+    if (bow__executor_state(executor) == BOW_LOOP_NOT_STARTED) {
+        set_state(executor, BOW_LOOP_STARTED);
+    }
+    return 0;
+}
+
+int bow__executor_admit_locked(struct bow_executor *executor)
+{
+    update_locked(executor);
+    if (bow__executor_state(executor) >= BOW_LOOP_SHUTDOWN) {
+        return -ESHUTDOWN;
+    }
+    uint32_t n_started = atomic_load_explicit(&executor->n_started, memory_order_relaxed);
+    if (n_started == executor->n_threads || executor->tasks.n_tasks < executor->n_idle) {
+        return 0;
+    }
+    int rc = start_thread_locked(executor);
+    /* With one that runs already, the task only waits longer. */
+    return executor->n_live > 0 ? 0 : rc;
+}
+
+void bow__executor_push_locked(struct bow_executor *executor, struct bow_task *task)
+{
+    bow__chain_push(&executor->tasks, task);
+    if (executor->n_idle == 0) {
+        return;
+    }
+    if (executor->n_joining > 0) {
+        pthread_cond_broadcast(&executor->changed); /* they wait for the same signal */
+    } else {
+        pthread_cond_signal(&executor->changed);
+    }
+}
+
+/* Run by its owner */
+
+static int enter_locked(struct bow_executor *executor)
+{
+    if (executor->n_threads != 0) {
+        return -EINVAL;
+    }
+    if (executor->is_run) {
+        return -EBUSY;
+    }
+    executor->is_run = true;
+    bow__executor_claim(executor);
+    bow__executor_hold(executor);
+    if (bow__executor_state(executor) != BOW_LOOP_TERMINATED) {
+        atomic_store_explicit(&executor->owner, (uintptr_t)pthread_self(), memory_order_relaxed);
+    }
+    if (bow__executor_state(executor) == BOW_LOOP_NOT_STARTED) {
+        set_state(executor, BOW_LOOP_STARTED);
+    }
+    return 0;
+}
+
+static void leave(struct bow_executor *executor)
+{
+    executor->is_run = false;
+    bool ends_here = executor->is_abandoned;
+    pthread_mutex_unlock(&executor->mutex);
+    if (ends_here) {
+        bow__executor_release(executor);
+    }
+    bow__executor_release(executor);
+}
+
+static void terminate_if_over_locked(struct bow_executor *executor)
+{
+    update_locked(executor);
+    if (is_over(executor) && bow__executor_state(executor) != BOW_LOOP_TERMINATED) {
+        atomic_store_explicit(&executor->owner, 0, memory_order_relaxed);
+        set_state(executor, BOW_LOOP_TERMINATED);
+    }
+}
+
+/* Those present: one that is posted meanwhile is the next call's. */
+static void run_present_locked(struct bow_executor *executor, uint64_t timeout_ns)
+{
+    update_locked(executor);
+    if (executor->tasks.first == NULL && !is_over(executor) && timeout_ns > 0) {
+        wait_for_change(executor, bow__time_min(timeout_ns, idle_time(executor)));
+    }
+    for (size_t n = executor->tasks.n_tasks; n > 0; n--) {
+        run_next_locked(executor);
+    }
+    terminate_if_over_locked(executor);
+}
+
+int bow_executor_run_once(struct bow_executor *executor, uint64_t timeout_ns)
+{
+    if (bow__executor_is_foreign(executor)) {
+        return -ECHILD;
+    }
+    pthread_mutex_lock(&executor->mutex);
+    int rc = enter_locked(executor);
+    if (rc < 0) {
+        pthread_mutex_unlock(&executor->mutex);
+        return rc;
+    }
+    run_present_locked(executor, timeout_ns);
+    /* Nobody else will drive one that its own task let go of. */
+    while (executor->is_abandoned && bow__executor_state(executor) != BOW_LOOP_TERMINATED) {
+        run_present_locked(executor, BOW_NEVER);
+    }
+    leave(executor);
+    return 0;
+}
+
+int bow_executor_run(struct bow_executor *executor)
+{
+    if (bow__executor_is_foreign(executor)) {
+        return -ECHILD;
+    }
+    pthread_mutex_lock(&executor->mutex);
+    int rc = enter_locked(executor);
+    if (rc < 0) {
+        pthread_mutex_unlock(&executor->mutex);
+        return rc;
+    }
+    while (bow__executor_state(executor) != BOW_LOOP_TERMINATED) {
+        run_present_locked(executor, BOW_NEVER);
+    }
+    leave(executor);
+    return 0;
+}
+
+/* The end */
+
+static void shut_down_locked(struct bow_executor *executor, uint64_t quiet_ns, uint64_t timeout_ns)
+{
+    const uint64_t now = clock_of(executor);
+    const enum bow_loop_state state = bow__executor_state(executor);
+
+    executor->quiet_ns = bow__time_min(executor->quiet_ns, quiet_ns);
+    executor->shutdown_at_ns =
+        bow__time_min(executor->shutdown_at_ns, bow__time_add(now, timeout_ns));
+    if (state <= BOW_LOOP_STARTED) {
+        executor->last_work_ns = now;
+        set_state(executor, BOW_LOOP_SHUTTING_DOWN);
+    }
+    if (state == BOW_LOOP_NOT_STARTED && executor->n_threads > 0) {
+        set_state(executor, BOW_LOOP_TERMINATED);
+    }
+    pthread_cond_broadcast(&executor->changed);
+}
+
+int bow_executor_shutdown(struct bow_executor *executor, uint64_t quiet_ns, uint64_t timeout_ns)
+{
+    if (bow__executor_is_foreign(executor)) {
+        return -ECHILD;
+    }
+    pthread_mutex_lock(&executor->mutex);
+    shut_down_locked(executor, quiet_ns, timeout_ns);
+    pthread_mutex_unlock(&executor->mutex);
+    return 0;
+}
+
+int bow_executor_join(struct bow_executor *executor, uint64_t timeout_ns)
+{
+    const struct timespec deadline = bow__cond_deadline(timeout_ns);
+    bool in_time = true;
+
+    if (bow__executor_is_foreign(executor)) {
+        return -ECHILD;
+    }
+    if (bow_executor_in_executor(executor)) {
+        return -EDEADLK;
+    }
+    pthread_mutex_lock(&executor->mutex);
+    executor->n_joining++;
+    while (in_time && bow__executor_state(executor) != BOW_LOOP_TERMINATED) {
+        in_time = bow__cond_wait(&executor->changed, &executor->mutex, &deadline);
+    }
+    executor->n_joining--;
+    bool has_ended = bow__executor_state(executor) == BOW_LOOP_TERMINATED;
+    pthread_mutex_unlock(&executor->mutex);
+    return has_ended ? 0 : -ETIMEDOUT;
+}
+
+/* Inside one of its tasks, whoever runs that ends it afterwards. */
+static bool leave_to_runner(struct bow_executor *executor)
+{
+    pthread_mutex_lock(&executor->mutex);
+    shut_down_locked(executor, 0, 0);
+    bool is_inside =
+        bow_executor_in_executor(executor) && (executor->n_threads > 0 || executor->is_run);
+    executor->is_abandoned = is_inside;
+    pthread_mutex_unlock(&executor->mutex);
+    return is_inside;
+}
+
+/* The last reference is gone: shut down, wait, let go of the memory. */
+static void abandon(struct bow_executor *executor)
+{
+    if (bow__executor_is_foreign(executor)) {
+        return; /* its memory stays: nobody can say what its threads were doing */
+    }
+    if (leave_to_runner(executor)) {
+        return;
+    }
+    if (executor->n_threads == 0) {
+        int rc = bow_executor_run(executor);
+        assert(rc == 0); /* whoever else runs it holds a reference */
+        (void)rc;
+    }
+    uint32_t n = atomic_load_explicit(&executor->n_started, memory_order_relaxed);
+    for (uint32_t i = 0; i < n; i++) {
+        join_thread(executor, i);
+    }
+    bow__executor_release(executor);
+}
+
+struct bow_executor *bow_executor_unref(struct bow_executor *executor)
+{
+    if (executor != NULL &&
+        atomic_fetch_sub_explicit(&executor->refs, 1, memory_order_acq_rel) == 1) {
+        abandon(executor);
+    }
+    return NULL;
 }
 
 /* Posting */
@@ -167,86 +600,52 @@ int bow_executor_post(struct bow_executor *executor, struct bow_task *task)
     return rc;
 }
 
-bool bow__executor_take_place(struct bow_executor *executor)
+int bow__executor_make_task(struct bow_executor *executor, const char *name, bow_task_fn fn,
+                            void *user, struct bow_task **ret_task)
 {
-    uint64_t n = atomic_fetch_add_explicit(&executor->n_executes, 1, memory_order_relaxed);
-
-    if (n < executor->options.max_pending_tasks) {
-        return true;
-    }
-    bow__executor_leave_place(executor);
-    return false;
-}
-
-void bow__executor_leave_place(struct bow_executor *executor)
-{
-    atomic_fetch_sub_explicit(&executor->n_executes, 1, memory_order_relaxed);
-}
-
-static struct bow_task *make_task(struct bow_executor *executor, const char *name, bow_task_fn fn,
-                                  void *user)
-{
-    struct bow_task *task = bow__alloc(executor->context, sizeof(*task));
-    if (task == NULL) {
-        return NULL;
-    }
-    bow_task_init(task, name, fn, user);
-    task->flags = BOW__EXECUTOR_TASK_EXECUTE;
-    return task;
-}
-
-int bow__executor_execute(struct bow_executor *executor, struct bow_strand *strand,
-                          const char *name, bow_task_fn fn, void *user)
-{
-    int rc = -EAGAIN;
-
     if (!bow__executor_take_place(executor)) {
-        goto reject;
+        bow__executor_reject(executor, name, fn, user);
+        return -EAGAIN;
     }
-    struct bow_task *task = make_task(executor, name, fn, user);
+    struct bow_task *task = bow__alloc(executor->context, sizeof(*task));
     if (task == NULL) {
         bow__executor_leave_place(executor);
         return -ENOMEM;
     }
-    rc = strand != NULL ? bow__strand_post_internal(strand, task)
-                        : bow__executor_post_internal(executor, task);
-    if (rc == 0) {
-        return 0;
-    }
+    bow_task_init(task, name, fn, user);
+    task->flags = BOW__EXECUTOR_TASK_EXECUTE;
+    *ret_task = task;
+    return 0;
+}
+
+void bow__executor_drop_task(struct bow_executor *executor, struct bow_task *task, int error)
+{
+    const struct bow_task dropped = *task;
+
     bow__free(executor->context, task, sizeof(*task));
     bow__executor_leave_place(executor);
-    if (rc != -ESHUTDOWN) {
-        return rc;
+    if (error == -ESHUTDOWN) {
+        bow__executor_reject(executor, dropped.name, dropped.fn, dropped.user);
     }
-reject:
-    bow__executor_reject(executor, name, fn, user);
-    return rc;
 }
 
 int bow_executor_execute(struct bow_executor *executor, const char *name, bow_task_fn fn,
                          void *user)
 {
-    return bow__executor_execute(executor, NULL, name, fn, user);
+    struct bow_task *task = NULL;
+
+    int rc = bow__executor_make_task(executor, name, fn, user, &task);
+    if (rc < 0) {
+        return rc;
+    }
+    rc = bow__executor_post_internal(executor, task);
+    if (rc < 0) {
+        bow__executor_drop_task(executor, task, rc);
+    }
+    return rc;
 }
 
 /* What can be asked */
-
-bool bow_executor_in_executor(const struct bow_executor *executor)
-{
-    const uintptr_t self = (uintptr_t)pthread_self();
-
-    for (uint32_t i = 0; i < executor->n_threads; i++) {
-        if (atomic_load_explicit(&executor->workers[i].id, memory_order_relaxed) == self) {
-            return true;
-        }
-    }
-    return atomic_load_explicit(&executor->owner, memory_order_relaxed) == self;
-}
-
-enum bow_loop_state bow_executor_get_state(const struct bow_executor *executor)
-{
-    return bow__executor_state(executor);
-}
 
 struct bow_context *bow_executor_context(const struct bow_executor *executor)
 {

@@ -3,8 +3,7 @@
 #define BOWLINE_TRANSPORT_EXECUTOR_EXECUTOR_H
 
 /*
- * What the layers of this library see of an executor and a strand beyond the
- * public header.
+ * What the layers of this library see of an executor beyond the public header.
  */
 
 #include <bowline/executor.h>
@@ -28,10 +27,22 @@ void bow__executor_reject(struct bow_executor *executor, const char *name, bow_t
                           void *user);
 size_t bow__executor_max_channel_bytes(const struct bow_executor *executor);
 
-/** Post without asking the rejection handler. Returns as bow_executor_post(). Thread: any. */
-int bow__strand_post_internal(struct bow_strand *strand, struct bow_task *task);
-/** The same for what closes something down: also accepted after SHUTDOWN while the strand has
- * tasks. -ESHUTDOWN says that none of its tasks runs, and none ever will. */
-int bow__strand_post_last(struct bow_strand *strand, struct bow_task *task);
+/* For strand.c; `locked`: with the mutex held */
+
+/** A task for bow__executor_post_internal() or a strand, with a place taken for it; whoever runs it
+ * frees it. Returns 0, -EAGAIN (the rejection handler was asked), -ENOMEM. Thread: any. */
+int bow__executor_make_task(struct bow_executor *executor, const char *name, bow_task_fn fn,
+                            void *user, struct bow_task **ret_task);
+/** Posting it failed with `error`: free it, and ask the rejection handler where that is its matter.
+ * Thread: any. */
+void bow__executor_drop_task(struct bow_executor *executor, struct bow_task *task, int error);
+
+/** Whether a new task may come, with a thread to run it. Returns 0, -ESHUTDOWN, or what starting
+ * the first thread failed with. */
+int bow__executor_admit_locked(struct bow_executor *executor);
+/** Queue, and wake a thread for it. */
+void bow__executor_push_locked(struct bow_executor *executor, struct bow_task *task);
+/** Run one task, without the mutex; counts it, and logs when it fails. */
+void bow__executor_run_task(struct bow_executor *executor, struct bow_task *task);
 
 #endif

@@ -3,11 +3,7 @@
 #define BOWLINE_TRANSPORT_EXECUTOR_EXECUTOR_CORE_H
 
 /*
- * The executor from inside, for the files that make it up:
- *
- *     executor.c         birth, references, posting, what can be asked
- *     executor_life.c    threads, running tasks, shutting down, the end
- *     strand.c           one after the other
+ * What an executor is, for executor.c and for strand.c, which stands on it.
  *
  * Design
  *
@@ -93,46 +89,5 @@ static inline void bow__executor_claim(struct bow_executor *executor)
     atomic_store_explicit(&executor->used_by, bow__process_id(executor->process),
                           memory_order_relaxed);
 }
-
-static inline void bow__chain_push(struct bow__task_chain *chain, struct bow_task *task)
-{
-    task->next = NULL;
-    if (chain->first == NULL) {
-        chain->first = task;
-    } else {
-        chain->last->next = task;
-    }
-    chain->last = task;
-    chain->n_tasks++;
-}
-
-static inline struct bow_task *bow__chain_pop(struct bow__task_chain *chain)
-{
-    struct bow_task *task = chain->first;
-
-    if (task != NULL) {
-        chain->first = task->next;
-        chain->n_tasks--;
-    }
-    return task;
-}
-
-/* executor.c */
-
-/** Make a task and post it, to `strand` when that is not NULL. */
-int bow__executor_execute(struct bow_executor *executor, struct bow_strand *strand,
-                          const char *name, bow_task_fn fn, void *user);
-
-/* executor_life.c; `locked`: with the mutex held */
-
-/** Whether a new task may come, with a thread to run it. Returns 0, -ESHUTDOWN, or what starting
- * the first thread failed with. */
-int bow__executor_admit_locked(struct bow_executor *executor);
-/** Queue, and wake a thread for it. */
-void bow__executor_push_locked(struct bow_executor *executor, struct bow_task *task);
-/** Run one task, without the mutex; counts it, and logs when it fails. */
-void bow__executor_run_task(struct bow_executor *executor, struct bow_task *task);
-/** The last reference is gone: shut down, wait, let go of the memory. */
-void bow__executor_abandon(struct bow_executor *executor);
 
 #endif

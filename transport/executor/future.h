@@ -3,10 +3,7 @@
 #define BOWLINE_TRANSPORT_EXECUTOR_FUTURE_H
 
 /*
- * A future and its promise from inside, for the files that make them up:
- *
- *     future.c           birth, references, completion, waiting
- *     future_listen.c    listeners and progress, on the future's home
+ * A future and its promise from inside, for what stands on them.
  *
  * Design
  *
@@ -22,6 +19,7 @@
  */
 
 #include "transport/executor/event_executor.h"
+#include "transport/loop/loop.h"
 
 #include <bowline/future.h>
 #include <pthread.h>
@@ -56,7 +54,7 @@ struct bow_future {
 /* The two ends are one object. */
 struct bow_promise {
     struct bow_future future;
-    struct bow_promise *next; /* for the list its one owner keeps it in */
+    struct bow__loop_ending ending; /* of the loop that keeps it, see loop_terminated.c */
 };
 
 static inline bool bow__future_is_done(const struct bow_future *future)
@@ -66,13 +64,5 @@ static inline bool bow__future_is_done(const struct bow_future *future)
 
 /** The work runs there, so nobody may wait there. Before anybody else knows the future. */
 void bow__promise_set_worker(struct bow_promise *promise, const struct bow__event_executor *worker);
-
-/* future_listen.c */
-
-/** With the mutex held: whether the caller must call bow__future_notify() once it is not. */
-bool bow__future_must_notify_locked(struct bow_future *future);
-/** Have the listeners told, on their home. */
-void bow__future_notify(struct bow_future *future);
-void bow__future_init_listeners(struct bow_future *future);
 
 #endif

@@ -10,6 +10,7 @@
  * An active strand holds a reference to itself. `refs`: relaxed up, acq_rel down.
  */
 
+#include "transport/executor/strand.h"
 #include "base/alloc.h"
 #include "transport/executor/executor_core.h"
 
@@ -143,5 +144,16 @@ int bow_strand_post(struct bow_strand *strand, struct bow_task *task)
 
 int bow_strand_execute(struct bow_strand *strand, const char *name, bow_task_fn fn, void *user)
 {
-    return bow__executor_execute(strand->executor, strand, name, fn, user);
+    struct bow_executor *executor = strand->executor;
+    struct bow_task *task = NULL;
+
+    int rc = bow__executor_make_task(executor, name, fn, user, &task);
+    if (rc < 0) {
+        return rc;
+    }
+    rc = post(strand, task, false);
+    if (rc < 0) {
+        bow__executor_drop_task(executor, task, rc);
+    }
+    return rc;
 }

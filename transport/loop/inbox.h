@@ -38,7 +38,8 @@
  *     n_signals     relaxed, a statistic        none
  */
 
-#include <bowline/loop.h>
+#include "transport/loop/task_chain.h"
+
 #include <stdatomic.h>
 
 #define BOW__INBOX_AWAKE UINT64_C(0)
@@ -47,13 +48,6 @@ struct bow__inbox {
     _Atomic(struct bow_task *) newest;
     _Atomic(uint64_t) sleep_until;
     _Atomic(uint64_t) n_signals;
-};
-
-/** Tasks in order, linked by `next`; `last` is undefined when `first` is NULL. */
-struct bow__task_chain {
-    struct bow_task *first;
-    struct bow_task *last;
-    size_t n_tasks;
 };
 
 void bow__inbox_init(struct bow__inbox *inbox);

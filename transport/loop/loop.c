@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * A loop's birth, its references, and what it is. Knows nothing of how it runs.
+ * A loop's birth, and what the last reference of its users does. Knows nothing of how it runs.
  */
 
 #include "base/alloc.h"
 #include "base/options.h"
 #include "transport/loop/condition.h"
-#include "transport/loop/loop_core.h"
+#include "transport/loop/loop_internal.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -62,7 +62,7 @@ static void init_fields(struct bow_loop *loop)
     loop->shutdown_at_ns = BOW_NEVER;
     loop->trim_at_ns = BOW_NEVER;
     bow__heap_init(&loop->timers);
-    bow__list_init(&loop->scheduled);
+    bow__list_init(&loop->closings);
     bow__list_init(&loop->watches);
     bow__list_init(&loop->readies);
     bow__list_init(&loop->flushes);
@@ -138,28 +138,6 @@ int bow_loop_new(struct bow_context *context, const struct bow_loop_options *opt
     return bow__loop_new_over(context, bow__context_system(context), options, ret_loop);
 }
 
-const struct bow_system *bow__loop_system(const struct bow_loop *loop)
-{
-    return loop->system;
-}
-
-static void free_loop(struct bow_loop *loop)
-{
-    struct bow_context *context = loop->context;
-
-    loop->system->poller->close(loop->poller);
-    if (loop->facade != NULL) {
-        loop->system->poller->close(loop->facade);
-    }
-    loop->system->close(loop->system->user, loop->wake_watch.fd);
-    bow__pool_fini(&loop->pool);
-    bow__free(context, loop->recv_buffer, BOW__LOOP_RECV_BYTES);
-    bow__free(context, loop->events, (size_t)loop->events_cap * sizeof(*loop->events));
-    bow__cond_fini(&loop->mutex, &loop->terminated);
-    bow__free(context, loop, sizeof(*loop));
-    bow_context_unref(context);
-}
-
 struct bow_loop *bow_loop_ref(struct bow_loop *loop)
 {
     unsigned before = atomic_fetch_add_explicit(&loop->refs, 1, memory_order_relaxed);
@@ -168,58 +146,45 @@ struct bow_loop *bow_loop_ref(struct bow_loop *loop)
     return loop;
 }
 
+/* The last reference */
+
+static void drive_to_the_end(struct bow_loop *loop)
+{
+    while (bow__loop_state(loop) != BOW_LOOP_TERMINATED) {
+        int rc = bow_loop_run_once(loop, BOW_NEVER);
+        assert(rc != -EBUSY); /* whoever else runs it holds a reference */
+        if (rc < 0) {
+            return;
+        }
+    }
+}
+
+/* The last reference is gone: shut down, wait, let go of the memory. */
+static void abandon(struct bow_loop *loop)
+{
+    if (bow__loop_is_foreign(loop)) {
+        bow__loop_forsake(loop);
+        return;
+    }
+    bow_loop_shutdown(loop, 0, 0);
+    if (bow_loop_in_loop(loop) && loop->in_turn) {
+        loop->is_abandoned = true;
+        return;
+    }
+    if (loop->options.thread == BOW_LOOP_OWNER) {
+        drive_to_the_end(loop);
+    } else if (loop->thread != NULL) {
+        loop->system->thread_join(loop->system->user, loop->thread);
+    }
+    bow__loop_release(loop);
+}
+
 struct bow_loop *bow_loop_unref(struct bow_loop *loop)
 {
     if (loop != NULL && atomic_fetch_sub_explicit(&loop->refs, 1, memory_order_acq_rel) == 1) {
-        bow__loop_abandon(loop);
+        abandon(loop);
     }
     return NULL;
-}
-
-void bow__loop_hold(struct bow_loop *loop)
-{
-    atomic_fetch_add_explicit(&loop->memory_refs, 1, memory_order_relaxed);
-}
-
-void bow__loop_release(struct bow_loop *loop)
-{
-    if (atomic_fetch_sub_explicit(&loop->memory_refs, 1, memory_order_acq_rel) == 1) {
-        free_loop(loop);
-    }
-}
-
-bool bow_loop_in_loop(const struct bow_loop *loop)
-{
-    uintptr_t owner = atomic_load_explicit(&loop->owner, memory_order_relaxed);
-    return owner == (uintptr_t)pthread_self();
-}
-
-bool bow__loop_may_touch(const struct bow_loop *loop)
-{
-    /* An owner sets his loop up before he runs it; a terminated one is nobody's. */
-    return bow_loop_in_loop(loop) ||
-           (loop->options.thread == BOW_LOOP_OWNER &&
-            atomic_load_explicit(&loop->owner, memory_order_relaxed) == 0) ||
-           bow__loop_state(loop) == BOW_LOOP_TERMINATED;
-}
-
-enum bow_loop_state bow_loop_get_state(const struct bow_loop *loop)
-{
-    return bow__loop_state(loop);
-}
-
-struct bow_context *bow_loop_context(const struct bow_loop *loop)
-{
-    return loop->context;
-}
-
-uint64_t bow_loop_now(const struct bow_loop *loop)
-{
-    /* Between two turns of an owner's loop its last reading may be old. */
-    if (bow_loop_in_loop(loop) && loop->in_turn) {
-        return loop->now_ns;
-    }
-    return bow__loop_clock(loop);
 }
 
 int bow_loop_fd(struct bow_loop *loop)
@@ -240,23 +205,4 @@ uint64_t bow_loop_next_timeout(struct bow_loop *loop)
 {
     assert(bow__loop_may_touch(loop));
     return bow__loop_timeout(loop);
-}
-
-uint8_t *bow__loop_recv_buffer(struct bow_loop *loop, size_t *ret_size)
-{
-    if (loop->recv_buffer == NULL) {
-        loop->recv_buffer = bow__alloc(loop->context, BOW__LOOP_RECV_BYTES);
-    }
-    *ret_size = loop->recv_buffer != NULL ? BOW__LOOP_RECV_BYTES : 0;
-    return loop->recv_buffer;
-}
-
-struct bow__pool *bow__loop_pool(struct bow_loop *loop)
-{
-    return &loop->pool;
-}
-
-uint64_t bow__loop_n_channels(const struct bow_loop *loop)
-{
-    return atomic_load_explicit(&loop->n_channels, memory_order_relaxed);
 }

@@ -106,6 +106,19 @@ int bow__loop_prepare(struct bow_loop *loop);
  * has not run). */
 bool bow__loop_may_touch(const struct bow_loop *loop);
 
+/** Call `closing` once the loop closes: what it keeps of a time to come ends now. Who is told or
+ * done takes itself out of the list. Thread: loop. */
+void bow__loop_on_closing(struct bow_loop *loop, struct bow__deferred *closing);
+
+/** Who hears when the loop has terminated. */
+struct bow__loop_ending {
+    struct bow__loop_ending *next; /* the loop's */
+    void (*fn)(struct bow__loop_ending *ending);
+};
+/** Call `ending` once, on any thread, when the loop has terminated; before this returns if it has.
+ * Thread: any. */
+void bow__loop_on_terminated(struct bow_loop *loop, struct bow__loop_ending *ending);
+
 /* After fork(), see loop_fork.c */
 
 /** Whether a process that this one was forked from runs the loop: nothing of it may be used here.

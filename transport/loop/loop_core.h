@@ -3,21 +3,9 @@
 #define BOWLINE_TRANSPORT_LOOP_LOOP_CORE_H
 
 /*
- * The loop from inside, for the files that make it up and nobody else:
- *
- *     loop.c           birth, references, what it is
- *     loop_life.c      start, run, shut down, join: the states
- *     loop_turn.c      one turn, phase by phase
- *     loop_poll.c      how long to wait, and the wait
- *     loop_tasks.c     posting and running tasks
- *     loop_terminated.c    futures that tell of the end
- *     loop_watch.c     descriptors, deferred work
- *     loop_repair.c    a poller that fails
- *     loop_fork.c      whose it is after fork()
- *     loop_stats.c     what the loop tells about itself
- *     watchdog.c           who holds it
- *     timer.c, scheduled.c    on the heap
- *     inbox.c          what comes from other threads
+ * What a loop is: its fields, its references to memory, whose thread it is. For the
+ * files that make the loop up and nobody else; what each of those does for the others
+ * stands in loop_internal.h. Knows nothing of how a loop runs.
  *
  * Design
  *
@@ -154,7 +142,7 @@ struct bow_loop {
     struct bow__task_chain tasks;
     struct bow__task_chain tails;
     struct bow__heap timers;
-    struct bow__link scheduled;
+    struct bow__link closings; /* to be told when the loop closes */
     struct bow__link watches;
     struct bow__link readies; /* told by sources, for the next turn */
     uint32_t n_sources;       /* of watches; without one nobody looks for their tasks */
@@ -172,7 +160,7 @@ struct bow_loop {
     struct bow_thread *thread;
     uint64_t quiet_ns;
     uint64_t shutdown_at_ns;          /* when the time-out is over */
-    struct bow_promise *end_promises; /* to keep when the loop has terminated */
+    struct bow__loop_ending *endings; /* to be told when the loop has terminated */
 };
 
 static inline void bow__count(_Atomic(uint64_t) *counter, uint64_t n)
@@ -198,98 +186,28 @@ static inline uint64_t bow__loop_update_now(struct bow_loop *loop)
     return loop->now_ns;
 }
 
-/* loop_life.c */
+/** From one state to the next, if it is in the first. Thread: any. */
+static inline bool bow__loop_advance(struct bow_loop *loop, enum bow_loop_state from,
+                                     enum bow_loop_state to)
+{
+    int expected = (int)from;
+    return atomic_compare_exchange_strong_explicit(&loop->state, &expected, (int)to,
+                                                   memory_order_release, memory_order_relaxed);
+}
 
-/** Start the loop's thread if it has none yet. Returns 0 or what that failed with. Thread: any. */
-int bow__loop_start(struct bow_loop *loop);
-/** The last reference is gone: shut down, wait, let go of the memory. */
-void bow__loop_abandon(struct bow_loop *loop);
-/** The shutdown check at the end of a turn. True when the loop has terminated. */
-bool bow__loop_check_shutdown(struct bow_loop *loop);
-/** When the shutdown check wants to be asked again; BOW_NEVER while nobody has shut down. */
-uint64_t bow__loop_shutdown_due(struct bow_loop *loop);
+/** Whether the next turn finds something to do without waiting for it. */
+static inline bool bow__loop_has_work(const struct bow_loop *loop)
+{
+    return loop->tasks.first != NULL || !bow__list_is_empty(&loop->flushes) ||
+           !bow__list_is_empty(&loop->frees) || !bow__list_is_empty(&loop->readies) ||
+           !bow__inbox_is_empty(&loop->inbox);
+}
 
-/* loop_fork.c */
-
-void bow__loop_note_maker(struct bow_loop *loop);
-/** This process is going to run the loop, which is not foreign; nobody else does anything with it.
- * Returns 0, or what opening descriptors of its own failed with. */
-int bow__loop_claim(struct bow_loop *loop);
-
-/* loop_turn.c */
-
-/** One turn that waits at most `max_wait_ns`. True when the loop has terminated. */
-bool bow__loop_turn(struct bow_loop *loop, uint64_t max_wait_ns);
-
-/* loop_poll.c */
-
-/** Wait for events as the strategy says; fills the batch. */
-void bow__loop_poll(struct bow_loop *loop, uint64_t max_wait_ns);
-/** Outside of a turn: make the loop's descriptor say what the next turn has to do. */
-void bow__loop_rearm(struct bow_loop *loop);
-bool bow__loop_has_work(const struct bow_loop *loop);
-/** How long the next turn would sleep. */
-uint64_t bow__loop_timeout(struct bow_loop *loop);
-
-/* loop_repair.c */
-
-/** Put a new poller in the place of the old one, with all watches. Returns 0, or a negative errno
- * with the old one in place. */
-int bow__loop_replace_poller(struct bow_loop *loop);
-/** Say what the poller could not do, but not each time. */
-void bow__loop_log_poller(struct bow_loop *loop, const char *what, int error);
-/** After each poll: what it returned, and until when it should have waited (0: not at all). */
-void bow__loop_judge_poll(struct bow_loop *loop, int n, uint64_t until_ns);
-/** Whether the loop must leave its poller alone for now. */
-bool bow__loop_is_resting(struct bow_loop *loop);
-/** Wait without the poller, for a wake-up only. */
-void bow__loop_rest(struct bow_loop *loop, uint64_t until_ns);
-
-/* loop_stats.c */
-
-/** Charge the time since the last mark to the phase that ends at now_ns, and begin `next`. */
-void bow__loop_mark(struct bow_loop *loop, enum bow__loop_phase next);
-/** All phases of the last turn have ended at now_ns. */
-void bow__loop_end_turn_time(struct bow_loop *loop);
-void bow__loop_note_lag(struct bow_loop *loop, uint64_t lag_ns);
-
-/* loop_tasks.c */
-
-/** Queue a task whose time has come. Thread: loop. */
-void bow__loop_push_timed(struct bow_loop *loop, struct bow_task *task);
-/** Move what other threads posted into the queue. */
-void bow__loop_take_inbox(struct bow_loop *loop);
-/** The same before the channels: what stands for an event of a source is run. */
-void bow__loop_take_events(struct bow_loop *loop);
-/** Run queued tasks for `budget_ns`, or only those present now when it is BOW_NEVER. */
-void bow__loop_run_tasks(struct bow_loop *loop, uint64_t budget_ns);
-void bow__loop_run_tails(struct bow_loop *loop);
-/** Refuse new tasks and run what was accepted. */
-void bow__loop_close_tasks(struct bow_loop *loop);
-
-/* loop_watch.c */
-
-/** Those that sources have found ready: part of the batch. */
-void bow__loop_run_readies(struct bow_loop *loop);
-void bow__loop_run_flushes(struct bow_loop *loop);
-void bow__loop_run_frees(struct bow_loop *loop);
-/** Register the wake-up descriptor. Returns 0 or a negative errno (nothing is open then). */
-int bow__loop_open_wake(struct bow_loop *loop);
-/** Hand the batch to its watches. */
-void bow__loop_handle_events(struct bow_loop *loop);
-/** Tell all watches that the loop closes. */
-void bow__loop_close_watches(struct bow_loop *loop);
-
-/* loop_terminated.c */
-
-/** The loop has terminated: keep the promises that it would. Without the mutex. */
-void bow__loop_tell_terminated(struct bow_loop *loop);
-
-/* timer.c, scheduled.c */
-
-void bow__loop_fire_timers(struct bow_loop *loop);
-void bow__loop_drop_timers(struct bow_loop *loop);
-uint64_t bow__loop_next_timer(const struct bow_loop *loop);
-void bow__loop_cancel_scheduled(struct bow_loop *loop);
+/** When the next timer is due; BOW_NEVER: there is none. */
+static inline uint64_t bow__loop_next_timer(const struct bow_loop *loop)
+{
+    const struct bow__heap_node *first = bow__heap_min(&loop->timers);
+    return first != NULL ? first->key : BOW_NEVER;
+}
 
 #endif

@@ -15,7 +15,7 @@
  */
 
 #include "base/alloc.h"
-#include "transport/loop/loop_core.h"
+#include "transport/loop/loop_internal.h"
 
 #include <errno.h>
 

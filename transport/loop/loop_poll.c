@@ -6,7 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "transport/loop/loop_core.h"
+#include "transport/loop/loop_internal.h"
 
 /* A batch this large takes longer to handle than another poll costs. */
 #define MAX_EVENTS 8192
@@ -17,16 +17,25 @@
 /* After an error the first wait is short: what it tells is whether the poller works again. */
 #define PROBE_NS UINT64_C(1000000)
 
-bool bow__loop_has_work(const struct bow_loop *loop)
+/* When the shutdown check wants to be asked again; BOW_NEVER while nobody has shut down. */
+static uint64_t shutdown_due(struct bow_loop *loop)
 {
-    return loop->tasks.first != NULL || !bow__list_is_empty(&loop->flushes) ||
-           !bow__list_is_empty(&loop->frees) || !bow__list_is_empty(&loop->readies) ||
-           !bow__inbox_is_empty(&loop->inbox);
+    if (bow__loop_state(loop) < BOW_LOOP_SHUTTING_DOWN || loop->stage == BOW__LOOP_CLOSING) {
+        return BOW_NEVER;
+    }
+    if (loop->stage == BOW__LOOP_OPEN) {
+        return 0;
+    }
+    pthread_mutex_lock(&loop->mutex);
+    uint64_t quiet_at_ns = bow__time_add(loop->last_work_ns, loop->quiet_ns);
+    uint64_t due_ns = bow__time_min(quiet_at_ns, loop->shutdown_at_ns);
+    pthread_mutex_unlock(&loop->mutex);
+    return due_ns;
 }
 
 static uint64_t next_due(struct bow_loop *loop)
 {
-    uint64_t due = bow__time_min(bow__loop_next_timer(loop), bow__loop_shutdown_due(loop));
+    uint64_t due = bow__time_min(bow__loop_next_timer(loop), shutdown_due(loop));
     return bow__time_min(due, loop->rest_until_ns);
 }
 

@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "transport/loop/loop_core.h"
+#include "transport/loop/loop_internal.h"
 
 #include <errno.h>
 

@@ -4,7 +4,7 @@
  * of its clock to the phase it is in; it reads none for that.
  */
 
-#include "transport/loop/loop_core.h"
+#include "transport/loop/loop_internal.h"
 
 #include <bowline/loop_stats.h>
 #include <errno.h>

@@ -7,7 +7,7 @@
  * a new watch in the same memory nor a new descriptor of the same number gets it.
  */
 
-#include "transport/loop/loop_core.h"
+#include "transport/loop/loop_internal.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -24,7 +24,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "transport/loop/loop_core.h"
+#include "transport/loop/loop_internal.h"
 
 #include <bowline/timer.h>
 #include <errno.h>
@@ -50,7 +50,7 @@ struct bow_scheduled {
     struct bow_task task; /* in the ordinary queue once it is due */
     struct bow_task registration;
     struct bow_task removal;
-    struct bow__link link; /* in the loop's list while it has not ended */
+    struct bow__deferred closing; /* in the loop's list while it has not ended */
 };
 
 static bool change(struct bow_scheduled *scheduled, enum scheduled_state from,
@@ -80,7 +80,7 @@ struct bow_scheduled *bow_scheduled_unref(struct bow_scheduled *scheduled)
 /* It is in no queue and no heap, and never will be again. */
 static void end(struct bow_scheduled *scheduled)
 {
-    bow__list_remove(&scheduled->link);
+    bow__list_remove(&scheduled->closing.link);
     bow_scheduled_unref(scheduled);
 }
 
@@ -146,7 +146,7 @@ static int register_on_loop(void *user)
 {
     struct bow_scheduled *scheduled = user;
 
-    bow__list_push_back(&scheduled->loop->scheduled, &scheduled->link);
+    bow__loop_on_closing(scheduled->loop, &scheduled->closing);
     arm(scheduled);
     return 0;
 }
@@ -198,6 +198,18 @@ bool bow_scheduled_is_cancelled(const struct bow_scheduled *scheduled)
     return state_of(scheduled) == CANCELLED;
 }
 
+/* One that is due already stands in the ordinary queue, and runs. */
+static void on_closing(struct bow__deferred *closing)
+{
+    struct bow_scheduled *scheduled = BOW__CONTAINER(closing, struct bow_scheduled, closing);
+
+    if (bow_timer_is_armed(&scheduled->timer)) {
+        change(scheduled, PENDING, CANCELLED);
+        bow_timer_stop(&scheduled->timer);
+        end(scheduled);
+    }
+}
+
 static struct bow_scheduled *make(struct bow_loop *loop, const char *name, bow_task_fn fn,
                                   void *user, unsigned refs)
 {
@@ -215,7 +227,8 @@ static struct bow_scheduled *make(struct bow_loop *loop, const char *name, bow_t
     bow_task_init(&scheduled->task, name, run, scheduled);
     bow_task_init(&scheduled->registration, name, register_on_loop, scheduled);
     bow_task_init(&scheduled->removal, name, remove_on_loop, scheduled);
-    bow__list_init(&scheduled->link);
+    bow__list_init(&scheduled->closing.link);
+    scheduled->closing.fn = on_closing;
     bow__loop_hold(loop);
     return scheduled;
 }
@@ -261,21 +274,4 @@ int bow_loop_schedule(struct bow_loop *loop, enum bow_schedule_kind kind, uint64
         *ret_scheduled = scheduled;
     }
     return 0;
-}
-
-/* Those that are due already stand in the ordinary queue, and run. */
-void bow__loop_cancel_scheduled(struct bow_loop *loop)
-{
-    struct bow__link *link = loop->scheduled.next;
-
-    while (link != &loop->scheduled) {
-        struct bow_scheduled *scheduled = BOW__CONTAINER(link, struct bow_scheduled, link);
-        link = link->next;
-        if (!bow_timer_is_armed(&scheduled->timer)) {
-            continue;
-        }
-        change(scheduled, PENDING, CANCELLED);
-        bow_timer_stop(&scheduled->timer);
-        end(scheduled);
-    }
 }

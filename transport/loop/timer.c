@@ -9,7 +9,7 @@
  */
 
 #include "base/clock.h"
-#include "transport/loop/loop_core.h"
+#include "transport/loop/loop_internal.h"
 
 #include <assert.h>
 #include <bowline/timer.h>
@@ -62,12 +62,6 @@ void bow_timer_stop(struct bow_timer *timer)
 bool bow_timer_is_armed(const struct bow_timer *timer)
 {
     return bow__heap_node_is_in(&timer->node);
-}
-
-uint64_t bow__loop_next_timer(const struct bow_loop *loop)
-{
-    const struct bow__heap_node *first = bow__heap_min(&loop->timers);
-    return first != NULL ? first->key : BOW_NEVER;
 }
 
 static void fire(struct bow_loop *loop, struct bow_timer *timer)
