@@ -5,11 +5,12 @@
 /*
  * What connections share, from inside:
  *
- *     context.c      references, reload, which setup new connections get
- *     setup.c        one reading of options and files into an SSL_CTX
- *     name.c         another context, chosen by the name that a client asks for
  *     files.c        certificates and keys from PEM files
  *     sessions.c     sessions that clients may take up again
+ *     setup.c        one reading of options and files into an SSL_CTX
+ *     context.c      references, which setup new connections get
+ *     name.c         another context, chosen by the name that a client asks for
+ *     security.c     making contexts, reload, what servers and clients of calls see of one
  *
  * A setup never changes once it is made; a reload makes another one. Connections
  * hold the one they began with.
@@ -64,8 +65,6 @@ struct bow_tls_context {
     size_t n_sessions;
 };
 
-extern const struct bow_security_ops bow__tls_security_ops;
-
 /* context.c */
 
 /** The setup for a new connection, with a reference. */
@@ -76,16 +75,9 @@ struct bow__tls_setup *bow__tls_context_setup(struct bow_tls_context *tls_contex
 /** Returns as bow_tls_context_new(), with `why` filled. */
 int bow__tls_setup_new(struct bow_context *context, const struct bow_tls_context_options *options,
                        struct bow__tls_setup **ret_setup, struct bow__text *why);
-/** new.c: OpenSSL's callback for a client's new session. */
-int bow__tls_on_session(SSL *ssl, SSL_SESSION *session);
 struct bow__tls_setup *bow__tls_setup_ref(struct bow__tls_setup *setup);
 /** NULL is allowed. */
 void bow__tls_setup_unref(struct bow__tls_setup *setup);
-
-/* name.c */
-
-/** OpenSSL's callback for each client's hello; `user` is the setup. */
-int bow__tls_on_server_name(SSL *ssl, int *alert, void *user);
 
 /* files.c */
 
@@ -103,6 +95,8 @@ void bow__tls_sessions_put(struct bow_tls_context *tls_context, const struct bow
 /** One to take up, the caller's own; or NULL. */
 SSL_SESSION *bow__tls_sessions_get(struct bow_tls_context *tls_context,
                                    const struct bow__tls_setup *setup, struct bow_slice key);
+/** OpenSSL's callback for a client's new session. */
+int bow__tls_on_session(SSL *ssl, SSL_SESSION *session);
 /** Forget all. The mutex is held, or nobody else has the context. */
 void bow__tls_sessions_clear(struct bow_tls_context *tls_context);
 

@@ -1,101 +1,53 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * The handler's callbacks, and the states of a connection: handshake, open, failed.
- * Knows nothing of how bytes are encrypted or queued.
+ * One connection's TLS as a handler of its channel: birth and end, the callbacks, and what can be
+ * asked of it. Knows nothing of how bytes are encrypted or queued.
  */
 
 #include "tls/handler.h"
+#include "base/alloc.h"
+#include "base/options.h"
 
 #include <bowline/limits.h>
 #include <errno.h>
 #include <openssl/err.h>
+#include <openssl/x509v3.h>
+#include <string.h>
 
 #define GOODBYE_PIECES 8
+/* Of a host's name in the DNS (RFC 1035 section 2.3.4). */
+#define MAX_NAME_BYTES ((size_t)253)
 
-void bow__tls_enter(void)
+/* End */
+
+void bow_tls_free(struct bow_tls *tls)
 {
-    ERR_clear_error();
-}
-
-enum bow__tls_outcome bow__tls_look(struct bow_tls *tls, int rc)
-{
-    switch (SSL_get_error(tls->ssl, rc)) {
-    case SSL_ERROR_WANT_READ:
-        return BOW__TLS_WANTS_MORE;
-    case SSL_ERROR_ZERO_RETURN:
-        return BOW__TLS_DONE;
-    default:
-        return BOW__TLS_BROKEN;
-    }
-}
-
-/* Failure */
-
-void bow__tls_fail(struct bow_tls *tls, int error, const char *why)
-{
-    struct bow_handler *handler = &tls->handler;
-
-    if (tls->state == BOW__TLS_FAILED || !bow_channel_is_active(handler->channel)) {
+    if (tls == NULL) {
         return;
     }
-    tls->state = BOW__TLS_FAILED;
-    bow__tls_say(tls, why);
-    if (tls->opening != NULL) {
-        bow_timer_stop(&tls->opening->timer);
+    struct bow_tls_context *tls_context = tls->tls_context;
+    struct bow_context *context = tls_context->context;
+
+    if (tls->state == BOW__TLS_OPEN) {
+        /* Or OpenSSL would forget the session of a connection that was merely lost. */
+        SSL_set_shutdown(tls->ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
     }
-    /* An alert waits. Closing at once might answer what the peer still sends with a reset, and
-     * that overtakes it; but who was silent for so long is not waited for any more. */
-    tls->has_last_words = tls->wire.out.len > 0 && error != -ETIMEDOUT;
-    if (tls->has_last_words) {
-        bow__filter_close_after_flush(handler->channel, BOW__TLS_LAST_WORDS_NS, error);
+    SSL_free(tls->ssl);
+    ERR_clear_error();
+    bow__tls_end_opening(tls);
+    bow__tls_out_fini(&tls->wire.out);
+    bow__tls_setup_unref(tls->chosen);
+    bow__tls_setup_unref(tls->setup);
+    if (tls->failure != NULL) {
+        bow__free(context, tls->failure, strlen(tls->failure) + 1);
     }
-    bow_handler_fire_error(handler, error);
-    if (!tls->has_last_words) {
-        bow_handler_close(handler, error);
-    }
+    bow__free(context, tls, sizeof(*tls) + tls->key_len);
+    bow_tls_context_unref(tls_context); /* the last: it holds the context */
 }
 
-void bow__tls_fail_ssl(struct bow_tls *tls)
-{
-    struct bow__text why;
-
-    int error = bow__tls_explain(tls, &why);
-    bow__tls_fail(tls, error, why.bytes);
-}
+/* Callbacks */
 
 /* Handshake */
-
-static void on_open(struct bow_tls *tls)
-{
-    tls->state = BOW__TLS_OPEN;
-    bow__tls_end_opening(tls);
-    bow_handler_fire_active(&tls->handler);
-    bow_handler_flush(&tls->handler); /* what was waiting for this */
-}
-
-void bow__tls_shake_hands(struct bow_tls *tls)
-{
-    bow__tls_enter();
-    int rc = SSL_do_handshake(tls->ssl);
-    if (rc == 1) {
-        on_open(tls);
-        return;
-    }
-    switch (bow__tls_look(tls, rc)) {
-    case BOW__TLS_WANTS_MORE:
-        break;
-    case BOW__TLS_DONE:
-        bow__tls_fail(tls, -EPROTO, "the peer ended the connection during the TLS handshake");
-        return;
-    case BOW__TLS_BROKEN:
-        bow__tls_fail_ssl(tls);
-        return;
-    }
-    if (tls->wire.n_read > BOW_LIMIT_TLS_HANDSHAKE_BYTES) {
-        bow__tls_fail(tls, -EMSGSIZE,
-                      "the peer's TLS handshake is larger than BOW_LIMIT_TLS_HANDSHAKE_BYTES");
-    }
-}
 
 static void on_timer(struct bow_timer *timer, void *user)
 {
@@ -161,13 +113,6 @@ static void on_read_complete(struct bow_handler *handler)
 
 /* End of the connection */
 
-void bow__tls_close_if_over(struct bow_tls *tls)
-{
-    if (tls->is_done && tls->said_goodbye) {
-        bow__filter_end(tls->handler.channel);
-    }
-}
-
 static void on_eof(struct bow_handler *handler)
 {
     struct bow_tls *tls = bow__tls_of_handler(handler);
@@ -200,7 +145,7 @@ static void on_close(struct bow_handler *handler, int error)
     bow_handler_close(handler, error);
 }
 
-const struct bow_handler_ops bow__tls_ops = {
+static const struct bow_handler_ops tls_ops = {
     .name = "tls",
     .on_added = on_added,
     .on_removed = on_removed,
@@ -215,3 +160,302 @@ const struct bow_handler_ops bow__tls_ops = {
     .on_drain = bow__tls_on_drain,
     .on_sent = bow__tls_on_sent,
 };
+
+/* Birth */
+
+/* The name without the dot that ends an absolute one: certificates and SNI have none. */
+static size_t name_len(const char *name)
+{
+    size_t len = strlen(name);
+
+    return len > 1 && name[len - 1] == '.' ? len - 1 : len;
+}
+
+static int read_options(struct bow_tls_options *ret_options, const struct bow_tls_options *given)
+{
+    *ret_options = (struct bow_tls_options)BOW_TLS_OPTIONS_INIT;
+    if (given == NULL) {
+        return 0;
+    }
+    int rc = bow__options_read(ret_options, sizeof(*ret_options), given);
+    if (rc < 0) {
+        return rc;
+    }
+    if (ret_options->server_name != NULL) {
+        size_t len = name_len(ret_options->server_name);
+        if (len == 0 || len > MAX_NAME_BYTES) {
+            return -EINVAL;
+        }
+    }
+    size_t n_alpn = ret_options->alpn != NULL ? strlen(ret_options->alpn) : 0;
+    return n_alpn < BOW__TLS_ALPN_BYTES ? 0 : -EINVAL;
+}
+
+/* As on the wire: each name behind its length. */
+static void set_alpn(struct bow__tls_opening *opening, const char *names)
+{
+    size_t len = strlen(names);
+
+    memcpy(opening->alpn + 1, names, len);
+    opening->alpn_len = len + 1;
+    for (size_t at = 0; at <= len;) {
+        size_t n = strcspn(names + at, ",");
+        opening->alpn[at] = (uint8_t)n;
+        at += n + 1;
+    }
+}
+
+static bool needs_name(const struct bow_tls_context *tls_context,
+                       const struct bow__tls_setup *setup)
+{
+    return tls_context->side == BOW_TLS_CLIENT &&
+           SSL_CTX_get_verify_mode(setup->ssl_ctx) != SSL_VERIFY_NONE;
+}
+
+/* Its key is server_name NUL session_key. */
+static struct bow_tls *alloc(struct bow_context *context, const struct bow_tls_options *options)
+{
+    size_t n_name = options->server_name != NULL ? name_len(options->server_name) : 0;
+    size_t n_key = options->session_key != NULL ? strlen(options->session_key) : 0;
+    size_t key_len = n_name + 1 + n_key;
+    size_t size = 0;
+
+    if (__builtin_add_overflow(sizeof(struct bow_tls), key_len, &size)) {
+        return NULL;
+    }
+    struct bow_tls *tls = bow__alloc_zero(context, size);
+    if (tls == NULL) {
+        return NULL;
+    }
+    tls->key_len = key_len;
+    if (n_name > 0) {
+        memcpy(tls->key, options->server_name, n_name);
+    }
+    if (n_key > 0) {
+        memcpy(tls->key + n_name + 1, options->session_key, n_key);
+    }
+    return tls;
+}
+
+static int set_name(struct bow_tls *tls)
+{
+    X509_VERIFY_PARAM *param = SSL_get0_param(tls->ssl);
+
+    if (tls->key[0] == '\0' || X509_VERIFY_PARAM_set1_ip_asc(param, tls->key) == 1) {
+        return 0;
+    }
+    ERR_clear_error();
+    X509_VERIFY_PARAM_set_hostflags(param, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+    return X509_VERIFY_PARAM_set1_host(param, tls->key, 0) == 1 &&
+                   SSL_set_tlsext_host_name(tls->ssl, tls->key) == 1
+               ? 0
+               : -ENOMEM;
+}
+
+static void take_up_session(struct bow_tls *tls)
+{
+    if (tls->key_len == 1) {
+        return; /* no name, no key: there is nothing to know the server by */
+    }
+    SSL_SESSION *session = bow__tls_sessions_get(tls->tls_context, tls->setup, bow__tls_key(tls));
+    if (session != NULL) {
+        (void)SSL_set_session(tls->ssl, session); /* if not, the handshake is whole */
+        SSL_SESSION_free(session);
+    }
+}
+
+static int begin_as_client(struct bow_tls *tls)
+{
+    SSL_set_connect_state(tls->ssl);
+    /* It returns 0 for success. */
+    if (tls->opening->alpn_len > 0 && tls->setup->alpn == NULL && !tls->setup->is_users &&
+        SSL_set_alpn_protos(tls->ssl, tls->opening->alpn, (unsigned)tls->opening->alpn_len) != 0) {
+        return -ENOMEM;
+    }
+    int rc = set_name(tls);
+    if (rc == 0 && !tls->setup->is_users) {
+        take_up_session(tls);
+    }
+    return rc;
+}
+
+/* What holds for all connections, those of a user's own SSL_CTX too. */
+static void set_modes(SSL *ssl)
+{
+    int verify = SSL_get_verify_mode(ssl);
+
+    SSL_set_mode(ssl, SSL_MODE_RELEASE_BUFFERS);
+    SSL_set_read_ahead(ssl, 0);
+    SSL_set_options(ssl, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
+    if (SSL_get_min_proto_version(ssl) < TLS1_2_VERSION) {
+        (void)SSL_set_min_proto_version(ssl, TLS1_2_VERSION);
+    }
+    if (verify != SSL_VERIFY_NONE && SSL_get_verify_callback(ssl) == NULL) {
+        SSL_set_verify(ssl, verify, bow__tls_on_verify);
+    }
+}
+
+static int set_up_ssl(struct bow_tls *tls)
+{
+    tls->ssl = SSL_new(tls->setup->ssl_ctx);
+    if (tls->ssl == NULL) {
+        return -ENOMEM;
+    }
+    BIO *bio = bow__tls_bio_new(tls->tls_context->bio_method, &tls->wire);
+    if (bio == NULL) {
+        return -ENOMEM;
+    }
+    SSL_set_bio(tls->ssl, bio, bio);
+    SSL_set_app_data(tls->ssl, tls);
+    set_modes(tls->ssl);
+    if (tls->tls_context->side == BOW_TLS_CLIENT) {
+        return begin_as_client(tls);
+    }
+    SSL_set_accept_state(tls->ssl);
+    return 0;
+}
+
+static struct bow__tls_opening *new_opening(struct bow_context *context,
+                                            const struct bow_tls_options *options)
+{
+    struct bow__tls_opening *opening = bow__alloc_zero(context, sizeof(*opening));
+
+    if (opening == NULL) {
+        return NULL;
+    }
+    opening->timeout_ns = options->handshake_timeout_ns != 0 ? options->handshake_timeout_ns
+                                                             : BOW_LIMIT_TLS_HANDSHAKE_NS;
+    if (options->alpn != NULL) {
+        set_alpn(opening, options->alpn);
+    }
+    return opening;
+}
+
+static int make(struct bow_tls_context *tls_context, struct bow__tls_setup *setup,
+                const struct bow_tls_options *options, struct bow_tls **ret_tls)
+{
+    if (needs_name(tls_context, setup) && options->server_name == NULL) {
+        return -EINVAL;
+    }
+    struct bow_tls *tls = alloc(tls_context->context, options);
+    if (tls == NULL) {
+        return -ENOMEM;
+    }
+    tls->handler.ops = &tls_ops;
+    tls->tls_context = bow_tls_context_ref(tls_context);
+    tls->setup = bow__tls_setup_ref(setup);
+    tls->opening = new_opening(tls_context->context, options);
+    int rc = tls->opening != NULL ? set_up_ssl(tls) : -ENOMEM;
+    ERR_clear_error();
+    if (rc < 0) {
+        bow_tls_free(tls);
+        return rc;
+    }
+    *ret_tls = tls;
+    return 0;
+}
+
+int bow_tls_new(struct bow_tls_context *tls_context, const struct bow_tls_options *options,
+                struct bow_tls **ret_tls)
+{
+    struct bow_tls_options known;
+
+    int rc = read_options(&known, options);
+    if (rc < 0) {
+        return rc;
+    }
+    struct bow__tls_setup *setup = bow__tls_context_setup(tls_context);
+    rc = make(tls_context, setup, &known, ret_tls);
+    bow__tls_setup_unref(setup);
+    return rc;
+}
+
+struct bow_handler *bow_tls_handler(struct bow_tls *tls)
+{
+    return &tls->handler;
+}
+
+/* Asking */
+
+struct bow_tls *bow_tls_of(struct bow_channel *channel)
+{
+    struct bow_handler *handler = bow__filter_find(channel, &tls_ops);
+
+    return handler != NULL ? bow__tls_of_handler(handler) : NULL;
+}
+
+bool bow_tls_is_open(const struct bow_tls *tls)
+{
+    return tls->state == BOW__TLS_OPEN;
+}
+
+const char *bow_tls_failure(const struct bow_tls *tls)
+{
+    if (tls->state != BOW__TLS_FAILED) {
+        return "";
+    }
+    return tls->failure != NULL ? tls->failure : "out of memory";
+}
+
+struct bow_slice bow_tls_alpn(const struct bow_tls *tls)
+{
+    struct bow_slice name = {NULL, 0};
+    unsigned len = 0;
+
+    SSL_get0_alpn_selected(tls->ssl, &name.data, &len);
+    name.len = len;
+    return name;
+}
+
+bool bow_tls_alpn_is(const struct bow_tls *tls, const char *protocol)
+{
+    struct bow_slice name = bow_tls_alpn(tls);
+
+    return name.len > 0 && name.len == strlen(protocol) &&
+           memcmp(name.data, protocol, name.len) == 0;
+}
+
+const char *bow_tls_version_name(const struct bow_tls *tls)
+{
+    return SSL_get_version(tls->ssl);
+}
+
+bool bow_tls_is_resumed(const struct bow_tls *tls)
+{
+    return SSL_session_reused(tls->ssl) == 1;
+}
+
+const char *bow_tls_server_name(const struct bow_tls *tls)
+{
+    return SSL_get_servername(tls->ssl, TLSEXT_NAMETYPE_host_name);
+}
+
+int bow_tls_peer_subject(const struct bow_tls *tls, char *text, size_t size)
+{
+    X509 *certificate = SSL_get0_peer_certificate(tls->ssl);
+    const char *subject = NULL;
+
+    if (certificate == NULL) {
+        return -ENODATA;
+    }
+    BIO *bio = BIO_new(BIO_s_mem());
+    if (bio == NULL ||
+        X509_NAME_print_ex(bio, X509_get_subject_name(certificate), 0, XN_FLAG_RFC2253) < 0) {
+        BIO_free(bio);
+        ERR_clear_error();
+        return -ENOMEM;
+    }
+    size_t len = (size_t)BIO_get_mem_data(bio, &subject);
+    bool fits = len < size;
+    if (fits) {
+        memcpy(text, subject, len);
+        text[len] = '\0';
+    }
+    BIO_free(bio);
+    return fits ? 0 : -ENOSPC;
+}
+
+struct ssl_st *bow_tls_ssl(const struct bow_tls *tls)
+{
+    return tls->ssl;
+}

@@ -33,7 +33,8 @@ static void say_refused(struct bow_tls *tls, const char *name, int error)
     bow__tls_say(tls, text.bytes);
 }
 
-int bow__tls_on_server_name(SSL *ssl, int *alert, void *user)
+/* OpenSSL's callback for each client's hello; `user` is the setup. */
+static int on_server_name(SSL *ssl, int *alert, void *user)
 {
     const struct bow__tls_setup *setup = user;
     struct bow_tls *tls = SSL_get_app_data(ssl);
@@ -51,6 +52,15 @@ int bow__tls_on_server_name(SSL *ssl, int *alert, void *user)
         return SSL_TLSEXT_ERR_ALERT_FATAL;
     }
     return SSL_TLSEXT_ERR_OK;
+}
+
+void bow__tls_choose_by_name(struct bow__tls_setup *setup)
+{
+    if (setup->is_users) {
+        return;
+    }
+    SSL_CTX_set_tlsext_servername_callback(setup->ssl_ctx, on_server_name);
+    SSL_CTX_set_tlsext_servername_arg(setup->ssl_ctx, setup);
 }
 
 static bool asks_clients(const SSL_CTX *ssl_ctx)

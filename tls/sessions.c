@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
  * Sessions that clients may take up again: the newest one for each key, as many keys as a
- * limit says, the ones used longest ago go first. Knows nothing of connections.
+ * limit says, the ones used longest ago go first. Knows of connections only which OpenSSL tells of.
  *
  * Kept as bytes: an SSL_SESSION belongs to the loop of its connection, which goes on reading it,
  * and connections on other loops take it up. So no thread has one of another's, and the context
@@ -9,7 +9,7 @@
  */
 
 #include "base/alloc.h"
-#include "tls/context.h"
+#include "tls/connection.h"
 
 #include <bowline/limits.h>
 #include <openssl/err.h>
@@ -133,4 +133,14 @@ void bow__tls_sessions_clear(struct bow_tls_context *tls_context)
     while (tls_context->n_sessions > 0) {
         forget(tls_context, session_of(tls_context->sessions.next));
     }
+}
+
+int bow__tls_on_session(SSL *ssl, SSL_SESSION *session)
+{
+    struct bow_tls *tls = SSL_get_app_data(ssl);
+
+    if (tls->key_len > 1) {
+        bow__tls_sessions_put(tls->tls_context, tls->setup, bow__tls_key(tls), session);
+    }
+    return 0; /* the reference is OpenSSL's still */
 }

@@ -6,7 +6,7 @@
  */
 
 #include "base/alloc.h"
-#include "tls/handler.h"
+#include "tls/connection.h"
 
 #include <errno.h>
 #include <openssl/err.h>
@@ -266,8 +266,6 @@ static int make_ssl_ctx(struct bow__tls_setup *setup, const struct bow_tls_conte
     if (is_server) {
         setup->on_server_name = options->on_server_name;
         setup->user = options->user;
-        SSL_CTX_set_tlsext_servername_callback(setup->ssl_ctx, bow__tls_on_server_name);
-        SSL_CTX_set_tlsext_servername_arg(setup->ssl_ctx, setup);
     }
     set_sessions(setup, options);
     int rc = set_versions(setup, options, why);

@@ -5,7 +5,7 @@
  */
 
 #include "base/alloc.h"
-#include "tls/handler.h"
+#include "tls/connection.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
