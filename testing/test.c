@@ -4,7 +4,6 @@
 #include "testing/test.h"
 #include "base/options.h"
 
-#include <stdarg.h>
 #include <stdlib.h>
 
 #define MAX_SHOWN 10
@@ -74,18 +73,6 @@ struct bow_context *bow_test_context(const struct bow_test *test)
 struct bow_loop *bow_test_loop(const struct bow_test *test)
 {
     return test->loop;
-}
-
-void bow__test_find(struct bow_test *test, const char *format, ...)
-{
-    va_list args;
-
-    test->n_findings++;
-    fprintf(stderr, "bowline test: ");
-    va_start(args, format);
-    vfprintf(stderr, format, args);
-    va_end(args);
-    fprintf(stderr, "\n");
 }
 
 /* A loop that somebody refers to still has to end, so that its channels go. */

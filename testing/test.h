@@ -5,10 +5,11 @@
 /*
  * A test from inside, for the files that make it up:
  *
- *     test.c     its life, and what is left at the end
+ *     finding.c  what is wrong
  *     clock.c    time, and who runs while somebody waits
  *     pair.c     a server and its clients
  *     fault.c    what goes wrong: connections, memory
+ *     test.c     its life, and what is left at the end
  *
  * One thread. Its own memory is not the context's, which is what is looked at.
  */
@@ -30,6 +31,8 @@ struct bow_test {
     unsigned n_names;
     int n_findings;
 };
+
+/* finding.c */
 
 /** Print a finding and count it. */
 void bow__test_find(struct bow_test *test, const char *format, ...) BOW_PRINTF(2, 3);
