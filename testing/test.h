@@ -17,7 +17,7 @@
 #include "base/list.h"
 #include "testing/alloc.h"
 #include "testing/fake_system.h"
-#include "transport/memory/inproc_fault.h"
+#include "transport/memory/inproc.h"
 
 #include <bowline/testing.h>
 

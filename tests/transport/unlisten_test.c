@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "tests/support/alloc.h"
 #include "transport/channel/listen.h"
+#include "transport/memory/inproc.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -22,7 +23,6 @@
 struct fixture {
     struct test_alloc alloc;
     struct bow_context *context;
-    const struct bow_system *system;
     struct bow__listening listening;
 };
 
@@ -32,7 +32,6 @@ static void begin(struct fixture *t, const char *address)
 
     test_alloc_init(&t->alloc);
     t->context = test_context_new(&t->alloc);
-    t->system = bow__context_system(t->context);
     t->listening = (struct bow__listening){0};
     if (bow__listening_open(&t->listening, t->context, address, 0, &error) < 0) {
         fail_msg("%s", error.text);
@@ -41,8 +40,8 @@ static void begin(struct fixture *t, const char *address)
 
 static void end(struct fixture *t)
 {
-    bow__listening_close(&t->listening, t->system);
-    bow__listening_close(&t->listening, t->system);
+    bow__listening_close(&t->listening);
+    bow__listening_close(&t->listening);
     test_context_end(t->context, &t->alloc);
 }
 
@@ -51,7 +50,7 @@ static bool accept_one(struct fixture *t)
     struct bow__socket socket;
     struct bow_sockaddr peer;
 
-    int rc = bow__listening_accept(&t->listening, t->system, &socket, &peer);
+    int rc = bow__listening_accept(&t->listening, &socket, &peer);
     if (rc == 0) {
         bow__socket_close(&socket);
         return true;
@@ -83,7 +82,7 @@ static void expect_fence(struct fixture *t, const struct sockaddr *address, sock
 
     assert_true(dial(address, len, PATIENCE_MS, &fds[0]));
     assert_int_equal(poll(&waiting, 1, PATIENCE_MS), 1);
-    assert_true(bow__listening_fence(&t->listening, t->system));
+    assert_true(bow__listening_fence(&t->listening));
     assert_false(dial(address, len, LONG_MS, &fds[1]));
     assert_true(accept_one(t));
     assert_false(accept_one(t));
@@ -174,7 +173,7 @@ static void test_unlisten_inproc_name_takes_no_further_connection(void **state)
 
     begin(&t, "inproc:here");
     assert_int_equal(bow__inproc_connect(t.context, "here", &ends[0]), 0);
-    assert_true(bow__listening_fence(&t.listening, t.system));
+    assert_true(bow__listening_fence(&t.listening));
     assert_int_equal(bow__inproc_connect(t.context, "here", &ends[1]), -ECONNREFUSED);
     assert_true(accept_one(&t));
     assert_false(accept_one(&t));
@@ -198,7 +197,7 @@ static void test_unlisten_inherited_socket_is_left_as_it_is(void **state)
     assert_int_equal(getsockname(fd, (struct sockaddr *)&in, &len), 0);
     snprintf(address, sizeof(address), "fd:%d", fcntl(fd, F_DUPFD_CLOEXEC, 0));
     begin(&t, address);
-    assert_false(bow__listening_fence(&t.listening, t.system));
+    assert_false(bow__listening_fence(&t.listening));
     end(&t);
     assert_true(dial((struct sockaddr *)&in, len, 10000, &client));
     int accepted = accept(fd, NULL, NULL);

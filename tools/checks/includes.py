@@ -30,13 +30,14 @@ RULES = {
     "transport/address": ({"base", "transport"}, {"base", "transport/loop", "transport/executor"}),
     "transport/channel": (
         {"base", "transport"},
-        {"base", "transport/loop", "transport/executor", "transport/address", "transport/memory"},
+        {"base", "transport/loop", "transport/executor", "transport/address"},
     ),
     "transport/handlers": ({"base", "transport"}, {"base", "transport/address", "transport/channel"}),
     "transport/memory": (
         {"base", "transport"},
         {"base", "transport/loop", "transport/address", "transport/channel"},
     ),
+    "transport": ({"base", "transport"}, {"base"} | TRANSPORT),  # what lists its parts
     "rpc/core": ({"base", "rpc"}, {"base"}),
     "rpc/core/codec": ({"base", "rpc"}, {"base"}),
     "rpc/core/message": ({"base", "rpc"}, {"base", "rpc/core", "rpc/core/codec"}),
@@ -191,15 +192,6 @@ ORDER = {
 
 # Files that call each other and are one concept all the same, by the name they share.
 ONE_CONCEPT = (
-    {
-        "transport/channel/acceptor",
-        "transport/channel/listener",
-    },
-    {
-        "transport/memory/inproc",
-        "transport/memory/inproc_fault",
-        "transport/memory/inproc_pair",
-    },
     {
         "transport/channel/bound",
         "transport/channel/bound_run",

@@ -1,25 +1,78 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * The life of an acceptor, which connections it admits, and to which loop they go.
- * Binding is in listen.c, accepting in listener.c.
+ * An acceptor: its listening sockets, each on its loop, which connections it admits, and to which
+ * loop they go. A listener takes a bounded batch a turn. Out of descriptors, accepting pauses: the
+ * socket stays readable, so going on would spin. Binding is in listen.c.
+ *
+ * One listener, or with per_worker one for each worker.
+ *
+ * Design
+ *
+ * Channels start on threads of their own loops and outlive the acceptor, and listeners
+ * run on several, so these counts are shared:
+ *
+ *     atomic        order                                      partner
+ *     refs          relaxed up, acq_rel down                   each other: the memory
+ *     n_pending     relaxed up, acq_rel down                   each other: see below
+ *     n_channels    relaxed: a bound, not a publication        none
+ *     n_refused     relaxed: a statistic                       none
+ *     n_unset       relaxed: a log's                           none
+ *     tell_at_ns    relaxed: a log's                           none
+ *
+ * n_pending is one for each listener until closed and one for each channel that is starting;
+ * `closed` runs when it is 0.
+ *
+ * A listener belongs to its loop's thread.
  */
 
-#include "transport/channel/acceptor.h"
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/options.h"
 #include "base/text.h"
 #include "transport/address/transport_error.h"
+#include "transport/channel/channel.h"
+#include "transport/channel/listen.h"
 
 #include <bowline/group.h>
 #include <errno.h>
 #include <string.h>
 
 #define DEFAULT_MAX_ACCEPTS 64u
+#define PAUSE_NS (UINT64_C(100) * 1000000u)
+
+struct listener {
+    struct bow_acceptor *acceptor;
+    struct bow_loop *loop; /* its memory is held */
+    struct bow__listening listening;
+    struct bow__watch watch;
+    struct bow_timer pause;
+    struct bow_task start_task;
+    struct bow_task close_task;
+    bool is_started;
+    bool is_fenced;               /* it closes: no further connection comes */
+    _Atomic(uint64_t) tell_at_ns; /* when it may be logged again that descriptors ran out */
+    uint64_t n_pauses;            /* since it was */
+};
+
+struct bow_acceptor {
+    struct bow_context *context;
+    struct bow_acceptor_options options; /* its address is NULL: not ours to keep */
+    struct bow_task closed_task;
+    void (*closed)(void *user);
+    void *closed_user;
+    atomic_uint refs;
+    atomic_uint n_pending;
+    atomic_uint n_channels;
+    _Atomic(uint64_t) n_refused;
+    _Atomic(uint64_t) n_unset;    /* channels that were not set up, since it was last logged */
+    _Atomic(uint64_t) tell_at_ns; /* when it may be logged again */
+    uint32_t n_listeners;
+    struct listener listeners[];
+};
 
 static size_t acceptor_bytes(uint32_t n_listeners)
 {
-    return sizeof(struct bow_acceptor) + n_listeners * sizeof(struct bow__listener);
+    return sizeof(struct bow_acceptor) + n_listeners * sizeof(struct listener);
 }
 
 static void release(struct bow_acceptor *acceptor)
@@ -46,24 +99,14 @@ static int run_closed(void *user)
     return 0;
 }
 
-void bow__acceptor_leave(struct bow_acceptor *acceptor)
+/* One of n_pending is over. Thread: any. */
+static void leave(struct bow_acceptor *acceptor)
 {
     if (atomic_fetch_sub_explicit(&acceptor->n_pending, 1, memory_order_acq_rel) != 1) {
         return;
     }
     if (bow__loop_post_internal(acceptor->listeners[0].loop, &acceptor->closed_task, 0) < 0) {
         run_closed(acceptor); /* the loop has ended: there is no better thread */
-    }
-}
-
-void bow_acceptor_close(struct bow_acceptor *acceptor, void (*closed)(void *user), void *user)
-{
-    const uint32_t n_listeners = acceptor->n_listeners;
-
-    acceptor->closed = closed;
-    acceptor->closed_user = user;
-    for (uint32_t i = 0; i < n_listeners; i++) {
-        bow__listener_close(&acceptor->listeners[i]); /* the last one may be the end of it */
     }
 }
 
@@ -93,7 +136,7 @@ static void on_channel_started(struct bow_channel *channel, int error, void *use
     if (error < 0) {
         tell_unset(acceptor, channel, error);
     }
-    bow__acceptor_leave(acceptor);
+    leave(acceptor);
 }
 
 static void on_channel_gone(void *user)
@@ -118,7 +161,7 @@ static void count_channel(struct bow_acceptor *acceptor)
     atomic_fetch_add_explicit(&acceptor->n_channels, 1, memory_order_relaxed);
 }
 
-static struct bow_loop *choose_loop(const struct bow__listener *listener)
+static struct bow_loop *choose_loop(const struct listener *listener)
 {
     const struct bow_acceptor_options *options = &listener->acceptor->options;
 
@@ -128,8 +171,10 @@ static struct bow_loop *choose_loop(const struct bow__listener *listener)
     return bow_group_next(options->workers);
 }
 
-int bow__acceptor_admit(struct bow__listener *listener, const struct bow__socket *socket,
-                        const struct bow_sockaddr *peer)
+/* Make a channel of an accepted socket, or close it. Takes the socket. Returns 0, or what stops
+ * accepting for now. Thread: the listener's loop. */
+static int admit(struct listener *listener, const struct bow__socket *socket,
+                 const struct bow_sockaddr *peer)
 {
     struct bow_acceptor *acceptor = listener->acceptor;
     struct bow_channel *channel = NULL;
@@ -155,9 +200,257 @@ int bow__acceptor_admit(struct bow__listener *listener, const struct bow__socket
     }
     count_channel(acceptor);
     if (bow__channel_start(channel) < 0) {
-        bow__acceptor_leave(acceptor); /* its loop has ended: so will this one */
+        leave(acceptor); /* its loop has ended: so will this one */
     }
     return 0;
+}
+
+/* A listener: the socket on its loop */
+
+static void describe(const struct listener *listener, struct bow__text *text)
+{
+    const struct bow__listening *listening = &listener->listening;
+
+    bow__text_clear(text);
+    if (listening->port != 0) {
+        bow__text_printf(text, "port %u", listening->port);
+        return;
+    }
+    bow__text_printf(text, "%s",
+                     listening->unix_path[0] != '\0' ? listening->unix_path
+                                                     : "a socket without a port");
+}
+
+/* A descriptor that comes free and is used up at once begins a new pause: ten a second. */
+static void tell_pause(struct listener *listener, int error)
+{
+    struct bow_context *context = listener->acceptor->context;
+    struct bow__text where;
+    struct bow__text text;
+
+    listener->n_pauses++;
+    if (!bow__log_is_due(&listener->tell_at_ns, bow_loop_now(listener->loop))) {
+        return;
+    }
+    bow__text_clear(&text);
+    bow__text_errno(&text, error);
+    describe(listener, &where);
+    bow__log(context, BOW_LOG_WARNING,
+             "accepting on %s pauses for 100 ms at a time (%llu since it was last said): %s%s",
+             where.bytes, (unsigned long long)listener->n_pauses, text.bytes,
+             error == -EMFILE || error == -ENFILE ? ": raise the limit of open files (ulimit -n)"
+                                                  : "");
+    listener->n_pauses = 0;
+}
+
+static void tell_reset(const struct listener *listener, int error)
+{
+    struct bow__text where;
+    struct bow__text text;
+
+    describe(listener, &where);
+    bow__text_clear(&text);
+    bow__text_errno(&text, error);
+    bow__log(listener->acceptor->context, BOW_LOG_WARNING,
+             "listening on %s ends while connections wait there, which are reset: %s", where.bytes,
+             text.bytes);
+}
+
+static void pause_accepting(struct listener *listener, int error)
+{
+    tell_pause(listener, error);
+    (void)bow__loop_rewatch(listener->loop, &listener->watch, 0);
+    bow_timer_start(&listener->pause, PAUSE_NS);
+}
+
+static void on_pause_over(struct bow_timer *timer, void *user)
+{
+    struct listener *listener = user;
+
+    if (bow__loop_rewatch(listener->loop, &listener->watch, BOW_POLL_IN) < 0) {
+        bow_timer_start(timer, PAUSE_NS);
+    }
+}
+
+/* The loop has logged it; trying again registers it. */
+static void on_watch_lost(struct bow__watch *watch, int error)
+{
+    struct listener *listener = BOW__CONTAINER(watch, struct listener, watch);
+
+    (void)error;
+    bow_timer_start(&listener->pause, PAUSE_NS);
+}
+
+/* Whether what accept() said is about one connection only, that was gone before we took it. */
+static bool is_of_connection(int error)
+{
+    switch (-error) {
+    case EINTR:
+    case ECONNABORTED:
+    case EPROTO:
+    case EPERM: /* a firewall's word */
+    case ENETDOWN:
+    case ENOPROTOOPT:
+    case EHOSTDOWN:
+    case EHOSTUNREACH:
+    case EOPNOTSUPP:
+    case ENETUNREACH:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Returns 0 to go on, -EAGAIN when there is none left, or what stops accepting for now. */
+static int accept_one(struct listener *listener)
+{
+    struct bow_sockaddr peer = {.len = 0};
+    struct bow__socket socket;
+
+    int rc = bow__listening_accept(&listener->listening, &socket, &peer);
+    if (rc < 0) {
+        return is_of_connection(rc) ? 0 : rc;
+    }
+    return admit(listener, &socket, &peer);
+}
+
+static void on_events(struct bow__watch *watch, uint32_t events)
+{
+    struct listener *listener = BOW__CONTAINER(watch, struct listener, watch);
+    (void)events;
+
+    /* A callback of a new channel may shut the loop down. */
+    for (uint32_t i = 0; i < listener->acceptor->options.max_accepts_per_turn; i++) {
+        int rc = accept_one(listener);
+        if (rc == -EAGAIN || !bow__listening_is_open(&listener->listening)) {
+            return;
+        }
+        if (rc < 0) {
+            pause_accepting(listener, rc);
+            return;
+        }
+    }
+}
+
+static void stop_listening(struct listener *listener)
+{
+    bow_timer_stop(&listener->pause);
+    bow__loop_unwatch(listener->loop, &listener->watch);
+    bow__listening_close(&listener->listening);
+}
+
+static void on_loop_shutdown(struct bow__watch *watch)
+{
+    stop_listening(BOW__CONTAINER(watch, struct listener, watch));
+}
+
+static int run_start(void *user)
+{
+    struct listener *listener = user;
+
+    if (!bow__listening_is_open(&listener->listening) || listener->is_started) {
+        return 0;
+    }
+    listener->is_started = true;
+    listener->watch.source = listener->listening.source;
+    return bow__loop_watch(listener->loop, &listener->watch, listener->listening.fd, BOW_POLL_IN);
+}
+
+/* What has come so far, a batch at a time. Returns whether there is more. */
+static bool accept_waiting(struct listener *listener)
+{
+    uint32_t n_max = listener->acceptor->options.max_accepts_per_turn;
+    int rc = 0;
+
+    for (uint32_t n = 0; n < n_max && bow__listening_is_open(&listener->listening); n++) {
+        rc = accept_one(listener);
+        if (rc < 0) {
+            break;
+        }
+    }
+    if (rc < 0 && rc != -EAGAIN) {
+        tell_reset(listener, rc);
+    }
+    return rc == 0 && bow__listening_is_open(&listener->listening);
+}
+
+/*
+ * Until none is found twice: between the first look and the second, handshakes that had begun
+ * within this host end.
+ */
+static bool has_to_go_on(struct listener *listener)
+{
+    if (!listener->is_started || !bow__listening_is_open(&listener->listening)) {
+        return false;
+    }
+    bool first = !listener->is_fenced;
+    if (first && !bow__listening_fence(&listener->listening)) {
+        return false;
+    }
+    listener->is_fenced = true;
+    return accept_waiting(listener) || first;
+}
+
+static int run_close(void *user)
+{
+    struct listener *listener = user;
+
+    if (has_to_go_on(listener) &&
+        bow__loop_post_internal(listener->loop, &listener->close_task, 0) == 0) {
+        return 0;
+    }
+    stop_listening(listener);
+    leave(listener->acceptor);
+    return 0;
+}
+
+/* Begin to accept, on its loop. Returns 0 or why it can't be posted. Thread: any. */
+static int start_listener(struct listener *listener)
+{
+    return bow__loop_post_internal(listener->loop, &listener->start_task, 0);
+}
+
+/* Close the socket on its loop, then leave(). Thread: any. */
+static void close_listener(struct listener *listener)
+{
+    if (bow__loop_post_internal(listener->loop, &listener->close_task, 0) < 0) {
+        /* The loop has ended and has let go of the socket. */
+        bow__listening_close(&listener->listening);
+        leave(listener->acceptor);
+    }
+}
+
+static const struct bow__watch_ops watch_ops = {
+    .on_events = on_events,
+    .on_shutdown = on_loop_shutdown,
+    .on_lost = on_watch_lost,
+};
+
+/* `listener` is zeroed but for `listening`, which is open. */
+static void init_listener(struct listener *listener, struct bow_acceptor *acceptor,
+                          struct bow_loop *loop)
+{
+    listener->acceptor = acceptor;
+    listener->loop = loop;
+    listener->watch.ops = &watch_ops;
+    bow__list_init(&listener->watch.link);
+    bow_timer_init(&listener->pause, loop, on_pause_over, listener);
+    bow_task_init(&listener->start_task, "listener start", run_start, listener);
+    bow_task_init(&listener->close_task, "listener close", run_close, listener);
+    bow__loop_hold(loop);
+}
+
+/* All listeners */
+
+void bow_acceptor_close(struct bow_acceptor *acceptor, void (*closed)(void *user), void *user)
+{
+    const uint32_t n_listeners = acceptor->n_listeners;
+
+    acceptor->closed = closed;
+    acceptor->closed_user = user;
+    for (uint32_t i = 0; i < n_listeners; i++) {
+        close_listener(&acceptor->listeners[i]); /* the last one may be the end of it */
+    }
 }
 
 /* What can be asked */
@@ -165,7 +458,7 @@ int bow__acceptor_admit(struct bow__listener *listener, const struct bow__socket
 int bow_acceptor_start(struct bow_acceptor *acceptor)
 {
     for (uint32_t i = 0; i < acceptor->n_listeners; i++) {
-        int rc = bow__listener_start(&acceptor->listeners[i]);
+        int rc = start_listener(&acceptor->listeners[i]);
         if (rc < 0) {
             return rc;
         }
@@ -219,11 +512,10 @@ static int open_listeners(struct bow_acceptor *acceptor, struct bow_transport_er
         return rc;
     }
     for (uint32_t i = 1; i < acceptor->n_listeners; i++) {
-        rc = bow__listening_open_beside(&acceptor->listeners[i].listening, acceptor->system, first,
-                                        options->backlog);
+        rc = bow__socket_listen_beside(&acceptor->listeners[i].listening, first, options->backlog);
         if (rc < 0) {
             while (i > 0) {
-                bow__listening_close(&acceptor->listeners[--i].listening, acceptor->system);
+                bow__listening_close(&acceptor->listeners[--i].listening);
             }
             return bow__transport_error(ret_error, "binding", options->address, rc, NULL);
         }
@@ -236,9 +528,8 @@ static void init(struct bow_acceptor *acceptor)
     const struct bow_acceptor_options *options = &acceptor->options;
 
     for (uint32_t i = 0; i < acceptor->n_listeners; i++) {
-        bow__listener_init(&acceptor->listeners[i], acceptor,
-                           options->per_worker ? bow_group_get(options->workers, i)
-                                               : options->loop);
+        init_listener(&acceptor->listeners[i], acceptor,
+                      options->per_worker ? bow_group_get(options->workers, i) : options->loop);
     }
     bow_task_init(&acceptor->closed_task, "acceptor closed", run_closed, acceptor);
     atomic_init(&acceptor->refs, 1);
@@ -266,7 +557,6 @@ int bow_acceptor_new(struct bow_context *context, const struct bow_acceptor_opti
         return bow__transport_error(ret_error, "binding", "a socket", -ENOMEM, NULL);
     }
     acceptor->context = context;
-    acceptor->system = bow__context_system(context);
     acceptor->options = options;
     acceptor->n_listeners = n_listeners;
     int rc = open_listeners(acceptor, ret_error);

@@ -16,7 +16,7 @@
 #include "transport/address/resolver.h"
 #include "transport/address/transport_error.h"
 #include "transport/channel/channel.h"
-#include "transport/memory/inproc.h"
+#include "transport/channel/transport.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -30,7 +30,8 @@
 
 struct attempt {
     struct bow__watch watch;
-    struct bow__inproc_end *end; /* instead of the watch's descriptor; it is connected at once */
+    struct bow__socket socket;
+    bool is_open; /* the socket is */
     struct bow_connect *connect;
 };
 
@@ -43,7 +44,7 @@ enum step {
 struct bow_connect {
     struct bow_loop *loop;
     struct bow_context *context;
-    const struct bow_system *system;
+    const struct bow__transport *transport; /* of the address */
     struct bow_channel_options options;
     bow_connect_fn done;
     void *user;
@@ -76,15 +77,10 @@ static void close_attempt(struct attempt *attempt)
 {
     struct bow_connect *connect = attempt->connect;
 
-    if (attempt->end != NULL) {
-        bow__inproc_reset(attempt->end);
-        attempt->end = NULL;
-        connect->n_open--;
-    }
-    if (attempt->watch.fd >= 0) {
+    if (attempt->is_open) {
         bow__loop_unwatch(connect->loop, &attempt->watch);
-        connect->system->close(connect->system->user, attempt->watch.fd);
-        attempt->watch.fd = -1;
+        connect->transport->abandon(&attempt->socket);
+        attempt->is_open = false;
         connect->n_open--;
     }
 }
@@ -183,22 +179,13 @@ static void on_channel_started(struct bow_channel *channel, int error, void *use
          error < 0 ? "the channel could not be set up" : "closed while it was set up");
 }
 
-static struct bow__socket socket_of(const struct attempt *attempt)
-{
-    if (attempt->end != NULL) {
-        return bow__inproc_socket(attempt->end);
-    }
-    return (struct bow__socket){.fd = attempt->watch.fd, .system = attempt->connect->system};
-}
-
 static void take_connected(struct bow_connect *connect, int index)
 {
     struct attempt *attempt = &connect->attempts[index];
     struct bow_channel *channel = NULL;
-    const struct bow__socket socket = socket_of(attempt);
     const struct bow__channel_birth birth = {
         .loop = connect->loop,
-        .socket = &socket,
+        .socket = &attempt->socket,
         .peer = &connect->addresses[index],
         .options = &connect->options,
         .on_started = on_channel_started,
@@ -212,8 +199,7 @@ static void take_connected(struct bow_connect *connect, int index)
         fail(connect, index, rc, NULL);
         return;
     }
-    attempt->watch.fd = -1;
-    attempt->end = NULL;
+    attempt->is_open = false;
     connect->n_open--;
     let_go(connect);
     (void)bow__channel_start(channel); /* on this thread it can't be refused */
@@ -223,16 +209,6 @@ static void take_connected(struct bow_connect *connect, int index)
 
 static void try_next(struct bow_connect *connect);
 
-/* Two contexts in one process are the likely reason, which "is it running?" would hide. */
-static const char *refused_by_name(const struct bow_connect *connect, int error)
-{
-    if (connect->address.kind != BOW__ADDRESS_INPROC || error != -ECONNREFUSED) {
-        return NULL;
-    }
-    return "nobody listens on that name of this context; server and client must share one "
-           "(options.context)";
-}
-
 static void on_attempt_failed(struct bow_connect *connect, int index, int error)
 {
     connect->last_error = error;
@@ -240,7 +216,7 @@ static void on_attempt_failed(struct bow_connect *connect, int index, int error)
     if (connect->n_tried < connect->n_addresses) {
         try_next(connect);
     } else if (connect->n_open == 0) {
-        fail(connect, index, error, refused_by_name(connect, error));
+        fail(connect, index, error, connect->transport->advice(error));
     }
 }
 
@@ -263,8 +239,8 @@ static void on_events(struct bow__watch *watch, uint32_t events)
     socklen_t len = sizeof(error);
     (void)events;
 
-    int rc = connect->system->getsockopt(connect->system->user, watch->fd, SOL_SOCKET, SO_ERROR,
-                                         &error, &len);
+    const struct bow_system *system = attempt->socket.system;
+    int rc = system->getsockopt(system->user, watch->fd, SOL_SOCKET, SO_ERROR, &error, &len);
     if (rc == 0 && error == 0) {
         take_connected(connect, index);
         return;
@@ -279,41 +255,23 @@ static const struct bow__watch_ops watch_ops = {
     .on_lost = on_watch_lost,
 };
 
-static int begin_inproc(struct bow_connect *connect, struct attempt *attempt)
-{
-    const char *name = bow__address_inproc_name(&connect->address.sockaddr);
-
-    int rc = bow__inproc_connect(connect->context, name, &attempt->end);
-    if (rc < 0) {
-        return rc;
-    }
-    connect->n_open++;
-    return 1;
-}
-
 /* Returns 0 when it is under way, 1 when it is connected, or a negative errno. */
 static int begin_attempt(struct bow_connect *connect, int index)
 {
-    const struct bow_system *system = connect->system;
-    const struct bow_sockaddr *address = &connect->addresses[index];
     struct attempt *attempt = &connect->attempts[index];
 
-    if (connect->address.kind == BOW__ADDRESS_INPROC) {
-        return begin_inproc(connect, attempt);
+    int rc =
+        connect->transport->connect(connect->context, &connect->addresses[index], &attempt->socket);
+    if (rc < 0) {
+        return rc;
     }
-    int fd = system->socket(system->user, address->storage.ss_family, SOCK_STREAM, 0);
-    if (fd < 0) {
-        return fd;
-    }
-    attempt->watch.fd = fd;
+    attempt->is_open = true;
     connect->n_open++;
-    int rc = system->connect(system->user, fd, address);
-    if (rc == 0) {
+    if (rc == 1) {
         return 1;
     }
-    if (rc == -EINPROGRESS) {
-        rc = bow__loop_watch(connect->loop, &attempt->watch, fd, BOW_POLL_OUT);
-    }
+    attempt->watch.source = attempt->socket.source;
+    rc = bow__loop_watch(connect->loop, &attempt->watch, attempt->socket.fd, BOW_POLL_OUT);
     if (rc < 0) {
         close_attempt(attempt);
     }
@@ -478,7 +436,6 @@ static struct bow_connect *new_connect(struct bow_loop *loop, const char *target
     }
     connect->loop = loop;
     connect->context = context;
-    connect->system = bow__context_system(context);
     connect->target_bytes = target_bytes;
     memcpy(connect->target, target, target_bytes);
     connect->stage = "connecting";
@@ -512,6 +469,7 @@ int bow_connect_start(struct bow_loop *loop, const char *target,
         return bow__transport_error(ret_error, "connecting", target, -ENOMEM, NULL);
     }
     connect->address = address;
+    connect->transport = bow__transport_of(address.kind);
     connect->options = options;
     connect->done = done;
     connect->user = user;

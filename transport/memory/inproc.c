@@ -7,6 +7,7 @@
 #include "transport/memory/inproc.h"
 #include "base/alloc.h"
 #include "base/slot.h"
+#include "transport/address/transport_error.h"
 #include "transport/loop/readiness.h"
 #include "transport/memory/inproc_fault.h"
 
@@ -108,7 +109,7 @@ static void release(struct bow__readiness *readiness)
     }
 }
 
-static const struct bow__readiness_ops bell_ops = {
+static const struct bow__readiness_ops readiness_ops = {
     .ready = ready, .hold = hold, .release = release};
 
 /* Listening */
@@ -122,7 +123,7 @@ static struct bow__inproc_listener *new_listener(struct names *names, const char
     if (listener == NULL) {
         return NULL;
     }
-    bow__readiness_init(&listener->readiness, &bell_ops, &names->mutex);
+    bow__readiness_init(&listener->readiness, &readiness_ops, &names->mutex);
     listener->names = names;
     listener->last = &listener->first;
     listener->max_waiting = backlog;
@@ -155,11 +156,6 @@ int bow__inproc_listen(struct bow_context *context, const char *name, int backlo
     return 0;
 }
 
-struct bow__source *bow__inproc_listener_source(struct bow__inproc_listener *listener)
-{
-    return &listener->readiness.source;
-}
-
 static struct bow__inproc_end *pop(struct bow__inproc_listener *listener)
 {
     struct bow__inproc_end *end = listener->first;
@@ -175,7 +171,8 @@ static struct bow__inproc_end *pop(struct bow__inproc_listener *listener)
     return end;
 }
 
-struct bow__inproc_end *bow__inproc_accept(struct bow__inproc_listener *listener)
+/* The far end of a connection, which is the caller's to close, or NULL. */
+static struct bow__inproc_end *take_waiting(struct bow__inproc_listener *listener)
 {
     pthread_mutex_lock(&listener->names->mutex);
     struct bow__inproc_end *end = pop(listener);
@@ -183,7 +180,8 @@ struct bow__inproc_end *bow__inproc_accept(struct bow__inproc_listener *listener
     return end;
 }
 
-void bow__inproc_hide(struct bow__inproc_listener *listener)
+/* Nobody can connect any more; who waits can be accepted. Idempotent. */
+static void hide(struct bow__inproc_listener *listener)
 {
     pthread_mutex_lock(&listener->names->mutex);
     bow__list_remove(&listener->link);
@@ -194,8 +192,8 @@ void bow__inproc_unlisten(struct bow__inproc_listener *listener)
 {
     struct bow__inproc_end *end;
 
-    bow__inproc_hide(listener);
-    while ((end = bow__inproc_accept(listener)) != NULL) {
+    hide(listener);
+    while ((end = take_waiting(listener)) != NULL) {
         bow__inproc_reset(end);
     }
     release(&listener->readiness);
@@ -211,21 +209,21 @@ static int push(struct names *names, const char *name, struct bow__inproc_end *e
     if (rc == 0 && listener->n_waiting >= listener->max_waiting) {
         rc = -EAGAIN;
     }
-    bool must_ring = false;
+    bool must_notify = false;
     if (rc == 0) {
         *listener->last = end;
         listener->last = bow__inproc_next(end);
         listener->n_waiting++;
-        must_ring = bow__readiness_must_notify(&listener->readiness, BOW_POLL_IN);
+        must_notify = bow__readiness_must_notify(&listener->readiness, BOW_POLL_IN);
     }
     pthread_mutex_unlock(&names->mutex);
-    if (must_ring) {
+    if (must_notify) {
         bow__readiness_notify(&listener->readiness);
     }
     return rc;
 }
 
-int bow__inproc_set_faults(struct bow_context *context, struct bow__inproc_faults *faults)
+static int set_faults(struct bow_context *context, struct bow__inproc_faults *faults)
 {
     struct names *names = names_of(context);
 
@@ -268,3 +266,104 @@ int bow__inproc_connect(struct bow_context *context, const char *name,
     *ret_end = ends[0];
     return 0;
 }
+
+int bow__inproc_faults_init(struct bow__inproc_faults *faults, struct bow_context *context)
+{
+    bow__inproc_faults_clear(faults);
+    return set_faults(context, faults);
+}
+
+/* The transport */
+
+static bool serves(enum bow__address_kind kind)
+{
+    return kind == BOW__ADDRESS_INPROC;
+}
+
+static int connect_inproc(struct bow_context *context, const struct bow_sockaddr *address,
+                          struct bow__socket *ret_socket)
+{
+    struct bow__inproc_end *end = NULL;
+
+    int rc = bow__inproc_connect(context, bow__address_inproc_name(address), &end);
+    if (rc < 0) {
+        return rc;
+    }
+    *ret_socket = bow__inproc_socket(end);
+    return 1;
+}
+
+static void abandon(const struct bow__socket *socket)
+{
+    bow__inproc_reset(socket->system->user);
+}
+
+/* Two contexts in one process are the likely reason, which "is it running?" would hide. */
+static const char *advice(int error)
+{
+    return error == -ECONNREFUSED ? "nobody listens on that name of this context; server and "
+                                    "client must share one (options.context)"
+                                  : NULL;
+}
+
+static int listen_on(struct bow__listening *listening, struct bow_context *context,
+                     const struct bow__address *address, const char *text, int backlog,
+                     struct bow_transport_error *ret_error)
+{
+    struct bow__inproc_listener *listener = NULL;
+
+    if (listening->shares_port) {
+        return bow__transport_error(ret_error, "binding", text, -EINVAL,
+                                    "an inproc name can't be listened on by each worker");
+    }
+    listening->peer = address->sockaddr;
+    int rc = bow__inproc_listen(context, bow__address_inproc_name(&address->sockaddr),
+                                backlog != 0 ? backlog : SOMAXCONN, &listener);
+    if (rc < 0) {
+        return bow__transport_error(ret_error, "binding", text, rc,
+                                    rc == -EADDRINUSE ? "somebody listens on that name of this "
+                                                        "context already; choose another"
+                                                      : NULL);
+    }
+    listening->object = listener;
+    listening->source = &listener->readiness.source;
+    return 0;
+}
+
+static int accept_inproc(struct bow__listening *listening, struct bow__socket *ret_socket,
+                         struct bow_sockaddr *ret_peer)
+{
+    struct bow__inproc_end *end = take_waiting(listening->object);
+
+    if (end == NULL) {
+        return -EAGAIN;
+    }
+    *ret_socket = bow__inproc_socket(end);
+    *ret_peer = listening->peer;
+    return 0;
+}
+
+static bool fence(struct bow__listening *listening)
+{
+    hide(listening->object);
+    return true;
+}
+
+static void close_listening(struct bow__listening *listening)
+{
+    if (listening->object != NULL) {
+        bow__inproc_unlisten(listening->object);
+        listening->object = NULL;
+    }
+}
+
+const struct bow__transport bow__inproc_transport = {
+    .serves = serves,
+    .connect = connect_inproc,
+    .abandon = abandon,
+    .advice = advice,
+    .listen = listen_on,
+    .accept = accept_inproc,
+    .fence = fence,
+    .close = close_listening,
+};

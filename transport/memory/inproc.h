@@ -10,8 +10,8 @@
  *     inproc_pair.c      a connection: two ends, each a struct bow_system of its own
  *     inproc_fault.c     what tests let go wrong
  *
- *     bow__inproc_connect() ─► end 0 ═══ ring ══► end 1 ─► bow__inproc_accept()
- *                                    ◄══ ring ═══
+ *     connect ─► end 0 ═══ ring ══► end 1 ─► accept
+ *                      ◄══ ring ═══
  *
  * Design
  *
@@ -20,31 +20,30 @@
  * closed after they were taken out.
  */
 
-#include "transport/channel/socket.h"
+#include "base/shared.h"
+#include "transport/channel/transport.h"
+#include "transport/memory/inproc_fault.h"
 
 struct bow__inproc_end;
-struct bow__inproc_faults;
 struct bow__inproc_listener;
 
-/* inproc.c: who listens. Thread: any. */
+/** Addresses "inproc:name". */
+extern const struct bow__transport bow__inproc_transport;
 
-/** Returns 0; -EADDRINUSE; -ENOMEM. */
+/** Returns 0; -EADDRINUSE; -ENOMEM. Thread: any. */
 int bow__inproc_listen(struct bow_context *context, const char *name, int backlog,
                        struct bow__inproc_listener **ret_listener);
-/** To be told (BOW_POLL_IN) when accept would find something. */
-struct bow__source *bow__inproc_listener_source(struct bow__inproc_listener *listener);
-/** The far end of a connection, which is the caller's to close, or NULL. */
-struct bow__inproc_end *bow__inproc_accept(struct bow__inproc_listener *listener);
-/** Nobody can connect any more; who waits can be accepted. Idempotent. */
-void bow__inproc_hide(struct bow__inproc_listener *listener);
-/** The same, and who waits is reset. Its source has no interest. */
+/** Nobody can connect any more, and who waits is reset. Its source has no interest. Thread: any. */
 void bow__inproc_unlisten(struct bow__inproc_listener *listener);
 /** Connect at once. Returns 0; -ECONNREFUSED when nobody listens; -EAGAIN when too many wait there;
- * -ENOMEM. */
+ * -ENOMEM. Thread: any. */
 int bow__inproc_connect(struct bow_context *context, const char *name,
                         struct bow__inproc_end **ret_end);
-/** What stands in the way of connections from now on. Returns 0 or -ENOMEM. */
-int bow__inproc_set_faults(struct bow_context *context, struct bow__inproc_faults *faults);
+
+/** Begin to stand in the way of the connections of `context`, which has none yet. `faults` outlives
+ * them. Returns 0 or -ENOMEM. */
+BOW__SHARED int bow__inproc_faults_init(struct bow__inproc_faults *faults,
+                                        struct bow_context *context);
 
 /* inproc_pair.c: the connection. Thread: any. */
 
@@ -59,5 +58,12 @@ void bow__inproc_reset(struct bow__inproc_end *end);
 
 /** For a queue of whoever holds the end: the next one. */
 struct bow__inproc_end **bow__inproc_next(struct bow__inproc_end *end);
+
+/* Faults of all connections that are there. */
+
+/** Thread: any, without the mutex of a pair. */
+BOW__SHARED void bow__inproc_break(struct bow__inproc_faults *faults, enum bow__inproc_fault kind);
+/** Those that are stalled go on. */
+BOW__SHARED void bow__inproc_resume(struct bow__inproc_faults *faults);
 
 #endif

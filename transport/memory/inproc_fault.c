@@ -2,7 +2,6 @@
 /* When which fault comes; see the header. What it does to a connection is in inproc_pair.c. */
 
 #include "transport/memory/inproc_fault.h"
-#include "transport/memory/inproc.h"
 
 static void disarm(struct bow__inproc_faults *faults)
 {
@@ -10,14 +9,13 @@ static void disarm(struct bow__inproc_faults *faults)
     atomic_store_explicit(&faults->sends_left, UINT64_MAX, memory_order_relaxed);
 }
 
-int bow__inproc_faults_init(struct bow__inproc_faults *faults, struct bow_context *context)
+void bow__inproc_faults_clear(struct bow__inproc_faults *faults)
 {
     pthread_mutex_init(&faults->mutex, NULL);
     bow__list_init(&faults->pairs);
     atomic_init(&faults->refuses, false);
     atomic_init(&faults->kind, BOW__INPROC_RESET);
     disarm(faults);
-    return bow__inproc_set_faults(context, faults);
 }
 
 void bow__inproc_faults_fini(struct bow__inproc_faults *faults)
@@ -61,11 +59,11 @@ bool bow__inproc_faults_spend(struct bow__inproc_faults *faults, size_t n_bytes)
     return (n_bytes > 0 && spend(&faults->sends_left, 1)) || is_full;
 }
 
-void bow__inproc_faults_fire(struct bow__inproc_faults *faults)
+enum bow__inproc_fault bow__inproc_faults_take(struct bow__inproc_faults *faults)
 {
     enum bow__inproc_fault kind =
         (enum bow__inproc_fault)atomic_load_explicit(&faults->kind, memory_order_relaxed);
 
     disarm(faults);
-    bow__inproc_break(faults, kind);
+    return kind;
 }

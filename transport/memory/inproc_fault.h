@@ -39,16 +39,8 @@ struct bow__inproc_faults {
     _Atomic(uint64_t) sends_left; /* calls that sent something */
 };
 
-/** Begin to stand in the way of the connections of `context`, which has none yet. `faults` outlives
- * them. Returns 0 or -ENOMEM. */
-BOW__SHARED int bow__inproc_faults_init(struct bow__inproc_faults *faults,
-                                        struct bow_context *context);
 BOW__SHARED void bow__inproc_faults_fini(struct bow__inproc_faults *faults);
 
-/** All connections that are there. Thread: any, without the mutex of a pair. */
-BOW__SHARED void bow__inproc_break(struct bow__inproc_faults *faults, enum bow__inproc_fault kind);
-/** Those that are stalled go on. */
-BOW__SHARED void bow__inproc_resume(struct bow__inproc_faults *faults);
 /** Break them when so much more was sent (> 0). */
 BOW__SHARED void bow__inproc_break_after(struct bow__inproc_faults *faults,
                                          enum bow__inproc_fault kind, uint64_t n_bytes,
@@ -56,10 +48,14 @@ BOW__SHARED void bow__inproc_break_after(struct bow__inproc_faults *faults,
 
 /* For the connections. */
 
+/** No fault, and no connections. */
+void bow__inproc_faults_clear(struct bow__inproc_faults *faults);
+
 /** How many bytes may be sent before one of the faults comes. */
 uint64_t bow__inproc_faults_room(const struct bow__inproc_faults *faults);
-/** So many were. True: call bow__inproc_faults_fire(). */
+/** So many were. True: it comes now, bow__inproc_faults_take() says which. */
 bool bow__inproc_faults_spend(struct bow__inproc_faults *faults, size_t n_bytes);
-void bow__inproc_faults_fire(struct bow__inproc_faults *faults);
+/** The fault that comes now; none comes after it. */
+enum bow__inproc_fault bow__inproc_faults_take(struct bow__inproc_faults *faults);
 
 #endif

@@ -13,7 +13,6 @@
 #include "base/alloc.h"
 #include "transport/loop/readiness.h"
 #include "transport/memory/inproc.h"
-#include "transport/memory/inproc_fault.h"
 #include "transport/memory/ring.h"
 
 #include <bowline/limits.h>
@@ -137,12 +136,12 @@ static uint32_t ready(const struct bow__readiness *readiness)
     return events;
 }
 
-static const struct bow__readiness_ops bell_ops = {
+static const struct bow__readiness_ops readiness_ops = {
     .ready = ready, .hold = hold, .release = release};
 
-static void ring_if(bool must_ring, struct bow__inproc_end *end)
+static void notify_if(bool must_notify, struct bow__inproc_end *end)
 {
-    if (must_ring) {
+    if (must_notify) {
         bow__readiness_notify(&end->readiness);
     }
 }
@@ -170,9 +169,9 @@ static ssize_t end_recv(void *user, int fd, void *bytes, size_t len)
 
     pthread_mutex_lock(&end->pair->mutex);
     n = end->pair->is_stalled ? -EAGAIN : take(end, bytes, len);
-    bool must_ring = n > 0 && bow__readiness_must_notify(&end->other->readiness, BOW_POLL_OUT);
+    bool must_notify = n > 0 && bow__readiness_must_notify(&end->other->readiness, BOW_POLL_OUT);
     pthread_mutex_unlock(&end->pair->mutex);
-    ring_if(must_ring, end->other);
+    notify_if(must_notify, end->other);
     return n;
 }
 
@@ -214,11 +213,11 @@ static ssize_t end_sendmsg(void *user, int fd, const struct msghdr *message, int
 
     pthread_mutex_lock(&end->pair->mutex);
     ssize_t n = put(end, message, &fires);
-    bool must_ring = n > 0 && bow__readiness_must_notify(&end->other->readiness, BOW_POLL_IN);
+    bool must_notify = n > 0 && bow__readiness_must_notify(&end->other->readiness, BOW_POLL_IN);
     pthread_mutex_unlock(&end->pair->mutex);
-    ring_if(must_ring, end->other);
+    notify_if(must_notify, end->other);
     if (fires) {
-        bow__inproc_faults_fire(faults);
+        bow__inproc_break(faults, bow__inproc_faults_take(faults));
     }
     return n;
 }
@@ -231,10 +230,10 @@ static int end_shutdown(void *user, int fd, int how)
 
     pthread_mutex_lock(&end->pair->mutex);
     end->is_shut = true;
-    bool must_ring =
+    bool must_notify =
         bow__readiness_must_notify(&end->other->readiness, BOW_POLL_IN | BOW_POLL_RDHUP);
     pthread_mutex_unlock(&end->pair->mutex);
-    ring_if(must_ring, end->other);
+    notify_if(must_notify, end->other);
     return 0;
 }
 
@@ -245,9 +244,9 @@ static void close_end(struct bow__inproc_end *end, bool resets)
     end->is_shut = true;
     end->is_closed = true;
     bow__ring_fini(&end->in, end->pair->context);
-    bool must_ring = bow__readiness_must_notify(&end->other->readiness, UINT32_MAX);
+    bool must_notify = bow__readiness_must_notify(&end->other->readiness, UINT32_MAX);
     pthread_mutex_unlock(&end->pair->mutex);
-    ring_if(must_ring, end->other);
+    notify_if(must_notify, end->other);
     release(&end->readiness);
 }
 
@@ -322,7 +321,7 @@ static void init_end(struct pair *pair, int i)
 {
     struct bow__inproc_end *end = &pair->ends[i];
 
-    bow__readiness_init(&end->readiness, &bell_ops, &pair->mutex);
+    bow__readiness_init(&end->readiness, &readiness_ops, &pair->mutex);
     end->system = end_system;
     end->system.user = end;
     end->pair = pair;
@@ -385,13 +384,13 @@ static void reset_pair(struct pair *pair)
     }
 }
 
-static void ring_both(struct pair *pair)
+static void notify_both(struct pair *pair)
 {
     for (int i = 0; i < 2; i++) {
         pthread_mutex_lock(&pair->mutex);
-        bool must_ring = bow__readiness_must_notify(&pair->ends[i].readiness, UINT32_MAX);
+        bool must_notify = bow__readiness_must_notify(&pair->ends[i].readiness, UINT32_MAX);
         pthread_mutex_unlock(&pair->mutex);
-        ring_if(must_ring, &pair->ends[i]);
+        notify_if(must_notify, &pair->ends[i]);
     }
 }
 
@@ -419,7 +418,7 @@ static void for_each(struct bow__inproc_faults *faults, void (*act)(struct pair 
         pthread_mutex_lock(&faults->mutex); /* another thread may be giving it the same value */
         broken = pair->next_broken;
         pthread_mutex_unlock(&faults->mutex);
-        ring_both(pair);
+        notify_both(pair);
         release_pair(pair);
     }
 }

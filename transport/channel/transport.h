@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#ifndef BOWLINE_TRANSPORT_CHANNEL_TRANSPORT_H
+#define BOWLINE_TRANSPORT_CHANNEL_TRANSPORT_H
+
+/*
+ * How connections of one kind of address are made and taken: sockets of the system
+ * (socket.c), names within the process (transport/memory/inproc.c). What comes of it is a
+ * struct bow__socket, and from there on channels know no kinds.
+ *
+ * bow__transports lists them all; one that is new is a table of its own and a line there.
+ */
+
+#include "transport/address/address.h"
+#include "transport/channel/socket.h"
+
+#include <bowline/channel.h>
+
+struct bow__transport;
+
+/** What listens on an address. */
+struct bow__listening {
+    const struct bow__transport *transport; /* NULL: never opened */
+    const struct bow_system *system;
+    int fd;                     /* -1: closed, or without a descriptor */
+    void *object;               /* the transport's own, instead of `fd`; NULL: closed, or none */
+    struct bow__source *source; /* tells of connections that wait; NULL: the loop's poller */
+    uint16_t port;
+    bool shares_port; /* set before opening: others may listen on the port as well */
+    bool inherited;
+    struct bow_sockaddr peer;                /* whom all connections come from, without `fd` */
+    char unix_path[BOW__ADDRESS_TEXT_BYTES]; /* ours to unlink; "" for none */
+};
+
+struct bow__transport {
+    /** Whether addresses of that kind are its own. */
+    bool (*serves)(enum bow__address_kind kind);
+
+    /** Begin to connect. Returns 1 when `*ret_socket` is connected, 0 when that is under way and
+     * told by BOW_POLL_OUT, -EAGAIN when too many wait there, or a negative errno. */
+    int (*connect)(struct bow_context *context, const struct bow_sockaddr *address,
+                   struct bow__socket *ret_socket);
+    /** Close a connection that no channel was made of. */
+    void (*abandon)(const struct bow__socket *socket);
+    /** What to do about a failure to connect, in words, where it is not the usual; or NULL. */
+    const char *(*advice)(int error);
+
+    /** As bow__listening_open(), `listening` being of this transport and closed. */
+    int (*listen)(struct bow__listening *listening, struct bow_context *context,
+                  const struct bow__address *address, const char *text, int backlog,
+                  struct bow_transport_error *ret_error);
+    /** These three as those of listen.h. */
+    int (*accept)(struct bow__listening *listening, struct bow__socket *ret_socket,
+                  struct bow_sockaddr *ret_peer);
+    bool (*fence)(struct bow__listening *listening);
+    void (*close)(struct bow__listening *listening);
+};
+
+/** Sockets of the system. */
+extern const struct bow__transport bow__socket_transport;
+
+/** All there are, NULL at the end: see transport/transports.c. */
+extern const struct bow__transport *const bow__transports[];
+
+/** The one that serves addresses of that kind. */
+static inline const struct bow__transport *bow__transport_of(enum bow__address_kind kind)
+{
+    const struct bow__transport *const *at = bow__transports;
+
+    while (*at != NULL && !(*at)->serves(kind)) {
+        at++;
+    }
+    return *at;
+}
+
+#endif
