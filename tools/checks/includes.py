@@ -188,20 +188,26 @@ ORDER = {
         "handler",
         "security",
     ),
+    "transport/channel": (
+        "unread",
+        "socket socket_activation",
+        "transport",
+        "channel_core",
+        "write_queue",
+        "channel_close",
+        "pipeline",
+        "channel_read",
+        "channel_write",
+        "channel_ops",
+        "channel",
+        "filter bound connector listen",
+        "acceptor",
+    ),
+    "transport/memory": ("ring inproc_fault", "inproc_pair", "inproc", "embedded"),
 }
 
 # Files that call each other and are one concept all the same, by the name they share.
 ONE_CONCEPT = (
-    {
-        "transport/channel/bound",
-        "transport/channel/bound_run",
-        "transport/channel/channel",
-        "transport/channel/channel_ops",
-        "transport/channel/channel_read",
-        "transport/channel/channel_write",
-        "transport/channel/pipeline",
-        "transport/channel/pipeline_bytes",
-    },
     {
         "rpc/client/balancer",
         "rpc/client/client",

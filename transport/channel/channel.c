@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * The life of a channel: birth on any thread, start on its loop, close, the end in
+ * The life of a channel: birth on any thread, start on its loop, its phases in a turn, the end in
  * two steps (on_inactive at the end of the phase, on_removed and the memory in the turn's
- * last), references. Knows nothing of how bytes come and go.
+ * last). Knows nothing of how bytes come and go.
  */
 
 #include "transport/channel/channel.h"
@@ -23,14 +23,25 @@
 #define DEFAULT_LOW_BYTES ((size_t)32 << 10)
 #define DEFAULT_HIGH_BYTES ((size_t)64 << 10)
 #define FIRST_RECV_BYTES ((size_t)16 << 10)
-#define ALIGNMENT ((size_t)16)
-/* The user's data follows the channel. */
-#define DATA_AT ((sizeof(struct bow_channel) + ALIGNMENT - 1) & ~(ALIGNMENT - 1))
 
 static void on_phase(struct bow__deferred *deferred);
 static void on_reap(struct bow__deferred *deferred);
 static void on_timer(struct bow_timer *timer, void *user);
 static int run_start_task(void *user);
+
+static void on_events(struct bow__watch *watch, uint32_t events)
+{
+    struct bow_channel *channel = BOW__CONTAINER(watch, struct bow_channel, watch);
+
+    if ((events & BOW_POLL_OUT) != 0) {
+        channel->is_blocked = false;
+        bow__channel_send(channel);
+        bow__channel_touch(channel);
+    }
+    if (bow__channel_is_open(channel) && (events & ~(uint32_t)BOW_POLL_OUT) != 0) {
+        bow__channel_on_readable(channel, events);
+    }
+}
 
 static void on_loop_shutdown(struct bow__watch *watch)
 {
@@ -43,7 +54,7 @@ static void on_watch_lost(struct bow__watch *watch, int error)
 }
 
 static const struct bow__watch_ops watch_ops = {
-    .on_events = bow__channel_on_events,
+    .on_events = on_events,
     .on_shutdown = on_loop_shutdown,
     .on_lost = on_watch_lost,
 };
@@ -57,7 +68,7 @@ static struct bow_channel *alloc_channel(struct bow_context *context, size_t dat
     size_t peer_bytes = strlen(peer) + 1;
     size_t size = 0;
 
-    if (__builtin_add_overflow(DATA_AT + peer_bytes, data_bytes, &size)) {
+    if (__builtin_add_overflow(BOW__CHANNEL_DATA_AT + peer_bytes, data_bytes, &size)) {
         return NULL;
     }
     struct bow_channel *channel = bow__alloc_zero(context, size);
@@ -65,7 +76,7 @@ static struct bow_channel *alloc_channel(struct bow_context *context, size_t dat
         return NULL;
     }
     channel->alloc_bytes = size;
-    char *name = (char *)channel + DATA_AT + data_bytes;
+    char *name = (char *)channel + BOW__CHANNEL_DATA_AT + data_bytes;
     memcpy(name, peer, peer_bytes);
     atomic_init(&channel->peer, name);
     return channel;
@@ -144,7 +155,7 @@ int bow__channel_new(const struct bow__channel_birth *birth, struct bow_channel 
     bow__pipeline_init(channel);
     bow_timer_init(&channel->timer, channel->loop, on_timer, channel);
     channel->close_at_ns = BOW_NEVER;
-    channel->start = (struct bow__channel_start){
+    channel->start = (struct bow__channel_startup){
         .on_channel = birth->options->on_channel,
         .on_channel_user = birth->options->user,
         .on_started = birth->on_started,
@@ -161,9 +172,9 @@ int bow__channel_new(const struct bow__channel_birth *birth, struct bow_channel 
 /* Start */
 
 /* From here on the memory of `start` is for what can be asked of a channel. */
-static struct bow__channel_start take_start(struct bow_channel *channel)
+static struct bow__channel_startup take_start(struct bow_channel *channel)
 {
-    struct bow__channel_start start = channel->start;
+    struct bow__channel_startup start = channel->start;
 
     assert(bow__channel_state(channel) == BOW__CHANNEL_NEW);
     channel->resumed_ns = 0;
@@ -173,7 +184,7 @@ static struct bow__channel_start take_start(struct bow_channel *channel)
     return start;
 }
 
-static int set_up(struct bow_channel *channel, const struct bow__channel_start *start)
+static int set_up(struct bow_channel *channel, const struct bow__channel_startup *start)
 {
     int rc = bow__loop_watch(channel->loop, &channel->watch, channel->watch.fd,
                              BOW_POLL_IN | BOW_POLL_ERR);
@@ -189,7 +200,7 @@ static int set_up(struct bow_channel *channel, const struct bow__channel_start *
 
 static void start_here(struct bow_channel *channel)
 {
-    struct bow__channel_start start = take_start(channel);
+    struct bow__channel_startup start = take_start(channel);
     int rc = set_up(channel, &start);
 
     if (rc < 0) {
@@ -211,12 +222,6 @@ static int run_start_task(void *user)
     return 0;
 }
 
-static void close_fd(struct bow_channel *channel)
-{
-    channel->system->close(channel->system->user, channel->watch.fd);
-    channel->watch.fd = -1;
-}
-
 int bow__channel_start(struct bow_channel *channel)
 {
     if (bow_loop_in_loop(channel->loop)) {
@@ -226,41 +231,15 @@ int bow__channel_start(struct bow_channel *channel)
     int rc = bow__loop_post_internal(channel->loop, &channel->start.task, 0);
     if (rc < 0) {
         atomic_store_explicit(&channel->state, BOW__CHANNEL_CLOSED, memory_order_release);
-        close_fd(channel);
+        channel->system->close(channel->system->user, channel->watch.fd);
+        channel->watch.fd = -1;
         bow__loop_count_channel(channel->loop, -1);
         bow__channel_release(channel);
     }
     return rc;
 }
 
-/* Close and end */
-
-void bow__channel_close_now(struct bow_channel *channel, int error)
-{
-    if (!bow__channel_is_open(channel)) {
-        return;
-    }
-    atomic_store_explicit(&channel->state, BOW__CHANNEL_CLOSED, memory_order_release);
-    channel->close_error = error;
-    bow_timer_stop(&channel->timer);
-    bow__loop_unwatch(channel->loop, &channel->watch);
-    close_fd(channel);
-    bow__channel_fail_writes(channel, error < 0 ? error : -ECANCELED);
-    bow__channel_touch(channel);
-}
-
-void bow__channel_fail(struct bow_channel *channel, int error)
-{
-    bow_handler_fire_error(&channel->head, error);
-    bow__channel_close_now(channel, error);
-}
-
-void bow__channel_close_if_over(struct bow_channel *channel)
-{
-    if (channel->is_shut && channel->is_eof) {
-        bow__channel_close_now(channel, channel->flush_close_error);
-    }
-}
+/* The phases, and the end */
 
 static void end(struct bow_channel *channel)
 {
@@ -303,36 +282,6 @@ static void on_reap(struct bow__deferred *deferred)
     bow__channel_release(channel);
 }
 
-void bow__channel_touch(struct bow_channel *channel)
-{
-    if (!channel->has_ended) {
-        bow__loop_defer_flush(channel->loop, &channel->phase);
-    }
-}
-
-void bow__channel_touch_reap(struct bow_channel *channel)
-{
-    if (!channel->is_reaped) {
-        bow__loop_defer_free(channel->loop, &channel->reap);
-    }
-}
-
-void bow__channel_again(struct bow_channel *channel)
-{
-    if (bow__channel_state(channel) == BOW__CHANNEL_ACTIVE) {
-        channel->wants_turn = true;
-        bow_timer_start(&channel->timer, 0);
-    }
-}
-
-void bow__channel_close_at(struct bow_channel *channel, uint64_t deadline_ns)
-{
-    channel->close_at_ns = deadline_ns;
-    if (!channel->wants_turn) {
-        bow_timer_start_at(&channel->timer, deadline_ns);
-    }
-}
-
 static void go_on(struct bow_channel *channel)
 {
     channel->wants_turn = false;
@@ -362,110 +311,4 @@ static void on_timer(struct bow_timer *timer, void *user)
     } else if (!channel->wants_turn) {
         bow_timer_start_at(timer, channel->close_at_ns);
     }
-}
-
-void bow_channel_close_after_flush(struct bow_channel *channel, uint64_t timeout_ns)
-{
-    assert(bow__loop_may_touch(channel->loop));
-    if (!bow__channel_is_open(channel)) {
-        return;
-    }
-    if (!channel->is_lingering) {
-        bow__channel_close_at(channel, bow__time_add(bow_loop_now(channel->loop), timeout_ns));
-    }
-    channel->is_closing = true;
-    bow__channel_flush_all(channel);
-}
-
-/* References and what can be asked */
-
-void bow__channel_hold(struct bow_channel *channel)
-{
-    /* relaxed: who takes a reference already holds one */
-    atomic_fetch_add_explicit(&channel->refs, 1, memory_order_relaxed);
-}
-
-static void free_name(struct bow_channel *channel)
-{
-    if (channel->is_renamed) {
-        /* The block's constness is that of its readers. */
-        char *name = (char *)(uintptr_t)bow_channel_peer(channel);
-        bow__free(channel->context, name, strlen(name) + 1);
-    }
-}
-
-void bow__channel_release(struct bow_channel *channel)
-{
-    /* acq_rel, its own partner: the last holder sees what the others did before they let go */
-    if (atomic_fetch_sub_explicit(&channel->refs, 1, memory_order_acq_rel) != 1) {
-        return;
-    }
-    struct bow_loop *loop = channel->loop;
-    void (*on_gone)(void *user) = channel->on_gone;
-    void *user = channel->owner_user;
-
-    free_name(channel);
-    bow__free(channel->context, channel, channel->alloc_bytes);
-    if (on_gone != NULL) {
-        on_gone(user);
-    }
-    bow__loop_release(loop);
-}
-
-struct bow_channel *bow_channel_ref(struct bow_channel *channel)
-{
-    bow__channel_hold(channel);
-    return channel;
-}
-
-struct bow_channel *bow_channel_unref(struct bow_channel *channel)
-{
-    if (channel != NULL) {
-        bow__channel_release(channel);
-    }
-    return NULL;
-}
-
-struct bow_loop *bow_channel_loop(const struct bow_channel *channel)
-{
-    return channel->loop;
-}
-
-void *bow_channel_data(struct bow_channel *channel)
-{
-    return (char *)channel + DATA_AT;
-}
-
-const char *bow_channel_peer(const struct bow_channel *channel)
-{
-    return atomic_load_explicit(&channel->peer, memory_order_acquire);
-}
-
-int bow__channel_name_peer(struct bow_channel *channel, const char *name)
-{
-    if (channel->is_renamed) {
-        return -EALREADY;
-    }
-    char *copy = bow__dup(channel->context, name, strlen(name));
-    if (copy == NULL) {
-        return -ENOMEM;
-    }
-    channel->is_renamed = true;
-    atomic_store_explicit(&channel->peer, copy, memory_order_release);
-    return 0;
-}
-
-int bow_channel_peer_credentials(const struct bow_channel *channel,
-                                 struct bow_peer_credentials *ret_credentials)
-{
-    if (!channel->has_credentials) {
-        return -ENOTSUP;
-    }
-    *ret_credentials = channel->credentials;
-    return 0;
-}
-
-bool bow_channel_is_active(const struct bow_channel *channel)
-{
-    return bow__channel_state(channel) == BOW__CHANNEL_ACTIVE;
 }

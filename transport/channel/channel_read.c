@@ -354,18 +354,8 @@ static bool wants_read(struct bow_channel *channel)
            (channel->unread == NULL || bow__pipeline_has_reader(channel));
 }
 
-void bow__channel_on_events(struct bow__watch *watch, uint32_t events)
+void bow__channel_on_readable(struct bow_channel *channel, uint32_t events)
 {
-    struct bow_channel *channel = BOW__CONTAINER(watch, struct bow_channel, watch);
-
-    if ((events & BOW_POLL_OUT) != 0) {
-        channel->is_blocked = false;
-        bow__channel_send(channel);
-        bow__channel_touch(channel);
-    }
-    if (!bow__channel_is_open(channel) || (events & ~(uint32_t)BOW_POLL_OUT) == 0) {
-        return;
-    }
     if (channel->is_lingering) {
         discard(channel);
         return;

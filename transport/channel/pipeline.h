@@ -3,10 +3,8 @@
 #define BOWLINE_TRANSPORT_CHANNEL_PIPELINE_H
 
 /*
- * What the two files of the pipeline share, and nobody else:
- *
- *     pipeline.c          the chain, and the events that pass along it
- *     pipeline_bytes.c    bytes: whom they are offered, and where they wait
+ * The chain of handlers from inside, and what stands for it to a handler that is bound to an
+ * executor.
  */
 
 #include "transport/channel/channel.h"
@@ -18,7 +16,7 @@
 enum bow__handler_flags {
     BOW__HANDLER_REMOVED = 1,
     BOW__HANDLER_READING = 2, /* its on_read is running: more would come out of order */
-    /* 4: BOW__HANDLER_BOUND */
+    BOW__HANDLER_BOUND = 4,   /* to an executor: see struct bow__binding */
 };
 
 #define BOW__OP(name) offsetof(struct bow_handler_ops, name)
@@ -61,9 +59,22 @@ static inline void bow__handler_enter(struct bow__watchdog *watchdog,
     }
 }
 
-/* pipeline_bytes.c */
+/**
+ * What a handler with BOW__HANDLER_BOUND has for neighbours, both of them: it is in no list, and
+ * what it passes on or asks of the pipeline goes by way of this (bound.c).
+ */
+struct bow__binding {
+    struct bow_handler handler;
+    const struct bow__binding_ops *ops;
+};
 
-/** What a handler that is being removed has not consumed is its successor's. */
-void bow__pipeline_hand_on_kept(struct bow_handler *removed);
+struct bow__binding_ops {
+    /** What stands in the pipeline for `bound`. Thread: loop. */
+    struct bow_handler *(*proxy)(struct bow_handler *bound);
+    /** bow_handler_fire_read() on the executor. */
+    size_t (*fire_read)(struct bow_handler *bound, const struct bow_buf *bytes);
+    /** bow_channel_remove(). Thread: any. */
+    void (*remove)(struct bow_handler *bound);
+};
 
 #endif
