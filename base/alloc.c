@@ -11,6 +11,18 @@
 #include <assert.h>
 #include <string.h>
 
+/* Under a ceiling what waits to be used again goes before what is used passes it. */
+static void give_way(struct bow_context *context)
+{
+    size_t n_spares = bow__large_spare_bytes(&context->large);
+    size_t n_left =
+        context->max_bytes - atomic_load_explicit(&context->n_bytes, memory_order_relaxed);
+
+    if (n_spares > n_left) {
+        bow__large_release(&context->large, n_spares - n_left);
+    }
+}
+
 static bool charge(struct bow_context *context, size_t size)
 {
     if (context->max_bytes == 0) {
@@ -25,6 +37,7 @@ static bool charge(struct bow_context *context, size_t size)
         }
     } while (!atomic_compare_exchange_weak_explicit(&context->n_bytes, &n_bytes, n_bytes + size,
                                                     memory_order_relaxed, memory_order_relaxed));
+    give_way(context);
     return true;
 }
 
@@ -35,6 +48,16 @@ static void discharge(struct bow_context *context, size_t size)
     (void)before;
 }
 
+/* When the system is short of memory, too, what waits goes first. */
+static void *alloc_again(struct bow_context *context, size_t size)
+{
+    if (bow__large_spare_bytes(&context->large) == 0) {
+        return NULL;
+    }
+    bow__large_release(&context->large, SIZE_MAX);
+    return context->allocator.alloc(context->allocator.user, size);
+}
+
 void *bow__alloc(struct bow_context *context, size_t size)
 {
     assert(size > 0);
@@ -42,6 +65,9 @@ void *bow__alloc(struct bow_context *context, size_t size)
         return NULL;
     }
     void *memory = context->allocator.alloc(context->allocator.user, size);
+    if (memory == NULL) {
+        memory = alloc_again(context, size);
+    }
     if (memory == NULL) {
         discharge(context, size);
     }
@@ -104,16 +130,46 @@ void bow__free(struct bow_context *context, void *memory, size_t size)
     }
     context->allocator.free(context->allocator.user, memory, size);
     discharge(context, size);
+    if (context->max_bytes > 0) {
+        give_way(context);
+    }
 }
 
-bool bow__has_spares(struct bow_context *context)
+void *bow__alloc_spare(struct bow_context *context, size_t size, size_t *ret_size)
 {
-    return bow__large_has_spares(&context->large);
+    void *memory = bow__large_take(&context->large, size, &size);
+
+    if (memory == NULL) {
+        return NULL;
+    }
+    if (!charge(context, size)) {
+        context->allocator.free(context->allocator.user, memory, size);
+        return NULL;
+    }
+    *ret_size = size;
+    return memory;
 }
 
-void bow__trim(struct bow_context *context)
+void bow__populate(struct bow_context *context, void *memory, size_t size)
 {
-    bow__large_trim(&context->large);
+    if (context->allocator.user == &context->large) {
+        bow__large_populate(memory, size);
+    }
+}
+
+size_t bow__spare_bytes(struct bow_context *context)
+{
+    return bow__large_spare_bytes(&context->large);
+}
+
+void bow__expect_large(struct bow_context *context, size_t size)
+{
+    bow__large_expect(&context->large, size);
+}
+
+void bow__trim(struct bow_context *context, uint64_t now_ns)
+{
+    bow__large_trim(&context->large, now_ns);
 }
 
 char *bow__dup(struct bow_context *context, const char *text, size_t len)

@@ -26,10 +26,23 @@ void *bow__resize(struct bow_context *context, void *memory, size_t old_size, si
 /** Give back; NULL is allowed. `size` is what was asked for. */
 BOW__SHARED void bow__free(struct bow_context *context, void *memory, size_t size);
 
-/** Whether the default allocator keeps something for the next large block. Thread: any. */
-bool bow__has_spares(struct bow_context *context);
-/** Give that back to the system, if there was no large block since the last time. */
-void bow__trim(struct bow_context *context);
+/**
+ * Memory for `size` bytes that an earlier block has left, with its pages; `*ret_size`, at most
+ * twice as much, is what it counts as and is given back with. NULL: there is none, which is no
+ * reason not to allocate.
+ */
+void *bow__alloc_spare(struct bow_context *context, size_t size, size_t *ret_size);
+
+/** Of a fresh block of bow__alloc() that is about to be written, all of it: take its pages at once.
+ */
+void bow__populate(struct bow_context *context, void *memory, size_t size);
+
+/** Bytes that wait for the next large blocks, beside those that are counted. Thread: any. */
+size_t bow__spare_bytes(struct bow_context *context);
+/** Blocks of `size` bytes will come and go: some of them may wait, too. */
+void bow__expect_large(struct bow_context *context, size_t size);
+/** Give back to the system what nobody wanted for a second. */
+void bow__trim(struct bow_context *context, uint64_t now_ns);
 
 /** Copy `len` bytes and a NUL after them; free with bow__free(.., len + 1). */
 BOW__SHARED char *bow__dup(struct bow_context *context, const char *text, size_t len);

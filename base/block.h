@@ -22,6 +22,14 @@ struct bow__block {
 /** One reference, `cap` bytes not zeroed; NULL out of memory or above the ceiling. */
 struct bow__block *bow__block_new(struct bow_context *context, size_t cap);
 
+/** The same, of at least `cap` bytes, all of which are about to be written: fresh pages are taken
+ * at once. */
+struct bow__block *bow__block_new_to_fill(struct bow_context *context, size_t cap);
+
+/** The same from memory that an earlier block has left, of up to twice `cap` bytes; NULL when none
+ * waits. */
+struct bow__block *bow__block_new_spare(struct bow_context *context, size_t cap);
+
 struct bow__block *bow__block_ref(struct bow__block *block);
 
 /** NULL is allowed. Returns NULL. */
@@ -32,6 +40,16 @@ struct bow__block *bow__block_unref(struct bow__block *block);
  * reference. Returns 0 or -ENOMEM (the block is unchanged).
  */
 int bow__block_grow(struct bow__block **block, size_t cap);
+
+/**
+ * Make `*block`, which may be NULL, hold the first `n` bytes of a message that is to have
+ * `expected`. A spare is taken for the whole of it, since that costs nothing; fresh memory grows
+ * with what has arrived: at first it is 64 KiB, and then twice what it was, or 512 KiB more.
+ * Returns 0 or -ENOMEM (the block is unchanged).
+ */
+int bow__block_make_room(struct bow_context *context, struct bow__block **block, size_t n,
+                         size_t expected);
+
 /** Give back what is beyond `cap` bytes, if that can be; the caller holds the only reference. */
 void bow__block_shrink(struct bow__block **block, size_t cap);
 

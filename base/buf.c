@@ -18,7 +18,7 @@ int bow_buf_share(struct bow_context *context, const struct bow_buf *buf,
         *ret_shared = shared;
         return 0;
     }
-    struct bow__block *block = bow__block_new(context, buf->len);
+    struct bow__block *block = bow__block_new_to_fill(context, buf->len);
     if (block == NULL) {
         return -ENOMEM;
     }

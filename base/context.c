@@ -47,6 +47,7 @@ int bow_context_new(const struct bow_context_options *given, struct bow_context 
         .log_level = options.log_level,
     };
     bow__process_init(&context->process);
+    bow__large_init(&context->large);
     atomic_init(&context->refs, 1);
     atomic_init(&context->n_bytes, 0);
     if (options.allocator == NULL) {

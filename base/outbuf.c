@@ -162,7 +162,7 @@ void bow__outbuf_commit(struct bow__outbuf *out, size_t len)
 
 static int append_copy(struct bow__outbuf *out, const void *bytes, size_t len)
 {
-    struct bow__block *block = bow__block_new(out->pool->context, len);
+    struct bow__block *block = bow__block_new_to_fill(out->pool->context, len);
     if (block == NULL) {
         return -ENOMEM;
     }

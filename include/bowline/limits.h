@@ -62,6 +62,13 @@
  * asks and never reads. */
 #define BOW_LIMIT_CONTROL_BYTES ((size_t)64 << 10)
 
+/** Bytes of large blocks, beside those in use, that a context without an allocator of its own lets
+ * wait for the next large messages, with their pages; or eight messages of the largest
+ * max_message_bytes in it, if that is more. They go when nobody wanted them for a second, and
+ * before anything in use passes the context's max_bytes. Answers a burst that would leave the
+ * memory it took for ever. */
+#define BOW_LIMIT_SPARE_BYTES ((size_t)64 << 20)
+
 /** Bytes of one channel that its handlers have not consumed yet. Answers a message without end.
  * They are held in memory that grows with what has arrived, not with what was announced. */
 #define BOW_LIMIT_UNREAD_BYTES ((size_t)64 << 20)

@@ -82,7 +82,7 @@ static int encode(struct bow__client_call *call, const ProtobufCMessage *request
             bow__text_printf(reason, "it is too large");
             return refuse_request(call, reason);
         }
-        call->block = bow__block_new(call->balancer->client->context, size);
+        call->block = bow__block_new_to_fill(call->balancer->client->context, size);
         if (call->block == NULL) {
             return -ENOMEM;
         }

@@ -5,6 +5,7 @@
  */
 
 #include "rpc/connection/loop_compression.h"
+#include "base/alloc.h"
 #include "base/list.h"
 
 #define IDLE_NS UINT64_C(10000000000)
@@ -42,6 +43,7 @@ void bow__loop_compression_init(struct bow__loop_compression *own, struct bow_co
         .on_use = on_use,
     };
     bow__coders_init(&own->compression.coders, context);
+    bow__expect_large(context, options->max_message_bytes);
     bow_timer_init(&own->timer, loop, on_timer, &own->compression);
 }
 

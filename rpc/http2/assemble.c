@@ -15,9 +15,6 @@
 
 #include <string.h>
 
-/** The first size of a message's block; it doubles from there. */
-#define FIRST_BLOCK_BYTES ((size_t)64 << 10)
-
 static uint32_t get_u32(const uint8_t *at)
 {
     return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
@@ -181,25 +178,6 @@ static void emit(struct bow__http2_session *session, struct bow__http2_stream *s
     bow__block_unref(message.block);
 }
 
-static int make_room(struct bow__http2_session *session, struct bow__http2_incoming *incoming,
-                     size_t n)
-{
-    size_t cap = incoming->block != NULL ? incoming->block->cap : 0;
-    size_t needed = incoming->n_bytes + n;
-
-    if (needed <= cap) {
-        return 0;
-    }
-    cap = cap == 0 ? FIRST_BLOCK_BYTES : 2 * cap;
-    cap = cap < needed ? needed : cap;
-    cap = cap < incoming->len ? cap : incoming->len;
-    if (incoming->block != NULL) {
-        return bow__block_grow(&incoming->block, cap);
-    }
-    incoming->block = bow__block_new(session->base.context, cap);
-    return incoming->block != NULL ? 0 : -1;
-}
-
 static bool keep(struct bow__http2_session *session, struct bow__http2_stream *stream,
                  const uint8_t *bytes, size_t n)
 {
@@ -208,7 +186,8 @@ static bool keep(struct bow__http2_session *session, struct bow__http2_stream *s
     if (!reserve(session, stream)) {
         return false;
     }
-    if (make_room(session, incoming, n) < 0) {
+    if (bow__block_make_room(session->base.context, &incoming->block, incoming->n_bytes + n,
+                             incoming->len) < 0) {
         bow__http2_stream_refuse(session, stream, BOW_RESOURCE_EXHAUSTED,
                                  "no memory for a message of %u bytes", incoming->len);
         return false;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
  * Messages coming in. One that is whole where it was fed is lent to the host as it
- * lies; any other is assembled in a block, which begins with at most 64 KiB
- * whatever its announced length, and doubles as bytes arrive: a claim costs
- * nothing, only bytes do. Where much of one is missing, the host may put it into that block
- * itself, frame by frame. Knows nothing of frames; credit is flow.c's.
+ * lies; any other is assembled in a block that grows with what has arrived, not with
+ * what was announced: a claim costs nothing, only bytes do. Where much of one is missing, the host
+ * may put it into that block itself, frame by frame. Knows nothing of frames; credit is flow.c's.
  */
 
 #include "rpc/native/receive.h"
@@ -14,7 +13,6 @@
 #include <errno.h>
 #include <string.h>
 
-#define FIRST_BLOCK_BYTES ((size_t)64 << 10)
 /* A copy of less than this costs no more than a system call. */
 #define ROOM_BYTES ((size_t)32 << 10)
 /* What may be read behind a frame: a record of TLS. */
@@ -130,31 +128,6 @@ int bow__native_message_begin(struct bow__native *session, struct bow__native_st
     return 0;
 }
 
-/* Room for `n` bytes altogether: twice what there was, but no more than was announced while that
- * is enough. */
-static int make_room(struct bow__native *session, struct bow__native_stream *stream, size_t n)
-{
-    size_t cap = FIRST_BLOCK_BYTES;
-
-    if (stream->block != NULL) {
-        if (n <= stream->block->cap) {
-            return 0;
-        }
-        cap = 2 * stream->block->cap;
-    }
-    if (n <= stream->n_announced && cap > stream->n_announced) {
-        cap = stream->n_announced;
-    }
-    if (cap < n) {
-        cap = n;
-    }
-    if (stream->block != NULL) {
-        return bow__block_grow(&stream->block, cap);
-    }
-    stream->block = bow__block_new(session->base.context, cap);
-    return stream->block == NULL ? -ENOMEM : 0;
-}
-
 int bow__native_message_add(struct bow__native *session, struct bow__native_stream *stream,
                             const uint8_t *bytes, size_t n)
 {
@@ -169,7 +142,8 @@ int bow__native_message_add(struct bow__native *session, struct bow__native_stre
     if (total > stream->n_reserved && !reserve(session, stream, total - stream->n_reserved)) {
         return refuse_flight(session, stream, total);
     }
-    if (make_room(session, stream, total) < 0) {
+    if (bow__block_make_room(session->base.context, &stream->block, total, stream->n_announced) <
+        0) {
         return refuse_no_memory(session, stream);
     }
     memcpy(stream->block->data + stream->n_arrived, bytes, n);
@@ -195,7 +169,8 @@ uint8_t *bow__native_message_room(struct bow__native *session, struct bow__nativ
         return NULL;
     }
     /* As for add(): the block grows by the next bytes, not by all that the frame claims. */
-    if (make_room(session, stream, stream->n_arrived + ROOM_BYTES) < 0) {
+    if (bow__block_make_room(session->base.context, &stream->block, stream->n_arrived + ROOM_BYTES,
+                             stream->n_announced) < 0) {
         return NULL;
     }
     size_t n_free = stream->block->cap - stream->n_arrived;

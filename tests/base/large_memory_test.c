@@ -5,8 +5,10 @@
  */
 
 #include "base/alloc.h"
+#include "base/block.h"
 #include "base/large.h"
 
+#include <bowline/limits.h>
 #include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -19,6 +21,7 @@
 
 #define KIB ((size_t)1024)
 #define MIB (KIB * 1024)
+#define SECOND UINT64_C(1000000000)
 
 #ifndef __has_feature
 #define __has_feature(feature) 0
@@ -108,49 +111,211 @@ static void test_large_block_is_given_to_the_next_and_trimmed(void **state)
         print_message("under AddressSanitizer all blocks are malloc's\n");
         skip();
     }
-    assert_false(bow__has_spares(*state));
+    assert_int_equal(bow__spare_bytes(*state), 0);
     uint8_t *first = bow__alloc(*state, MIB);
     assert_non_null(first);
     fill(first, 0, MIB);
     bow__free(*state, first, MIB);
-    assert_true(bow__has_spares(*state));
+    assert_int_equal(bow__spare_bytes(*state), MIB);
 
     uint8_t *second = bow__alloc(*state, MIB - 5);
     assert_ptr_equal(second, first);
-    assert_false(bow__has_spares(*state));
+    assert_int_equal(bow__spare_bytes(*state), 0);
     bow__free(*state, second, MIB - 5);
-    bow__trim(*state);
-    assert_true(bow__has_spares(*state)); /* it was wanted a moment ago */
-    bow__trim(*state);
-    assert_false(bow__has_spares(*state));
+    bow__trim(*state, 10 * SECOND);
+    assert_int_equal(bow__spare_bytes(*state), MIB); /* it was wanted a moment ago */
+    bow__trim(*state, 11 * SECOND - 1);
+    assert_int_equal(bow__spare_bytes(*state), MIB); /* another loop's second has not passed */
+    bow__trim(*state, 11 * SECOND);
+    assert_int_equal(bow__spare_bytes(*state), 0);
     assert_false(is_mapped(first));
 }
 
-static void test_large_only_a_few_wait(void **state)
+/* What is left of a burst, while others come and go. */
+static void test_large_f68_unwanted_spares_go_though_others_are_wanted(void **state)
 {
-    enum { N = 3 * BOW__LARGE_SPARES };
+    if (is_malloc_only()) {
+        print_message("under AddressSanitizer all blocks are malloc's\n");
+        skip();
+    }
+    void *unwanted = bow__alloc(*state, MIB);
+    assert_non_null(unwanted);
+    bow__free(*state, unwanted, MIB);
+    for (unsigned i = 1; i <= BOW__LARGE_TRIMS + 1; i++) {
+        assert_true(is_mapped(unwanted));
+        void *wanted = bow__alloc(*state, 64 * KIB);
+        assert_non_null(wanted);
+        bow__free(*state, wanted, 64 * KIB);
+        bow__trim(*state, (10 + i) * SECOND);
+    }
+    assert_false(is_mapped(unwanted));
+    assert_int_equal(bow__spare_bytes(*state), 64 * KIB);
+}
+
+static void test_large_f68_spares_are_bounded_and_the_oldest_goes(void **state)
+{
+    enum { N = BOW_LIMIT_SPARE_BYTES / MIB + 2 };
     void *blocks[N];
-    size_t n_mapped = 0;
 
     if (is_malloc_only()) {
         print_message("under AddressSanitizer all blocks are malloc's\n");
         skip();
     }
     for (size_t i = 0; i < N; i++) {
-        blocks[i] = bow__alloc(*state, 100 * KIB);
+        blocks[i] = bow__alloc(*state, MIB);
         assert_non_null(blocks[i]);
     }
     for (size_t i = 0; i < N; i++) {
-        bow__free(*state, blocks[i], 100 * KIB);
+        bow__free(*state, blocks[i], MIB);
     }
-    for (size_t i = 0; i < N; i++) {
-        n_mapped += is_mapped(blocks[i]);
+    assert_int_equal(bow__spare_bytes(*state), BOW_LIMIT_SPARE_BYTES);
+    assert_false(is_mapped(blocks[0]));
+    assert_false(is_mapped(blocks[1]));
+    assert_true(is_mapped(blocks[2]));
+
+    /* Another class finds room. */
+    void *small = bow__alloc(*state, 64 * KIB);
+    assert_non_null(small);
+    bow__free(*state, small, 64 * KIB);
+    assert_true(is_mapped(small));
+    assert_false(is_mapped(blocks[2]));
+    assert_true(bow__spare_bytes(*state) <= BOW_LIMIT_SPARE_BYTES);
+}
+
+static void test_large_f68_expected_blocks_wait_whatever_their_size(void **state)
+{
+    if (is_malloc_only()) {
+        print_message("under AddressSanitizer all blocks are malloc's\n");
+        skip();
     }
-    assert_int_equal(n_mapped, BOW__LARGE_SPARES);
-    void *huge = bow__alloc(*state, 3 * MIB);
-    assert_non_null(huge);
-    bow__free(*state, huge, 3 * MIB);
-    assert_false(is_mapped(huge));
+    for (unsigned i = 0; i < 2; i++) {
+        void *huge = bow__alloc(*state, 100 * MIB);
+        assert_non_null(huge);
+        bow__free(*state, huge, 100 * MIB);
+        assert_int_equal(is_mapped(huge), i);
+        bow__expect_large(*state, 100 * MIB);
+    }
+}
+
+static void test_large_f68_spare_of_up_to_twice_the_size_is_taken(void **state)
+{
+    size_t size = 0;
+
+    if (is_malloc_only()) {
+        print_message("under AddressSanitizer all blocks are malloc's\n");
+        skip();
+    }
+    void *memory = bow__alloc(*state, MIB);
+    assert_non_null(memory);
+    bow__free(*state, memory, MIB);
+    assert_null(bow__alloc_spare(*state, 400 * KIB, &size));
+    assert_null(bow__alloc_spare(*state, MIB + 1, &size));
+    assert_null(bow__alloc_spare(*state, SIZE_MAX, &size));
+    assert_ptr_equal(bow__alloc_spare(*state, 600 * KIB, &size), memory);
+    assert_int_equal(size, MIB);
+    assert_int_equal(bow_context_bytes(*state), MIB); /* all of it counts */
+    assert_null(bow__alloc_spare(*state, 600 * KIB, &size));
+    bow__free(*state, memory, size);
+}
+
+static void test_large_f68_growth_takes_a_spare_or_its_pages_along(void **state)
+{
+    if (is_malloc_only()) {
+        print_message("under AddressSanitizer all blocks are malloc's\n");
+        skip();
+    }
+    uint8_t *spare = bow__alloc(*state, MIB);
+    uint8_t *memory = bow__alloc(*state, 64 * KIB);
+    assert_non_null(spare);
+    assert_non_null(memory);
+    fill(memory, 0, 64 * KIB);
+    bow__free(*state, spare, MIB);
+    memory = bow__resize(*state, memory, 64 * KIB, MIB);
+    assert_ptr_equal(memory, spare);
+    assert_true(holds(memory, 64 * KIB));
+    assert_int_equal(bow__spare_bytes(*state), 64 * KIB);
+
+    /* What shrinks leaves the whole. */
+    memory = bow__resize(*state, memory, MIB, 64 * KIB);
+    assert_non_null(memory);
+    assert_true(holds(memory, 64 * KIB));
+    assert_int_equal(bow__spare_bytes(*state), MIB);
+    bow__free(*state, memory, 64 * KIB);
+}
+
+static void test_large_f68_spares_give_way_below_a_ceiling(void **state)
+{
+    struct bow_context_options options = BOW_CONTEXT_OPTIONS_INIT;
+    struct bow_context *context;
+
+    (void)state;
+    if (is_malloc_only()) {
+        print_message("under AddressSanitizer all blocks are malloc's\n");
+        skip();
+    }
+    options.max_bytes = 4 * MIB;
+    assert_int_equal(bow_context_new(&options, &context), 0);
+    void *first = bow__alloc(context, 3 * MIB);
+    assert_non_null(first);
+    bow__free(context, first, 3 * MIB);
+    assert_int_equal(bow__spare_bytes(context), 3 * MIB);
+    void *second = bow__alloc(context, 2 * MIB);
+    assert_non_null(second);
+    assert_int_equal(bow__spare_bytes(context), 0);
+
+    /* Nor does what is freed wait above it. */
+    void *third = bow__alloc(context, 2 * MIB);
+    assert_non_null(third);
+    bow__free(context, second, 2 * MIB);
+    assert_int_equal(bow__spare_bytes(context), 2 * MIB);
+    void *small = bow__alloc(context, 1);
+    assert_non_null(small);
+    assert_int_equal(bow__spare_bytes(context), 0);
+    bow__free(context, small, 1);
+    bow__free(context, third, 2 * MIB);
+    bow_context_unref(context);
+}
+
+/* A message's first bytes: fresh memory is for them, a spare for the whole. */
+static void test_large_f68_f30_message_takes_a_spare_or_grows_as_it_arrives(void **state)
+{
+    struct bow__block *block = NULL;
+
+    for (size_t n = 1; n <= 3 * MIB; n += 100 * KIB) {
+        assert_int_equal(bow__block_make_room(*state, &block, n, 3 * MIB), 0);
+        assert_true(block->cap >= n);
+        assert_true(block->cap <= (n > 32 * KIB ? 2 * n : 64 * KIB));
+    }
+    assert_int_equal(bow__block_make_room(*state, &block, 3 * MIB, 3 * MIB), 0);
+    assert_int_equal(block->cap, 3 * MIB);
+    const struct bow__block *first = block;
+    block = bow__block_unref(block);
+    if (is_malloc_only()) {
+        return;
+    }
+    assert_int_equal(bow__block_make_room(*state, &block, 1, 3 * MIB), 0);
+    assert_ptr_equal(block, first);
+    assert_true(block->cap >= 3 * MIB);
+    assert_null(bow__block_unref(block));
+}
+
+/* Blocks of some KiB, which malloc would take from the top of its heap and give back. */
+static void test_large_f68_middle_blocks_wait_too(void **state)
+{
+    if (is_malloc_only()) {
+        print_message("under AddressSanitizer all blocks are malloc's\n");
+        skip();
+    }
+    void *memory = bow__alloc(*state, 5000);
+    assert_non_null(memory);
+    bow__free(*state, memory, 5000);
+    assert_int_equal(bow__spare_bytes(*state), 6 * KIB);
+    assert_ptr_equal(bow__alloc(*state, 6 * KIB), memory);
+    bow__free(*state, memory, 6 * KIB);
+    memory = bow__alloc(*state, 4 * KIB);
+    assert_non_null(memory);
+    bow__free(*state, memory, 4 * KIB);
+    assert_int_equal(bow__spare_bytes(*state), 6 * KIB);
 }
 
 static void test_large_end_of_the_context_leaves_none(void **state)
@@ -198,7 +363,7 @@ static void *take_and_give(void *user)
         memory[0] = mark;
         memory[size - 1] = mark;
         if (i % 100 == 0) {
-            bow__trim(user);
+            bow__trim(user, i * SECOND);
         }
         assert_int_equal(memory[0], mark);
         assert_int_equal(memory[size - 1], mark);
@@ -225,7 +390,20 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_large_contents_survive_every_resize, make, end),
         cmocka_unit_test_setup_teardown(test_large_block_is_given_to_the_next_and_trimmed, make,
                                         end),
-        cmocka_unit_test_setup_teardown(test_large_only_a_few_wait, make, end),
+        cmocka_unit_test_setup_teardown(test_large_f68_unwanted_spares_go_though_others_are_wanted,
+                                        make, end),
+        cmocka_unit_test_setup_teardown(test_large_f68_spares_are_bounded_and_the_oldest_goes, make,
+                                        end),
+        cmocka_unit_test_setup_teardown(test_large_f68_expected_blocks_wait_whatever_their_size,
+                                        make, end),
+        cmocka_unit_test_setup_teardown(test_large_f68_spare_of_up_to_twice_the_size_is_taken, make,
+                                        end),
+        cmocka_unit_test_setup_teardown(test_large_f68_growth_takes_a_spare_or_its_pages_along,
+                                        make, end),
+        cmocka_unit_test(test_large_f68_spares_give_way_below_a_ceiling),
+        cmocka_unit_test_setup_teardown(
+            test_large_f68_f30_message_takes_a_spare_or_grows_as_it_arrives, make, end),
+        cmocka_unit_test_setup_teardown(test_large_f68_middle_blocks_wait_too, make, end),
         cmocka_unit_test(test_large_end_of_the_context_leaves_none),
         cmocka_unit_test_setup_teardown(test_large_impossible_size_is_refused, make, end),
         cmocka_unit_test_setup_teardown(test_large_no_two_threads_have_the_same, make, end),

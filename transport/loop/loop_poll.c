@@ -119,12 +119,12 @@ static uint64_t trim_pool(struct bow_loop *loop)
 /* Whatever else goes on: large blocks are rare beside small calls. */
 static uint64_t trim_large(struct bow_loop *loop)
 {
-    if (!bow__has_spares(loop->context)) {
+    if (bow__spare_bytes(loop->context) == 0) {
         loop->trim_at_ns = BOW_NEVER;
     } else if (loop->trim_at_ns == BOW_NEVER) {
         loop->trim_at_ns = bow__time_add(loop->now_ns, IDLE_NS);
     } else if (loop->trim_at_ns <= loop->now_ns) {
-        bow__trim(loop->context);
+        bow__trim(loop->context, loop->now_ns);
         loop->trim_at_ns = bow__time_add(loop->now_ns, IDLE_NS);
     }
     return loop->trim_at_ns;

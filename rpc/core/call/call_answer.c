@@ -135,7 +135,7 @@ static int send_copy(struct bow_call *call, struct bow_slice bytes)
         memcpy(room, bytes.data, bytes.len);
         return call->session->ops->commit(call->session, call->key, flags, bytes.len);
     }
-    struct bow__block *block = bow__block_new(call->arena.context, bytes.len);
+    struct bow__block *block = bow__block_new_to_fill(call->arena.context, bytes.len);
     if (block == NULL) {
         return -ENOMEM;
     }
@@ -313,7 +313,7 @@ static int encode_apart(struct bow_call *call, const ProtobufCMessage *reply,
     if (cap <= BOW__IN_PLACE_BYTES) {
         room = bow__arena_alloc_bytes(&call->arena, cap);
     } else {
-        answer->block = bow__block_new(call->arena.context, cap);
+        answer->block = bow__block_new_to_fill(call->arena.context, cap);
         room = answer->block != NULL ? answer->block->data : NULL;
     }
     if (room == NULL) {

@@ -17,6 +17,12 @@ int bow__inflated_grow(struct bow__inflated *out)
         return -EMSGSIZE;
     }
     cap = cap < out->max_bytes ? cap : out->max_bytes;
+    if (out->block == NULL && out->expected > cap && out->expected < out->max_bytes) {
+        out->block = bow__block_new_spare(out->context, out->expected + 1);
+    }
+    if (out->block != NULL && out->len == 0) {
+        return 0;
+    }
     if (out->block != NULL) {
         return bow__block_grow(&out->block, cap);
     }

@@ -17,6 +17,7 @@ struct bow__inflated {
     struct bow__block *block;
     size_t len;
     size_t max_bytes; /* one more than allowed: to see whether there is more */
+    size_t expected;  /* what it says it inflates to, or 0; takes a spare at most */
 };
 
 /** Room for more. Returns 0, -EMSGSIZE, or -ENOMEM. */

@@ -91,17 +91,19 @@ int bow__deflate(struct bow__coders *coders, enum bow__encoding encoding, int le
     if (coders->encoders[encoding] == NULL) {
         coders->encoders[encoding] = coder->encoder_new(coders->context);
     }
-    struct bow__block *block = bow__block_new(coders->context, bytes.len - 1);
+    struct bow__block *block = bow__block_new_to_fill(coders->context, bytes.len - 1);
     if (coders->encoders[encoding] == NULL || block == NULL) {
         bow__block_unref(block);
         return -ENOMEM;
     }
-    ssize_t n = coder->encode(coders->encoders[encoding], level, bytes, block->data, block->cap);
+    ssize_t n = coder->encode(coders->encoders[encoding], level, bytes, block->data, bytes.len - 1);
     if (n < 0) {
         bow__block_unref(block);
         return (int)n;
     }
-    bow__block_shrink(&block, (size_t)n);
+    if ((size_t)n <= block->cap / 2) {
+        bow__block_shrink(&block, (size_t)n); /* it may wait for credit for long */
+    }
     *ret_block = block;
     *ret_len = (size_t)n;
     return 0;

@@ -184,6 +184,16 @@ static int decode_member(z_stream *stream, struct bow__inflated *out, const char
     return 0;
 }
 
+/* What the last member ends with (RFC 1952, 2.3.1); as a rule there is one. */
+static size_t expected(struct bow_slice bytes)
+{
+    const uint8_t *end = bytes.data + bytes.len;
+
+    return bytes.len < 4
+               ? 0
+               : (size_t)end[-1] << 24 | (size_t)end[-2] << 16 | (size_t)end[-3] << 8 | end[-4];
+}
+
 static int decode(void *decoder, struct bow_slice bytes, struct bow__inflated *out,
                   const char **ret_what)
 {
@@ -193,6 +203,7 @@ static int decode(void *decoder, struct bow_slice bytes, struct bow__inflated *o
     if (bytes.len > UINT_MAX) {
         return -EMSGSIZE;
     }
+    out->expected = expected(bytes);
     state->stream.next_in = (Bytef *)(uintptr_t)bytes.data;
     state->stream.avail_in = (uInt)bytes.len;
     do {

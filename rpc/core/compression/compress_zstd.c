@@ -54,12 +54,20 @@ static void decoder_free(struct bow_context *context, void *decoder)
     ZSTD_freeDCtx(decoder);
 }
 
+static size_t expected(struct bow_slice bytes)
+{
+    unsigned long long n = ZSTD_getFrameContentSize(bytes.data, bytes.len);
+
+    return n < ZSTD_CONTENTSIZE_ERROR && n < SIZE_MAX ? (size_t)n : 0;
+}
+
 static int decode(void *decoder, struct bow_slice bytes, struct bow__inflated *out,
                   const char **ret_what)
 {
     ZSTD_inBuffer in = {bytes.data, bytes.len, 0};
     size_t left = 1; /* 0: a frame has ended */
 
+    out->expected = expected(bytes);
     (void)ZSTD_DCtx_reset(decoder, ZSTD_reset_session_only);
     while (in.pos < in.size || left > 0) {
         int rc = out->block == NULL || out->len == out->block->cap ? bow__inflated_grow(out) : 0;

@@ -19,7 +19,7 @@ struct bow__queued_message *bow__queued_message_new(struct bow_context *context,
 {
     struct bow__block *block =
         len <= SIZE_MAX - sizeof(struct bow__queued_message)
-            ? bow__block_new(context, sizeof(struct bow__queued_message) + len)
+            ? bow__block_new_to_fill(context, sizeof(struct bow__queued_message) + len)
             : NULL;
 
     if (block == NULL) {

@@ -18,7 +18,7 @@ int bow_payload_new(struct bow_context *context, const ProtobufCMessage *message
     if (size == SIZE_MAX) {
         return -EINVAL;
     }
-    struct bow__block *block = bow__block_new(context, BOW__PAYLOAD_OFFSET + size);
+    struct bow__block *block = bow__block_new_to_fill(context, BOW__PAYLOAD_OFFSET + size);
     if (block == NULL) {
         return -ENOMEM;
     }
