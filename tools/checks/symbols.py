@@ -67,7 +67,7 @@ def read_declared(root, headers):
     symbols = find_declarations(
         (path for path in public.glob("*.h") if path.name not in OTHER_HEADERS), DECLARATION)
     for folder in SHARED_FOLDERS:
-        symbols.update(find_declarations((root / folder).glob("*.h"), SHARED_DECLARATION))
+        symbols.update(find_declarations((root / folder).rglob("*.h"), SHARED_DECLARATION))
     return symbols
 
 
