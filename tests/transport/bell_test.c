@@ -53,9 +53,9 @@ static void *ring(void *user)
 
     pthread_mutex_lock(&door->mutex);
     door->ready = BOW_POLL_IN;
-    bool must_ring = bow__readiness_must_notify(&door->readiness, BOW_POLL_IN);
+    bool must_notify = bow__readiness_must_notify(&door->readiness, BOW_POLL_IN);
     pthread_mutex_unlock(&door->mutex);
-    if (must_ring) {
+    if (must_notify) {
         bow__readiness_notify(&door->readiness);
     }
     return NULL;

@@ -74,7 +74,7 @@ static bool dial(const struct sockaddr *address, socklen_t len, int patience_ms,
            (ready.revents & POLLERR) == 0;
 }
 
-static void expect_fence(struct fixture *t, const struct sockaddr *address, socklen_t len)
+static void expect_refuses_new(struct fixture *t, const struct sockaddr *address, socklen_t len)
 {
     enum { PATIENCE_MS = 10000, LONG_MS = 100 };
     struct pollfd waiting = {.fd = t->listening.fd, .events = POLLIN};
@@ -82,7 +82,7 @@ static void expect_fence(struct fixture *t, const struct sockaddr *address, sock
 
     assert_true(dial(address, len, PATIENCE_MS, &fds[0]));
     assert_int_equal(poll(&waiting, 1, PATIENCE_MS), 1);
-    assert_true(bow__listening_fence(&t->listening));
+    assert_true(bow__listening_refuse_new(&t->listening));
     assert_false(dial(address, len, LONG_MS, &fds[1]));
     assert_true(accept_one(t));
     assert_false(accept_one(t));
@@ -99,7 +99,7 @@ static void test_unlisten_tcp_port_takes_no_further_connection(void **state)
     struct sockaddr_in in = {.sin_family = AF_INET,
                              .sin_port = htons(t.listening.port),
                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    expect_fence(&t, (struct sockaddr *)&in, sizeof(in));
+    expect_refuses_new(&t, (struct sockaddr *)&in, sizeof(in));
     end(&t);
 }
 
@@ -126,7 +126,7 @@ static void test_unlisten_tcp_port_of_version_6_takes_no_further_connection(void
     struct sockaddr_in6 in6 = {.sin6_family = AF_INET6,
                                .sin6_port = htons(t.listening.port),
                                .sin6_addr = IN6ADDR_LOOPBACK_INIT};
-    expect_fence(&t, (struct sockaddr *)&in6, sizeof(in6));
+    expect_refuses_new(&t, (struct sockaddr *)&in6, sizeof(in6));
     end(&t);
 }
 
@@ -141,7 +141,7 @@ static void test_unlisten_unix_path_is_free_at_once(void **state)
     snprintf(un.sun_path, sizeof(un.sun_path), "/tmp/bow-unlisten-%ld", (long)getpid());
     snprintf(address, sizeof(address), "unix:%s", un.sun_path);
     begin(&t, address);
-    expect_fence(&t, (struct sockaddr *)&un, sizeof(un));
+    expect_refuses_new(&t, (struct sockaddr *)&un, sizeof(un));
     begin(&next, address);
     end(&t); /* and leaves the file of the next one alone */
     int fd = -1;
@@ -160,8 +160,8 @@ static void test_unlisten_abstract_name_takes_no_further_connection(void **state
     int n = snprintf(un.sun_path + 1, sizeof(un.sun_path) - 1, "bow-unlisten-%ld", (long)getpid());
     snprintf(address, sizeof(address), "unix-abstract:%s", un.sun_path + 1);
     begin(&t, address);
-    expect_fence(&t, (struct sockaddr *)&un,
-                 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n));
+    expect_refuses_new(&t, (struct sockaddr *)&un,
+                       (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n));
     end(&t);
 }
 
@@ -173,7 +173,7 @@ static void test_unlisten_inproc_name_takes_no_further_connection(void **state)
 
     begin(&t, "inproc:here");
     assert_int_equal(bow__inproc_connect(t.context, "here", &ends[0]), 0);
-    assert_true(bow__listening_fence(&t.listening));
+    assert_true(bow__listening_refuse_new(&t.listening));
     assert_int_equal(bow__inproc_connect(t.context, "here", &ends[1]), -ECONNREFUSED);
     assert_true(accept_one(&t));
     assert_false(accept_one(&t));
@@ -197,7 +197,7 @@ static void test_unlisten_inherited_socket_is_left_as_it_is(void **state)
     assert_int_equal(getsockname(fd, (struct sockaddr *)&in, &len), 0);
     snprintf(address, sizeof(address), "fd:%d", fcntl(fd, F_DUPFD_CLOEXEC, 0));
     begin(&t, address);
-    assert_false(bow__listening_fence(&t.listening));
+    assert_false(bow__listening_refuse_new(&t.listening));
     end(&t);
     assert_true(dial((struct sockaddr *)&in, len, 10000, &client));
     int accepted = accept(fd, NULL, NULL);

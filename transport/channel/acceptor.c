@@ -49,7 +49,7 @@ struct listener {
     struct bow_task start_task;
     struct bow_task close_task;
     bool is_started;
-    bool is_fenced;               /* it closes: no further connection comes */
+    bool refuses_new;             /* it closes: no further connection comes */
     _Atomic(uint64_t) tell_at_ns; /* when it may be logged again that descriptors ran out */
     uint64_t n_pauses;            /* since it was */
 };
@@ -383,11 +383,11 @@ static bool has_to_go_on(struct listener *listener)
     if (!listener->is_started || !bow__listening_is_open(&listener->listening)) {
         return false;
     }
-    bool first = !listener->is_fenced;
-    if (first && !bow__listening_fence(&listener->listening)) {
+    bool first = !listener->refuses_new;
+    if (first && !bow__listening_refuse_new(&listener->listening)) {
         return false;
     }
-    listener->is_fenced = true;
+    listener->refuses_new = true;
     return accept_waiting(listener) || first;
 }
 

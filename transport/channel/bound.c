@@ -251,7 +251,8 @@ static void fire(struct bound *bound, enum kind kind, int value, const struct bo
     }
 }
 
-/* What can't be delivered now is kept for whoever reads behind; each piece is a batch of its own.
+/* What can't be delivered now is left unread for whoever reads behind; each piece is a batch of its
+ * own.
  */
 static void fire_read_here(struct bound *bound, const struct bow_buf *bytes)
 {

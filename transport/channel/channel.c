@@ -36,7 +36,7 @@ static void on_events(struct bow__watch *watch, uint32_t events)
     if ((events & BOW_POLL_OUT) != 0) {
         channel->is_blocked = false;
         bow__channel_send(channel);
-        bow__channel_touch(channel);
+        bow__channel_schedule_phase(channel);
     }
     if (bow__channel_is_open(channel) && (events & ~(uint32_t)BOW_POLL_OUT) != 0) {
         bow__channel_on_readable(channel, events);
@@ -136,7 +136,7 @@ int bow__channel_new(const struct bow__channel_birth *birth, struct bow_channel 
     channel->loop = birth->loop;
     channel->context = context;
     channel->system = birth->socket->system;
-    channel->is_held_to_time = bow__watchdog_is_on(birth->loop);
+    channel->has_watchdog = bow__watchdog_is_on(birth->loop);
     atomic_init(&channel->refs, 1);
     atomic_init(&channel->state, BOW__CHANNEL_NEW);
     channel->watch = (struct bow__watch){
@@ -209,7 +209,7 @@ static void start_here(struct bow_channel *channel)
     if (bow__channel_is_open(channel)) {
         channel->was_active = true;
         bow_handler_fire_active(&channel->head);
-        bow__channel_touch(channel);
+        bow__channel_schedule_phase(channel);
     }
     if (start.on_started != NULL) {
         start.on_started(channel, rc, channel->owner_user);
@@ -249,7 +249,7 @@ static void end(struct bow_channel *channel)
     channel->has_ended = true;
     /* Closing while this phase sent, or a completion, may have asked for another one. */
     bow__list_remove(&channel->phase.link);
-    bow__channel_touch_reap(channel);
+    bow__channel_schedule_reap(channel);
 }
 
 static void on_phase(struct bow__deferred *deferred)
@@ -289,7 +289,7 @@ static void go_on(struct bow_channel *channel)
         channel->wants_delivery = false;
         bow__channel_redeliver(channel);
     }
-    bow__channel_touch(channel);
+    bow__channel_schedule_phase(channel);
 }
 
 static void on_timer(struct bow_timer *timer, void *user)

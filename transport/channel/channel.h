@@ -83,7 +83,7 @@ bool bow__pipeline_fire(struct bow_handler *handler, const struct bow_buf *bytes
 /** Keep bytes for whoever reads behind `handler`; they are delivered with those that follow, or
  * when reading resumes. */
 void bow__pipeline_keep_behind(struct bow_handler *handler, const struct bow_buf *bytes);
-/** Deliver what was kept for single handlers. */
+/** Deliver what is unread, of single handlers. */
 void bow__pipeline_redeliver(struct bow_channel *channel);
 /** Tell handlers of `error`, then close. */
 void bow__channel_fail(struct bow_channel *channel, int error);
@@ -92,7 +92,7 @@ void bow__channel_fail(struct bow_channel *channel, int error);
 
 /** The poller found `events`, beside POLL_OUT. */
 void bow__channel_on_readable(struct bow_channel *channel, uint32_t events);
-/** Deliver what was kept, without new I/O. */
+/** Deliver what is unread, without new I/O. */
 void bow__channel_redeliver(struct bow_channel *channel);
 /** Deliver all that the kernel still holds of a connection that is broken. */
 void bow__channel_read_rest(struct bow_channel *channel);

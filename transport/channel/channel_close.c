@@ -27,7 +27,7 @@ void bow__channel_close_now(struct bow_channel *channel, int error)
     bow__loop_unwatch(channel->loop, &channel->watch);
     close_fd(channel);
     bow__channel_fail_writes(channel, error < 0 ? error : -ECANCELED);
-    bow__channel_touch(channel);
+    bow__channel_schedule_phase(channel);
 }
 
 void bow__channel_close_if_over(struct bow_channel *channel)

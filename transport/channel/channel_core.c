@@ -12,21 +12,21 @@
 
 /* What it asks of its loop */
 
-void bow__channel_touch(struct bow_channel *channel)
+void bow__channel_schedule_phase(struct bow_channel *channel)
 {
     if (!channel->has_ended) {
         bow__loop_defer_flush(channel->loop, &channel->phase);
     }
 }
 
-void bow__channel_touch_reap(struct bow_channel *channel)
+void bow__channel_schedule_reap(struct bow_channel *channel)
 {
     if (!channel->is_reaped) {
         bow__loop_defer_free(channel->loop, &channel->reap);
     }
 }
 
-void bow__channel_again(struct bow_channel *channel)
+void bow__channel_schedule_turn(struct bow_channel *channel)
 {
     if (bow__channel_state(channel) == BOW__CHANNEL_ACTIVE) {
         channel->wants_turn = true;

@@ -7,7 +7,7 @@
  * that make it up; what each of those does for the others stands in channel.h.
  *
  * Phases. Everything that asks for output, for a change of interest or for the
- * end only notes it and puts `phase` on the loop's list (bow__channel_touch).
+ * end only notes it and puts `phase` on the loop's list (bow__channel_schedule_phase).
  * That runs once the ready channels, or the tasks, of the turn are through: it sends, runs
  * completions, reports on_inactive. `reap` runs in the loop's last phase: on_removed
  * of handlers, and the end of the memory. So no callback runs inside the call
@@ -132,19 +132,19 @@ struct bow_channel {
     int close_error;
     int flush_close_error; /* how an end by close_after_flush is reported */
 
-    bool is_held_to_time; /* bow__watchdog_is_on() of the loop */
+    bool has_watchdog; /* bow__watchdog_is_on() of the loop */
     bool has_credentials;
-    bool is_renamed;     /* `peer` is a block of its own */
-    bool is_paused;      /* by the user */
-    bool is_eof;         /* the peer's side has ended */
-    bool is_parked;      /* hung up while paused: out of the poller until resumed */
-    bool wants_turn;     /* goes on in the next turn, with delivery or output */
-    bool wants_delivery; /* then */
-    bool wants_output;   /* a flush was asked for, or its bytes are still on their way */
-    bool is_blocked;     /* the socket is full: waiting for POLL_OUT */
-    bool is_over_high;   /* not writable */
-    bool is_over_told;   /* handlers were told so */
-    bool wants_shut;     /* shut our side down when all has left */
+    bool is_renamed;       /* `peer` is a block of its own */
+    bool is_paused;        /* by the user */
+    bool is_eof;           /* the peer's side has ended */
+    bool is_out_of_poller; /* hung up while paused: out of the poller until resumed */
+    bool wants_turn;       /* goes on in the next turn, with delivery or output */
+    bool wants_delivery;   /* then */
+    bool wants_output;     /* a flush was asked for, or its bytes are still on their way */
+    bool is_blocked;       /* the socket is full: waiting for POLL_OUT */
+    bool is_over_high;     /* not writable */
+    bool is_over_told;     /* handlers were told so */
+    bool wants_shut;       /* shut our side down when all has left */
     bool is_shut;
     bool is_closing; /* close when all has left */
     bool is_lingering;
@@ -178,11 +178,11 @@ static inline uint64_t bow__channel_stalled_since(const struct bow_channel *chan
 }
 
 /** Put the channel on the loop's list for the end of this phase. */
-void bow__channel_touch(struct bow_channel *channel);
+void bow__channel_schedule_phase(struct bow_channel *channel);
 /** Have it reaped: handlers to tell that they were removed, or the channel's end. */
-void bow__channel_touch_reap(struct bow_channel *channel);
+void bow__channel_schedule_reap(struct bow_channel *channel);
 /** Go on in the next turn. */
-void bow__channel_again(struct bow_channel *channel);
+void bow__channel_schedule_turn(struct bow_channel *channel);
 
 void bow__channel_hold(struct bow_channel *channel);
 void bow__channel_release(struct bow_channel *channel);

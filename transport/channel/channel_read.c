@@ -242,7 +242,7 @@ static void on_end_of_peer(struct bow_channel *channel)
     channel->is_eof = true;
     bow_handler_fire_eof(&channel->head);
     bow__channel_close_if_over(channel);
-    bow__channel_touch(channel);
+    bow__channel_schedule_phase(channel);
 }
 
 static bool is_transient(int error)
@@ -279,7 +279,7 @@ static int read_and_report(struct bow_channel *channel)
     } else if (outcome < 0 && !is_transient(outcome)) {
         bow__channel_fail(channel, outcome);
     } else {
-        bow__channel_touch(channel);
+        bow__channel_schedule_phase(channel);
     }
     return outcome;
 }
@@ -341,8 +341,8 @@ static void on_hangup(struct bow_channel *channel, uint32_t events)
         return;
     }
     /* Unread bytes may wait in the kernel. Level-triggered, it would tell us for ever. */
-    channel->is_parked = true;
-    bow__channel_touch(channel);
+    channel->is_out_of_poller = true;
+    bow__channel_schedule_phase(channel);
 }
 
 static bool wants_read(struct bow_channel *channel)
@@ -376,13 +376,13 @@ void bow__channel_update_interest(struct bow_channel *channel)
     uint32_t events = BOW_POLL_ERR;
 
     if (reads) {
-        channel->is_parked = false;
+        channel->is_out_of_poller = false;
         events |= BOW_POLL_IN;
     }
     if (channel->is_blocked) {
         events |= BOW_POLL_OUT;
     }
-    if (channel->is_parked && !channel->is_blocked) {
+    if (channel->is_out_of_poller && !channel->is_blocked) {
         events = 0;
     }
     if (events == channel->watch.events) {
@@ -397,7 +397,7 @@ void bow__channel_update_interest(struct bow_channel *channel)
 void bow__channel_hold_read(struct bow_channel *channel)
 {
     channel->n_pauses++;
-    bow__channel_touch(channel);
+    bow__channel_schedule_phase(channel);
 }
 
 void bow__channel_release_read(struct bow_channel *channel)
@@ -409,8 +409,8 @@ void bow__channel_release_read(struct bow_channel *channel)
     }
     channel->resumed_ns = bow_loop_now(channel->loop);
     channel->wants_delivery = true;
-    bow__channel_again(channel);
-    bow__channel_touch(channel);
+    bow__channel_schedule_turn(channel);
+    bow__channel_schedule_phase(channel);
 }
 
 void bow_channel_pause_read(struct bow_channel *channel)

@@ -51,7 +51,7 @@ void bow_channel_set_water_marks(struct bow_channel *channel, size_t low, size_t
     }
     check_low(channel);
     if (bow__channel_is_open(channel)) {
-        bow__channel_touch(channel);
+        bow__channel_schedule_phase(channel);
     }
 }
 
@@ -227,7 +227,7 @@ static void on_round(struct bow_channel *channel, enum sending how, int error)
         on_all_sent(channel);
         return;
     case SENT_SOME:
-        bow__channel_again(channel);
+        bow__channel_schedule_turn(channel);
         return;
     case SENT_WAITS:
         return;

@@ -33,9 +33,9 @@ int bow__listening_accept(struct bow__listening *listening, struct bow__socket *
     return listening->transport->accept(listening, ret_socket, ret_peer);
 }
 
-bool bow__listening_fence(struct bow__listening *listening)
+bool bow__listening_refuse_new(struct bow__listening *listening)
 {
-    return listening->transport->fence(listening);
+    return listening->transport->refuse_new(listening);
 }
 
 void bow__listening_close(struct bow__listening *listening)

@@ -35,7 +35,7 @@ int bow__listening_accept(struct bow__listening *listening, struct bow__socket *
  * completing what has begun. Returns whether what waits is ours to take: an inherited socket may
  * outlive us, and what waits in it is its next server's.
  */
-bool bow__listening_fence(struct bow__listening *listening);
+bool bow__listening_refuse_new(struct bow__listening *listening);
 
 /** Idempotent. What waits is reset, unless the socket was inherited and others have it. */
 void bow__listening_close(struct bow__listening *listening);

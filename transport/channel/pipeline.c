@@ -159,7 +159,7 @@ static void hand_on_unread(struct bow_handler *removed)
     keep_behind(removed, bow__unread_bytes(removed->unread));
     bow__unread_free(channel->context, &removed->unread);
     channel->wants_delivery = true;
-    bow__channel_again(channel);
+    bow__channel_schedule_turn(channel);
 }
 
 static size_t call_on_read(struct bow_handler *handler, const struct bow_buf *bytes)
@@ -176,10 +176,10 @@ static size_t call_on_read(struct bow_handler *handler, const struct bow_buf *by
 }
 
 /*
- * The kept bytes are taken out meanwhile: a predecessor that is removed by the
+ * The unread bytes are taken out meanwhile: a predecessor that is removed by the
  * callback hands its own on, and they belong behind these.
  */
-static void deliver_kept(struct bow_handler *handler)
+static void deliver_unread(struct bow_handler *handler)
 {
     struct bow_channel *channel = handler->channel;
     struct bow__unread *unread = handler->unread;
@@ -215,7 +215,7 @@ static size_t deliver(struct bow_handler *from, struct bow_handler *reader,
     for (;;) {
         if (reader->unread != NULL) {
             keep(reader, (struct bow_slice){offered->data, offered->len});
-            deliver_kept(reader);
+            deliver_unread(reader);
             return bytes->len;
         }
         uint32_t n_removed = channel->n_removed;
@@ -333,11 +333,11 @@ void bow__pipeline_redeliver(struct bow_channel *channel)
 {
     struct bow_handler *handler = channel->tail.prev;
 
-    /* Tail to head: what was kept further down is older. */
+    /* Tail to head: what is unread further down is older. */
     for (; handler != &channel->head; handler = handler->prev) {
         if (bow__handler_is_live(handler) && handler->unread != NULL &&
             bow__pipeline_can_read(channel)) {
-            deliver_kept(handler);
+            deliver_unread(handler);
         }
     }
 }
@@ -376,7 +376,7 @@ int bow_handler_write(struct bow_handler *handler, struct bow_buf *buf, bow_writ
 {
     struct bow_handler *prev = prev_with(handler, BOW__OP(on_write));
 
-    if (!prev->channel->is_held_to_time) {
+    if (!prev->channel->has_watchdog) {
         return prev->ops->on_write(prev, buf, done, user);
     }
     return write_watched(prev, buf, done, user);
@@ -428,7 +428,7 @@ static void take_waiting(struct bow_handler *handler)
     }
     if (handler->unread != NULL || channel->unread != NULL) {
         channel->wants_delivery = true;
-        bow__channel_again(channel);
+        bow__channel_schedule_turn(channel);
     }
 }
 
@@ -492,11 +492,11 @@ void bow_channel_remove(struct bow_handler *handler)
     hand_on_unread(handler);
     if (channel->unread != NULL) {
         channel->wants_delivery = true;
-        bow__channel_again(channel);
+        bow__channel_schedule_turn(channel);
     }
     *channel->gone_end = handler;
     channel->gone_end = &handler->gone_next;
-    bow__channel_touch_reap(channel);
+    bow__channel_schedule_reap(channel);
 }
 
 bool bow__pipeline_is_in(const struct bow_handler *handler)

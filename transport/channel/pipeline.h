@@ -53,7 +53,7 @@ static inline void bow__handler_enter(struct bow__watchdog *watchdog,
                                       const struct bow_handler *handler)
 {
     watchdog->loop = NULL;
-    if (handler->channel->is_held_to_time) {
+    if (handler->channel->has_watchdog) {
         bow__watchdog_begin(watchdog, handler->channel->loop, "handler", handler->ops->name,
                             (uintptr_t)handler->ops);
     }

@@ -307,7 +307,7 @@ static void unlink_path(struct bow__listening *listening)
     }
 }
 
-static bool fence(struct bow__listening *listening)
+static bool refuse_new(struct bow__listening *listening)
 {
     const struct bow_system *system = listening->system;
 
@@ -397,6 +397,6 @@ const struct bow__transport bow__socket_transport = {
     .advice = advice,
     .listen = listen_on,
     .accept = accept_socket,
-    .fence = fence,
+    .refuse_new = refuse_new,
     .close = close_listening,
 };

@@ -51,7 +51,7 @@ struct bow__transport {
     /** These three as those of listen.h. */
     int (*accept)(struct bow__listening *listening, struct bow__socket *ret_socket,
                   struct bow_sockaddr *ret_peer);
-    bool (*fence)(struct bow__listening *listening);
+    bool (*refuse_new)(struct bow__listening *listening);
     void (*close)(struct bow__listening *listening);
 };
 

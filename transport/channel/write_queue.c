@@ -85,7 +85,7 @@ void bow__channel_count_queued(struct bow_channel *channel, size_t n)
     channel->queued_bytes += n;
     if (channel->queued_bytes > channel->high_bytes && !channel->is_over_high) {
         channel->is_over_high = true;
-        bow__channel_touch(channel);
+        bow__channel_schedule_phase(channel);
     }
 }
 
@@ -212,5 +212,5 @@ void bow__channel_flush_all(struct bow_channel *channel)
     }
     channel->n_flushed = channel->n_writes;
     channel->wants_output = true;
-    bow__channel_touch(channel);
+    bow__channel_schedule_phase(channel);
 }

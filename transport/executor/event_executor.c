@@ -37,18 +37,18 @@ bool bow__event_executor_is_foreign(const struct bow__event_executor *event_exec
            (event_executor->executor != NULL && bow__executor_is_foreign(event_executor->executor));
 }
 
-bool bow__event_executor_take(const struct bow__event_executor *event_executor)
+bool bow__event_executor_take_slot(const struct bow__event_executor *event_executor)
 {
-    return event_executor->loop != NULL ? bow__loop_take_place(event_executor->loop)
-                                        : bow__executor_take_place(event_executor->executor);
+    return event_executor->loop != NULL ? bow__loop_take_slot(event_executor->loop)
+                                        : bow__executor_take_slot(event_executor->executor);
 }
 
-void bow__event_executor_leave(const struct bow__event_executor *event_executor)
+void bow__event_executor_free_slot(const struct bow__event_executor *event_executor)
 {
     if (event_executor->loop != NULL) {
-        bow__loop_leave_place(event_executor->loop);
+        bow__loop_free_slot(event_executor->loop);
     } else {
-        bow__executor_leave_place(event_executor->executor);
+        bow__executor_free_slot(event_executor->executor);
     }
 }
 

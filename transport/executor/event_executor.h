@@ -3,7 +3,7 @@
 #define BOWLINE_TRANSPORT_EXECUTOR_EVENT_EXECUTOR_H
 
 /*
- * Where something runs: a loop, an executor, or (both NULL) nowhere. Keeps the memory of
+ * What tasks are posted to: a loop, an executor, or (both NULL) none. Keeps the memory of
  * what it names, not its life. Knows nothing of what runs there.
  */
 
@@ -15,7 +15,7 @@ struct bow__event_executor {
     struct bow_executor *executor;
 };
 
-static inline bool bow__event_executor_is_nowhere(const struct bow__event_executor *event_executor)
+static inline bool bow__event_executor_is_none(const struct bow__event_executor *event_executor)
 {
     return event_executor->loop == NULL && event_executor->executor == NULL;
 }
@@ -28,9 +28,9 @@ bool bow__event_executor_is_here(const struct bow__event_executor *event_executo
 /** Whether it was run by a process that this one was forked from. */
 bool bow__event_executor_is_foreign(const struct bow__event_executor *event_executor);
 
-/** Take, or give back, one of the places in its bounded queue. */
-bool bow__event_executor_take(const struct bow__event_executor *event_executor);
-void bow__event_executor_leave(const struct bow__event_executor *event_executor);
+/** Take, or give back, one of the slots of its bounded queue. */
+bool bow__event_executor_take_slot(const struct bow__event_executor *event_executor);
+void bow__event_executor_free_slot(const struct bow__event_executor *event_executor);
 
 /** Post without asking the rejection handler. Returns 0 or a negative errno. */
 int bow__event_executor_post(const struct bow__event_executor *event_executor,

@@ -149,18 +149,18 @@ enum bow_loop_state bow_executor_get_state(const struct bow_executor *executor)
     return bow__executor_state(executor);
 }
 
-bool bow__executor_take_place(struct bow_executor *executor)
+bool bow__executor_take_slot(struct bow_executor *executor)
 {
     uint64_t n = atomic_fetch_add_explicit(&executor->n_executes, 1, memory_order_relaxed);
 
     if (n < executor->options.max_pending_tasks) {
         return true;
     }
-    bow__executor_leave_place(executor);
+    bow__executor_free_slot(executor);
     return false;
 }
 
-void bow__executor_leave_place(struct bow_executor *executor)
+void bow__executor_free_slot(struct bow_executor *executor)
 {
     atomic_fetch_sub_explicit(&executor->n_executes, 1, memory_order_relaxed);
 }
@@ -196,7 +196,7 @@ void bow__executor_run_task(struct bow_executor *executor, struct bow_task *task
 
     if ((taken.flags & BOW__EXECUTOR_TASK_EXECUTE) != 0) {
         bow__free(executor->context, task, sizeof(*task));
-        bow__executor_leave_place(executor);
+        bow__executor_free_slot(executor);
     } else {
         task->flags = 0;
     }
@@ -603,13 +603,13 @@ int bow_executor_post(struct bow_executor *executor, struct bow_task *task)
 int bow__executor_make_task(struct bow_executor *executor, const char *name, bow_task_fn fn,
                             void *user, struct bow_task **ret_task)
 {
-    if (!bow__executor_take_place(executor)) {
+    if (!bow__executor_take_slot(executor)) {
         bow__executor_reject(executor, name, fn, user);
         return -EAGAIN;
     }
     struct bow_task *task = bow__alloc(executor->context, sizeof(*task));
     if (task == NULL) {
-        bow__executor_leave_place(executor);
+        bow__executor_free_slot(executor);
         return -ENOMEM;
     }
     bow_task_init(task, name, fn, user);
@@ -623,7 +623,7 @@ void bow__executor_drop_task(struct bow_executor *executor, struct bow_task *tas
     const struct bow_task dropped = *task;
 
     bow__free(executor->context, task, sizeof(*task));
-    bow__executor_leave_place(executor);
+    bow__executor_free_slot(executor);
     if (error == -ESHUTDOWN) {
         bow__executor_reject(executor, dropped.name, dropped.fn, dropped.user);
     }

@@ -16,9 +16,9 @@ void bow__executor_release(struct bow_executor *executor);
 /** As bow__loop_is_foreign(); the mutex of such a one may be locked for ever. */
 bool bow__executor_is_foreign(const struct bow_executor *executor);
 
-/** Take, or give back, one of the places that max_pending_tasks bounds. Thread: any. */
-bool bow__executor_take_place(struct bow_executor *executor);
-void bow__executor_leave_place(struct bow_executor *executor);
+/** Take, or give back, one of the max_pending_tasks slots. Thread: any. */
+bool bow__executor_take_slot(struct bow_executor *executor);
+void bow__executor_free_slot(struct bow_executor *executor);
 
 /** Post without asking the rejection handler. Returns as bow_executor_post(). Thread: any. */
 int bow__executor_post_internal(struct bow_executor *executor, struct bow_task *task);
@@ -29,7 +29,7 @@ size_t bow__executor_max_channel_bytes(const struct bow_executor *executor);
 
 /* For strand.c; `locked`: with the mutex held */
 
-/** A task for bow__executor_post_internal() or a strand, with a place taken for it; whoever runs it
+/** A task for bow__executor_post_internal() or a strand, with a slot taken for it; whoever runs it
  * frees it. Returns 0, -EAGAIN (the rejection handler was asked), -ENOMEM. Thread: any. */
 int bow__executor_make_task(struct bow_executor *executor, const char *name, bow_task_fn fn,
                             void *user, struct bow_task **ret_task);

@@ -395,7 +395,7 @@ int bow_future_wait(struct bow_future *future, uint64_t timeout_ns)
 
 int bow_future_listen(struct bow_future *future, struct bow_future_listener *listener)
 {
-    if (bow__event_executor_is_nowhere(&future->home)) {
+    if (bow__event_executor_is_none(&future->home)) {
         return -EINVAL;
     }
     pthread_mutex_lock(&future->mutex);

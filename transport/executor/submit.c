@@ -53,7 +53,7 @@ static int run(void *user)
 {
     struct submitted *submitted = user;
 
-    bow__event_executor_leave(&submitted->event_executor);
+    bow__event_executor_free_slot(&submitted->event_executor);
     if (bow_promise_set_uncancellable(submitted->promise) == 0) {
         (void)work(submitted);
     }
@@ -93,12 +93,12 @@ static int post(struct submitted *submitted)
 {
     const struct bow__event_executor event_executor = submitted->event_executor;
 
-    if (!bow__event_executor_take(&event_executor)) {
+    if (!bow__event_executor_take_slot(&event_executor)) {
         return -EAGAIN;
     }
     int rc = bow__event_executor_post(&event_executor, &submitted->task);
     if (rc < 0) {
-        bow__event_executor_leave(&event_executor);
+        bow__event_executor_free_slot(&event_executor);
     }
     return rc;
 }

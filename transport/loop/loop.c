@@ -193,7 +193,7 @@ int bow_loop_fd(struct bow_loop *loop)
         return -ECHILD;
     }
     assert(bow__loop_may_touch(loop));
-    int fd = loop->system->poller->fd(loop->facade != NULL ? loop->facade : loop->poller);
+    int fd = loop->system->poller->fd(loop->fd_poller != NULL ? loop->fd_poller : loop->poller);
     if (fd >= 0) {
         loop->has_fd = true;
         bow__loop_rearm(loop);

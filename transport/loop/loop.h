@@ -35,7 +35,7 @@ struct bow__source {
                 uint32_t events);
 };
 
-/** A registered descriptor, or a source in its event_executor; embedded in channels, acceptors and
+/** A registered descriptor, or a source in its place; embedded in channels, acceptors and
  * connect attempts. */
 struct bow__watch {
     const struct bow__watch_ops *ops;
@@ -148,9 +148,9 @@ int bow__loop_post_event(struct bow_loop *loop, struct bow_task *task);
  */
 int bow__loop_post_behind(struct bow_loop *loop, struct bow_task *task);
 
-/** Take, or give back, one of the places that max_pending_tasks bounds. Thread: any. */
-bool bow__loop_take_place(struct bow_loop *loop);
-void bow__loop_leave_place(struct bow_loop *loop);
+/** Take, or give back, one of the max_pending_tasks slots. Thread: any. */
+bool bow__loop_take_slot(struct bow_loop *loop);
+void bow__loop_free_slot(struct bow_loop *loop);
 /** Count a rejection and ask the handler. Thread: any. */
 void bow__loop_reject(struct bow_loop *loop, const char *name, bow_task_fn fn, void *user);
 

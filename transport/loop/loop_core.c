@@ -20,8 +20,8 @@ static void free_loop(struct bow_loop *loop)
     struct bow_context *context = loop->context;
 
     loop->system->poller->close(loop->poller);
-    if (loop->facade != NULL) {
-        loop->system->poller->close(loop->facade);
+    if (loop->fd_poller != NULL) {
+        loop->system->poller->close(loop->fd_poller);
     }
     loop->system->close(loop->system->user, loop->wake_watch.fd);
     bow__pool_fini(&loop->pool);

@@ -112,7 +112,7 @@ struct bow_loop {
     _Atomic(uint64_t) held_since_ns;
 
     struct bow_poller *poller;
-    struct bow_poller *facade;     /* what bow_loop_fd() stands for once the poller was replaced */
+    struct bow_poller *fd_poller;  /* of bow_loop_fd(), once the poller was replaced */
     struct bow_poll_event *events; /* the batch; doubled when it was full */
     int events_cap;
     int n_events; /* of the batch that is being handled; 0 outside of that */

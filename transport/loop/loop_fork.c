@@ -92,8 +92,8 @@ void bow__loop_forsake(struct bow_loop *loop)
     close_copy(system, &loop->wake_watch);
     system->poller->close(loop->poller);
     loop->poller = NULL;
-    if (loop->facade != NULL) {
-        system->poller->close(loop->facade);
-        loop->facade = NULL;
+    if (loop->fd_poller != NULL) {
+        system->poller->close(loop->fd_poller);
+        loop->fd_poller = NULL;
     }
 }

@@ -134,14 +134,14 @@ int bow_loop_post_tail(struct bow_loop *loop, struct bow_task *task)
 
 int bow_loop_execute(struct bow_loop *loop, const char *name, bow_task_fn fn, void *user)
 {
-    if (!bow__loop_take_place(loop)) {
+    if (!bow__loop_take_slot(loop)) {
         bow__loop_reject(loop, name, fn, user);
         return -EAGAIN;
     }
     int rc = -ENOMEM;
     struct bow_task *task = bow__alloc(loop->context, sizeof(*task));
     if (task == NULL) {
-        goto leave_place;
+        goto free_slot;
     }
     bow_task_init(task, name, fn, user);
     rc = submit(loop, task, 0, BOW__TASK_EXECUTE);
@@ -152,8 +152,8 @@ int bow_loop_execute(struct bow_loop *loop, const char *name, bow_task_fn fn, vo
 
 free_task:
     bow__free(loop->context, task, sizeof(*task));
-leave_place:
-    bow__loop_leave_place(loop);
+free_slot:
+    bow__loop_free_slot(loop);
     if (rc == -ESHUTDOWN) {
         bow__loop_reject(loop, name, fn, user);
     }

@@ -75,7 +75,7 @@ static void tell_lost(struct bow_loop *loop, struct bow__link *lost)
 }
 
 /* The old poller stays as the one that the owner polls, with nothing in it but the new one. */
-static void make_facade(struct bow_loop *loop)
+static void keep_fd_poller(struct bow_loop *loop)
 {
     const struct bow_poller_ops *ops = loop->system->poller;
     struct bow__link *link = loop->watches.next;
@@ -88,19 +88,19 @@ static void make_facade(struct bow_loop *loop)
     }
     (void)ops->remove(loop->poller, loop->wake_watch.fd);
     (void)ops->arm(loop->poller, BOW_NEVER);
-    loop->facade = loop->poller;
+    loop->fd_poller = loop->poller;
 }
 
 static void retire_poller(struct bow_loop *loop)
 {
     const struct bow_poller_ops *ops = loop->system->poller;
 
-    if (loop->has_fd && loop->facade == NULL) {
-        make_facade(loop);
+    if (loop->has_fd && loop->fd_poller == NULL) {
+        keep_fd_poller(loop);
         return;
     }
-    if (loop->facade != NULL) {
-        (void)ops->remove(loop->facade, ops->fd(loop->poller));
+    if (loop->fd_poller != NULL) {
+        (void)ops->remove(loop->fd_poller, ops->fd(loop->poller));
     }
     ops->close(loop->poller);
 }
@@ -137,9 +137,9 @@ int bow__loop_replace_poller(struct bow_loop *loop)
     register_all(loop, fresh, &lost);
     loop->poller = fresh;
     loop->armed_at_ns = 0;
-    if (loop->facade != NULL) {
+    if (loop->fd_poller != NULL) {
         const struct bow_poller_ops *ops = loop->system->poller;
-        rc = ops->add(loop->facade, ops->fd(fresh), BOW_POLL_IN, loop);
+        rc = ops->add(loop->fd_poller, ops->fd(fresh), BOW_POLL_IN, loop);
         if (rc < 0) {
             bow__loop_log_poller(loop, "keeping the loop's descriptor", rc);
         }
@@ -175,7 +175,7 @@ static void on_error(struct bow_loop *loop)
     }
 }
 
-static void on_kept_word(struct bow_loop *loop)
+static void on_good_poll(struct bow_loop *loop)
 {
     loop->n_early = 0;
     if (loop->n_errors_in_row > 0) {
@@ -219,11 +219,11 @@ void bow__loop_judge_poll(struct bow_loop *loop, int n, uint64_t until_ns)
     }
     bool has_waited = until_ns > 0;
     if (n > 0 || (has_waited && loop->now_ns >= until_ns)) {
-        on_kept_word(loop);
+        on_good_poll(loop);
     } else if (has_waited) {
         on_early(loop);
     } else if (loop->is_failing) {
-        on_kept_word(loop); /* it said nothing of waiting, but it did not fail */
+        on_good_poll(loop); /* it said nothing of waiting, but it did not fail */
     }
 }
 

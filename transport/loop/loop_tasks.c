@@ -21,18 +21,18 @@ void bow__loop_push_timed(struct bow_loop *loop, struct bow_task *task)
     bow__chain_push(&loop->tasks, task);
 }
 
-bool bow__loop_take_place(struct bow_loop *loop)
+bool bow__loop_take_slot(struct bow_loop *loop)
 {
     uint64_t n = atomic_fetch_add_explicit(&loop->n_executes, 1, memory_order_relaxed);
 
     if (n < loop->options.max_pending_tasks) {
         return true;
     }
-    bow__loop_leave_place(loop);
+    bow__loop_free_slot(loop);
     return false;
 }
 
-void bow__loop_leave_place(struct bow_loop *loop)
+void bow__loop_free_slot(struct bow_loop *loop)
 {
     atomic_fetch_sub_explicit(&loop->n_executes, 1, memory_order_relaxed);
 }
@@ -80,7 +80,7 @@ static void run(struct bow_loop *loop, struct bow_task *task)
 
     if ((taken.flags & BOW__TASK_EXECUTE) != 0) {
         bow__free(loop->context, task, sizeof(*task));
-        bow__loop_leave_place(loop);
+        bow__loop_free_slot(loop);
     } else {
         task->flags = 0;
     }

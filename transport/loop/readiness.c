@@ -31,7 +31,7 @@ bool bow__readiness_must_notify(struct bow__readiness *readiness, uint32_t event
 void bow__readiness_notify(struct bow__readiness *readiness)
 {
     if (bow_loop_in_loop(readiness->loop)) {
-        bow__loop_defer_event(readiness->loop, &readiness->present);
+        bow__loop_defer_event(readiness->loop, &readiness->deferred);
         return;
     }
     if (bow__loop_post_event(readiness->loop, &readiness->task) == 0) {
@@ -52,7 +52,7 @@ static int run_task(void *user)
     pthread_mutex_lock(readiness->mutex);
     readiness->is_due = readiness->interest != 0;
     if (readiness->is_due) {
-        bow__loop_defer_event(readiness->loop, &readiness->present);
+        bow__loop_defer_event(readiness->loop, &readiness->deferred);
     }
     bool is_over = !readiness->is_due;
     pthread_mutex_unlock(readiness->mutex);
@@ -63,17 +63,17 @@ static int run_task(void *user)
 }
 
 /* On the loop, with the mutex held. */
-static void again_if_ready(struct bow__readiness *readiness)
+static void defer_if_ready(struct bow__readiness *readiness)
 {
     if (!readiness->is_due && wanted(readiness) != 0) {
         set_due(readiness);
-        bow__loop_defer_event(readiness->loop, &readiness->present);
+        bow__loop_defer_event(readiness->loop, &readiness->deferred);
     }
 }
 
-static void tell(struct bow__deferred *present)
+static void tell(struct bow__deferred *deferred)
 {
-    struct bow__readiness *readiness = BOW__CONTAINER(present, struct bow__readiness, present);
+    struct bow__readiness *readiness = BOW__CONTAINER(deferred, struct bow__readiness, deferred);
 
     pthread_mutex_lock(readiness->mutex);
     readiness->is_due = false;
@@ -83,7 +83,7 @@ static void tell(struct bow__deferred *present)
     if (events != 0) {
         bow__loop_tell(readiness->loop, watch, events);
         pthread_mutex_lock(readiness->mutex);
-        again_if_ready(readiness);
+        defer_if_ready(readiness);
         pthread_mutex_unlock(readiness->mutex);
     }
     readiness->ops->release(readiness);
@@ -98,10 +98,10 @@ static void bind_to(struct bow__readiness *readiness, struct bow_loop *loop)
 
 static bool leave_list(struct bow__readiness *readiness)
 {
-    if (bow__list_is_empty(&readiness->present.link)) {
+    if (bow__list_is_empty(&readiness->deferred.link)) {
         return false;
     }
-    bow__list_remove(&readiness->present.link);
+    bow__list_remove(&readiness->deferred.link);
     readiness->is_due = false;
     return true;
 }
@@ -122,7 +122,7 @@ static void set(struct bow__source *source, struct bow_loop *loop, struct bow__w
     if (events == 0) {
         has_left = leave_list(readiness); /* a task on its way will find nothing */
     }
-    again_if_ready(readiness);
+    defer_if_ready(readiness);
     pthread_mutex_unlock(readiness->mutex);
     if (has_left) {
         readiness->ops->release(readiness);
@@ -133,8 +133,8 @@ void bow__readiness_init(struct bow__readiness *readiness, const struct bow__rea
                          pthread_mutex_t *mutex)
 {
     *readiness = (struct bow__readiness){.source = {.set = set}, .ops = ops, .mutex = mutex};
-    readiness->present.fn = tell;
-    bow__list_init(&readiness->present.link);
+    readiness->deferred.fn = tell;
+    bow__list_init(&readiness->deferred.link);
 }
 
 void bow__readiness_fini(struct bow__readiness *readiness)

@@ -6,9 +6,10 @@
  * Readiness without a descriptor: tells a watch on its loop, level-triggered as a
  * poller does, of what any thread has made ready. Knows nothing of what that is.
  *
- *     another thread:  lock ─ change ─ bow__readiness_must_notify() ─ unlock ─
- * bow__readiness_notify() its loop:        watch->on_events(ready & interest), with those that the
- * poller found; again in the next turn while it holds
+ *     another thread:  lock, change, bow__readiness_must_notify(), unlock,
+ *                      bow__readiness_notify()
+ *     its loop:        watch->on_events(ready & interest), with those that the poller found;
+ *                      again in the next turn while it is ready
  *
  * Design
  *
@@ -41,8 +42,8 @@ struct bow__readiness {
     struct bow__watch *watch;
     uint32_t interest;
     bool is_due;
-    struct bow_task task;         /* rung from another thread */
-    struct bow__deferred present; /* on the loop's list of those that are ready */
+    struct bow_task task;          /* posted by another thread */
+    struct bow__deferred deferred; /* on the loop's list of those that are ready */
 };
 
 void bow__readiness_init(struct bow__readiness *readiness, const struct bow__readiness_ops *ops,

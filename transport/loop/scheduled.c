@@ -113,7 +113,7 @@ static int run(void *user)
 {
     struct bow_scheduled *scheduled = user;
 
-    bow__loop_leave_place(scheduled->loop);
+    bow__loop_free_slot(scheduled->loop);
     if (!change(scheduled, PENDING, RUNNING)) {
         end(scheduled);
         return 0;
@@ -135,7 +135,7 @@ static void on_due(struct bow_timer *timer, void *user)
 {
     struct bow_scheduled *scheduled = user;
 
-    if (!bow__loop_take_place(scheduled->loop)) {
+    if (!bow__loop_take_slot(scheduled->loop)) {
         bow_timer_start(timer, 0);
         return;
     }

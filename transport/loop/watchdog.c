@@ -21,7 +21,7 @@
 
 #include <inttypes.h>
 
-/* Each watchdog is told to the callback; a line a second is enough for the log. */
+/* Each one is told to the callback; a line a second is enough for the log. */
 #define LOG_EVERY_NS UINT64_C(1000000000)
 
 static void publish(struct bow_loop *loop, const struct bow__watchdog *watchdog)
@@ -59,7 +59,7 @@ void bow__watchdog_begin(struct bow__watchdog *watchdog, struct bow_loop *loop, 
     publish(loop, watchdog);
 }
 
-static void log_hold(struct bow_loop *loop, const struct bow_loop_held *held, uint64_t now)
+static void log_blocked(struct bow_loop *loop, const struct bow_loop_held *held, uint64_t now)
 {
     if (now < loop->next_hold_log_ns) {
         return;
@@ -82,7 +82,7 @@ static void report(const struct bow__watchdog *watchdog, uint64_t held_ns, uint6
         .what = watchdog->what, .name = watchdog->name, .fn = watchdog->fn, .held_ns = held_ns};
 
     bow__count(&loop->counters.holds, 1);
-    log_hold(loop, &held, now);
+    log_blocked(loop, &held, now);
     if (loop->options.held != NULL) {
         loop->options.held(loop, &held, loop->options.held_user);
     }

@@ -11,7 +11,7 @@
  *     task->fn(task->user);
  *     bow__watchdog_end(&watchdog);
  *
- * Holds nest, and the time of an inner one is not the outer one's, so it is the
+ * These nest, and the time of an inner one is not the outer one's, so it is the
  * handler that blocked which is named, not those that passed the bytes to it.
  * Without max_hold_ns, and off the loop's thread, all of this is one comparison;
  * where even the call to find that out shows (a handler is entered twice a frame),
@@ -28,7 +28,7 @@ struct bow__watchdog {
     const char *name;
     uintptr_t fn;
     uint64_t started_ns;
-    uint64_t inner_ns; /* spent in holds inside of this one */
+    uint64_t inner_ns; /* spent in those inside of this one */
 };
 
 /** `what` and `name` must live until the end; `name` may be NULL. Thread: any. */

@@ -343,7 +343,7 @@ static int accept_inproc(struct bow__listening *listening, struct bow__socket *r
     return 0;
 }
 
-static bool fence(struct bow__listening *listening)
+static bool refuse_new(struct bow__listening *listening)
 {
     hide(listening->object);
     return true;
@@ -364,6 +364,6 @@ const struct bow__transport bow__inproc_transport = {
     .advice = advice,
     .listen = listen_on,
     .accept = accept_inproc,
-    .fence = fence,
+    .refuse_new = refuse_new,
     .close = close_listening,
 };
