@@ -12,7 +12,7 @@ static size_t short_bytes(const struct bow__in_flight *in_flight)
 
 static size_t even_bytes(const struct bow__in_flight *in_flight)
 {
-    return short_bytes(in_flight) / (in_flight->n_parts > 0 ? in_flight->n_parts : 1);
+    return short_bytes(in_flight) / (in_flight->n_shares > 0 ? in_flight->n_shares : 1);
 }
 
 static void fold(struct bow__in_flight *in_flight)
@@ -42,19 +42,19 @@ void bow__in_flight_look(struct bow__in_flight *in_flight)
     }
 }
 
-void bow__in_flight_share_init(struct bow__in_flight_share *part, struct bow__in_flight *in_flight)
+void bow__in_flight_share_init(struct bow__in_flight_share *share, struct bow__in_flight *in_flight)
 {
-    *part = (struct bow__in_flight_share){.in_flight = in_flight};
-    in_flight->n_parts++;
+    *share = (struct bow__in_flight_share){.in_flight = in_flight};
+    in_flight->n_shares++;
 }
 
-void bow__in_flight_share_fini(struct bow__in_flight_share *part)
+void bow__in_flight_share_fini(struct bow__in_flight_share *share)
 {
-    struct bow__in_flight *in_flight = part->in_flight;
+    struct bow__in_flight *in_flight = share->in_flight;
 
-    part->in_flight = NULL;
-    in_flight->n_parts--;
-    in_flight->n_bytes -= part->n_messages + part->n_calls;
+    share->in_flight = NULL;
+    in_flight->n_shares--;
+    in_flight->n_bytes -= share->n_messages + share->n_calls;
     bow__in_flight_look(in_flight);
 }
 
@@ -71,20 +71,20 @@ static void subtract(struct bow__in_flight *in_flight, size_t n)
 }
 
 /* With `n` bytes more. */
-static bool is_above_even(const struct bow__in_flight_share *part, size_t n)
+static bool is_above_even(const struct bow__in_flight_share *share, size_t n)
 {
-    size_t even = even_bytes(part->in_flight);
+    size_t even = even_bytes(share->in_flight);
 
-    return n > even || part->n_messages + part->n_calls > even - n;
+    return n > even || share->n_messages + share->n_calls > even - n;
 }
 
-bool bow__in_flight_has_room(struct bow__in_flight_share *part, size_t n)
+bool bow__in_flight_has_room(struct bow__in_flight_share *share, size_t n)
 {
-    struct bow__in_flight *in_flight = part->in_flight;
+    struct bow__in_flight *in_flight = share->in_flight;
     size_t max = in_flight->max_bytes;
 
     fold(in_flight);
-    if (in_flight->is_short && (n > max / 64 || is_above_even(part, n))) {
+    if (in_flight->is_short && (n > max / 64 || is_above_even(share, n))) {
         max -= max / 8;
     }
     if (in_flight->n_bytes > max || n > max - in_flight->n_bytes) {
@@ -94,37 +94,37 @@ bool bow__in_flight_has_room(struct bow__in_flight_share *part, size_t n)
     return true;
 }
 
-bool bow__in_flight_take_message(struct bow__in_flight_share *part, size_t n)
+bool bow__in_flight_take_message(struct bow__in_flight_share *share, size_t n)
 {
-    if (part == NULL) {
+    if (share == NULL) {
         return true;
     }
-    if (!bow__in_flight_has_room(part, n)) {
+    if (!bow__in_flight_has_room(share, n)) {
         return false;
     }
-    part->n_messages += n;
-    add(part->in_flight, n);
+    share->n_messages += n;
+    add(share->in_flight, n);
     return true;
 }
 
-void bow__in_flight_give_message(struct bow__in_flight_share *part, size_t n)
+void bow__in_flight_give_message(struct bow__in_flight_share *share, size_t n)
 {
-    if (part != NULL && part->in_flight != NULL && n > 0) {
-        part->n_messages -= n;
-        subtract(part->in_flight, n);
+    if (share != NULL && share->in_flight != NULL && n > 0) {
+        share->n_messages -= n;
+        subtract(share->in_flight, n);
     }
 }
 
-void bow__in_flight_take_call(struct bow__in_flight_share *part, size_t n)
+void bow__in_flight_take_call(struct bow__in_flight_share *share, size_t n)
 {
-    part->n_calls += n;
-    add(part->in_flight, n);
+    share->n_calls += n;
+    add(share->in_flight, n);
 }
 
-void bow__in_flight_give_call(struct bow__in_flight_share *part, size_t n)
+void bow__in_flight_give_call(struct bow__in_flight_share *share, size_t n)
 {
-    part->n_calls -= n;
-    subtract(part->in_flight, n);
+    share->n_calls -= n;
+    subtract(share->in_flight, n);
 }
 
 void bow__in_flight_keep(struct bow__in_flight *in_flight, size_t n)
@@ -138,18 +138,18 @@ bool bow__in_flight_let_go(struct bow__in_flight *in_flight, size_t n)
     return atomic_load(&in_flight->is_watched);
 }
 
-bool bow__in_flight_refuses_call(const struct bow__in_flight_share *part)
+bool bow__in_flight_refuses_call(const struct bow__in_flight_share *share)
 {
-    const struct bow__in_flight *in_flight = part->in_flight;
+    const struct bow__in_flight *in_flight = share->in_flight;
 
     return in_flight->is_short &&
-           (in_flight->n_bytes >= in_flight->max_bytes || is_above_even(part, 0));
+           (in_flight->n_bytes >= in_flight->max_bytes || is_above_even(share, 0));
 }
 
 /* By its messages alone: calls that wait for more of them are no reason to let none through. */
-bool bow__in_flight_is_crowding(const struct bow__in_flight_share *part)
+bool bow__in_flight_is_crowding(const struct bow__in_flight_share *share)
 {
-    return part->n_messages > even_bytes(part->in_flight);
+    return share->n_messages > even_bytes(share->in_flight);
 }
 
 void bow__in_flight_describe(const struct bow__in_flight *in_flight, struct bow__text *text)

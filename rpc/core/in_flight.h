@@ -5,7 +5,7 @@
 /*
  * What the peers of one server have in flight in it, together: messages that are under way or
  * wait to be read, and calls in progress with their requests. Each loop has an equal share of the
- * server's limit and counts for itself; a part of the count is each connection's.
+ * server's limit and counts for itself; a share of the count is each connection's.
  *
  *     share of a loop  |───── all is well ───── 3/4 ───── 7/8 ───── all
  *
@@ -14,8 +14,8 @@
  *     from 7/8 on   no message that is large, and none of a crowding connection
  *     all           no message that takes memory, and no new call
  *
- * A connection crowds if it has, or would have, more than its even part of those three quarters. So
- * what a few take is not missing for the others; and a message that has begun finds its room
+ * A connection crowds if it has, or would have, more than its even share of those three quarters.
+ * So what a few take is not missing for the others; and a message that has begun finds its room
  * reserved and its credit given, so that calls in progress can end.
  *
  * What passes in place, or is answered within the batch that brought it, is not counted, and
@@ -38,7 +38,7 @@ struct bow__in_flight {
     size_t max_bytes; /* this loop's share */
     size_t n_bytes;
     bool is_short;
-    uint32_t n_parts;
+    uint32_t n_shares;
     size_t server_max_bytes; /* for texts */
     uint64_t *n_refused;     /* a counter of its owner's */
     /** A shortage began or ended. */
@@ -54,29 +54,30 @@ struct bow__in_flight_share {
     size_t n_calls;    /* bytes of calls in progress */
 };
 
-void bow__in_flight_share_init(struct bow__in_flight_share *part, struct bow__in_flight *in_flight);
+void bow__in_flight_share_init(struct bow__in_flight_share *share,
+                               struct bow__in_flight *in_flight);
 /** The connection goes, and what is left with it; what is given back later is not counted. */
-void bow__in_flight_share_fini(struct bow__in_flight_share *part);
+void bow__in_flight_share_fini(struct bow__in_flight_share *share);
 
 /** Whether there is room for `n` bytes; else that is counted as refused. */
-bool bow__in_flight_has_room(struct bow__in_flight_share *part, size_t n);
+bool bow__in_flight_has_room(struct bow__in_flight_share *share, size_t n);
 
 /** What of `n` bytes of memory counts: one message alone is let in, whatever it takes decoded. */
-static inline size_t bow__in_flight_clip(const struct bow__in_flight_share *part, size_t n)
+static inline size_t bow__in_flight_clip(const struct bow__in_flight_share *share, size_t n)
 {
-    size_t max = part != NULL ? part->in_flight->max_bytes / 2 : SIZE_MAX;
+    size_t max = share != NULL ? share->in_flight->max_bytes / 2 : SIZE_MAX;
 
     return n < max ? n : max;
 }
 
 /** A message of `n` bytes comes in, or has to wait. Returns as has_room(). NULL, of a client, has
  * room for all. */
-bool bow__in_flight_take_message(struct bow__in_flight_share *part, size_t n);
-void bow__in_flight_give_message(struct bow__in_flight_share *part, size_t n);
+bool bow__in_flight_take_message(struct bow__in_flight_share *share, size_t n);
+void bow__in_flight_give_message(struct bow__in_flight_share *share, size_t n);
 
 /** A call has outlived the batch that brought it, or its request has come. */
-void bow__in_flight_take_call(struct bow__in_flight_share *part, size_t n);
-void bow__in_flight_give_call(struct bow__in_flight_share *part, size_t n);
+void bow__in_flight_take_call(struct bow__in_flight_share *share, size_t n);
+void bow__in_flight_give_call(struct bow__in_flight_share *share, size_t n);
 
 /** What a handler holds on to though its connection has done with it; likewise. */
 void bow__in_flight_keep(struct bow__in_flight *in_flight, size_t n);
@@ -85,14 +86,14 @@ bool bow__in_flight_let_go(struct bow__in_flight *in_flight, size_t n);
 void bow__in_flight_look(struct bow__in_flight *in_flight);
 
 /** Whether a new call of the connection is to be refused. */
-bool bow__in_flight_refuses_call(const struct bow__in_flight_share *part);
+bool bow__in_flight_refuses_call(const struct bow__in_flight_share *share);
 
 /** bow__in_flight_withholds() when it is short. */
-bool bow__in_flight_is_crowding(const struct bow__in_flight_share *part);
+bool bow__in_flight_is_crowding(const struct bow__in_flight_share *share);
 /** Whether the connection gets no credit for more messages, none being under way. */
-static inline bool bow__in_flight_withholds(const struct bow__in_flight_share *part)
+static inline bool bow__in_flight_withholds(const struct bow__in_flight_share *share)
 {
-    return part != NULL && part->in_flight->is_short && bow__in_flight_is_crowding(part);
+    return share != NULL && share->in_flight->is_short && bow__in_flight_is_crowding(share);
 }
 
 /** "… in flight …; max_bytes_in_flight (N)". */

@@ -15,26 +15,26 @@
 #define N_THREADS 4
 #define N_ROUNDS 50000
 
-static uint32_t take_all(struct bow__quota *quota, struct bow__quota_part *part)
+static uint32_t take_all(struct bow__quota *quota, struct bow__quota_local *part)
 {
     uint32_t n = 0;
 
-    while (bow__quota_take(quota, part)) {
+    while (bow__quota_acquire(quota, part)) {
         n++;
     }
     return n;
 }
 
-static void give_all(struct bow__quota *quota, struct bow__quota_part *part, uint32_t n)
+static void give_all(struct bow__quota *quota, struct bow__quota_local *part, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
-        bow__quota_give(quota, part);
+        bow__quota_release(quota, part);
     }
 }
 
 static void test_quota_of_one_loop_is_exact_and_fetched_once(void **state)
 {
-    struct bow__quota_part part = {0};
+    struct bow__quota_local part = {0};
     struct bow__quota quota;
 
     (void)state;
@@ -47,14 +47,14 @@ static void test_quota_of_one_loop_is_exact_and_fetched_once(void **state)
 
 static void test_quota_below_sixteen_a_loop_is_exact(void **state)
 {
-    struct bow__quota_part parts[4] = {{0}};
+    struct bow__quota_local parts[4] = {{0}};
     struct bow__quota quota;
 
     (void)state;
     bow__quota_init(&quota, 63, 4);
     for (int i = 0; i < 4; i++) {
         assert_int_equal(take_all(&quota, &parts[i]), 63);
-        assert_false(bow__quota_take(&quota, &parts[(i + 1) % 4]));
+        assert_false(bow__quota_acquire(&quota, &parts[(i + 1) % 4]));
         give_all(&quota, &parts[i], 63);
         assert_int_equal(parts[i].n_spare, 0);
     }
@@ -62,7 +62,7 @@ static void test_quota_below_sixteen_a_loop_is_exact(void **state)
 
 static void test_quota_of_busy_loops_leaves_seven_eighths_to_one(void **state)
 {
-    struct bow__quota_part parts[4] = {{0}};
+    struct bow__quota_local parts[4] = {{0}};
     struct bow__quota quota;
 
     (void)state;
@@ -82,20 +82,20 @@ static void test_quota_of_busy_loops_leaves_seven_eighths_to_one(void **state)
 
 static void test_quota_given_back_elsewhere_is_left_for_all(void **state)
 {
-    struct bow__quota_part parts[2] = {{0}};
+    struct bow__quota_local parts[2] = {{0}};
     struct bow__quota quota;
 
     (void)state;
     bow__quota_init(&quota, 2, 2);
     assert_int_equal(take_all(&quota, &parts[0]), 2);
-    bow__quota_give_elsewhere(&quota);
-    assert_true(bow__quota_take(&quota, &parts[1]));
-    assert_false(bow__quota_take(&quota, &parts[1]));
+    bow__quota_release_remote(&quota);
+    assert_true(bow__quota_acquire(&quota, &parts[1]));
+    assert_false(bow__quota_acquire(&quota, &parts[1]));
 }
 
 struct race {
     struct bow__quota quota;
-    struct bow__quota_part parts[N_THREADS];
+    struct bow__quota_local parts[N_THREADS];
     atomic_uint n_used;
     atomic_uint n_over;
     atomic_uint n_next; /* thread */
@@ -104,11 +104,11 @@ struct race {
 static void *race_thread(void *user)
 {
     struct race *race = user;
-    struct bow__quota_part *part = &race->parts[atomic_fetch_add(&race->n_next, 1)];
+    struct bow__quota_local *part = &race->parts[atomic_fetch_add(&race->n_next, 1)];
     uint32_t n = 0;
 
     for (uint32_t round = 0; round < N_ROUNDS; round++) {
-        if ((round * 2654435761u) >> 30 != 0 && bow__quota_take(&race->quota, part)) {
+        if ((round * 2654435761u) >> 30 != 0 && bow__quota_acquire(&race->quota, part)) {
             n++;
             unsigned used = atomic_fetch_add(&race->n_used, 1) + 1;
             atomic_fetch_add(&race->n_over, used > race->quota.max);
@@ -116,9 +116,9 @@ static void *race_thread(void *user)
             n--;
             atomic_fetch_sub(&race->n_used, 1);
             if (round % 16 == 0) {
-                bow__quota_give_elsewhere(&race->quota);
+                bow__quota_release_remote(&race->quota);
             } else {
-                bow__quota_give(&race->quota, part);
+                bow__quota_release(&race->quota, part);
             }
         }
     }

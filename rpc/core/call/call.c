@@ -65,7 +65,7 @@ static void notify(struct bow_call *call)
 {
     unsigned expected = BOW__CALL_NOTIFYING;
 
-    call->on_cancel(call, (enum bow_code)atomic_load(&call->why), call->cancel_user);
+    call->on_cancel(call, (enum bow_code)atomic_load(&call->end_code), call->cancel_user);
     if (!atomic_compare_exchange_strong(&call->state, &expected, BOW__CALL_ORPHANED)) {
         bow__call_free(call);
     }
@@ -98,10 +98,10 @@ void bow__call_end(struct bow_call *call, enum bow_code why)
         return;
     }
     call->ops->hold(call);
-    /* First `why`, then the child_calls, both sequentially consistent: a child that joins
-     * concurrently either is in the list by now or sees `why`. The word changes last: until then
-     * the call cannot go. */
-    atomic_store(&call->why, (unsigned)why);
+    /* First `end_code`, then the child_calls, both sequentially consistent: a child that joins
+     * concurrently either is in the list by now or sees `end_code`. The word changes last: until
+     * then the call cannot go. */
+    atomic_store(&call->end_code, (unsigned)why);
     struct bow__child_calls *child_calls = atomic_load(&call->child_calls);
     if (child_calls != NULL) {
         bow__child_calls_end(child_calls);
@@ -109,7 +109,7 @@ void bow__call_end(struct bow_call *call, enum bow_code why)
     orphan(call);
 }
 
-int bow__call_drop(struct bow_call *call)
+int bow__call_discard_answer(struct bow_call *call)
 {
     unsigned state = atomic_load(&call->state);
 
@@ -138,7 +138,7 @@ struct bow__child_calls *bow__call_family(struct bow_call *call)
         return NULL;
     }
     atomic_store(&call->child_calls, child_calls);
-    if (atomic_load(&call->why) != 0) {
+    if (atomic_load(&call->end_code) != 0) {
         bow__child_calls_end(child_calls);
     }
     return child_calls;
@@ -186,7 +186,7 @@ uint64_t bow_call_deadline(const struct bow_call *call)
 
 bool bow_call_is_cancelled(const struct bow_call *call)
 {
-    return atomic_load_explicit(&call->why, memory_order_relaxed) != 0;
+    return atomic_load_explicit(&call->end_code, memory_order_relaxed) != 0;
 }
 
 struct bow_channel *bow_call_channel(const struct bow_call *call)
@@ -220,7 +220,7 @@ void bow_call_on_cancel(struct bow_call *call, bow_call_cancel_fn fn, void *user
     if (call->stream != NULL) {
         return; /* told with on_closed, which comes in any case */
     }
-    if (fn == NULL || atomic_load(&call->why) == 0 ||
+    if (fn == NULL || atomic_load(&call->end_code) == 0 ||
         !atomic_compare_exchange_strong(&call->state, &expected, BOW__CALL_NOTIFYING)) {
         return;
     }

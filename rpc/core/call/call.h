@@ -18,7 +18,7 @@
  *      └─────peer gone, on_cancel set──► NOTIFYING ──► ORPHANED
  *                                            └──answered──► DROPPED ──► freed by the loop
  *
- * `why` is set before the word changes, so a handler may see it while the call
+ * `end_code` is set before the word changes, so a handler may see it while the call
  * is still HELD; it then leaves the call STRANDED to the loop, which is about to
  * change the word.
  *
@@ -80,9 +80,9 @@ struct bow__call_ops {
     void (*undecodable)(struct bow_call *call);
     /** Have bow__call_stream_run() run soon, from no function of the call; asking twice is one. */
     void (*defer)(struct bow_call *call);
-    /** Of one whose handler runs on an executor: have bow__call_stream_tell() run there, and then
-     * bow__call_stream_go_on() here. Returns 0, or what posting fails with. */
-    int (*give)(struct bow_call *call);
+    /** Of one whose handler runs on an executor: have bow__call_stream_deliver_event() run there,
+     * and then bow__call_stream_go_on() here. Returns 0, or what posting fails with. */
+    int (*post_event)(struct bow_call *call);
     /** After hold: its last event has been given; it is not to run again. */
     void (*closed)(struct bow_call *call);
 };
@@ -113,7 +113,7 @@ struct bow_call {
     uint8_t encoding; /* an enum bow__encoding: of messages that pay compressing */
     bool compresses;  /* the holder's until the first message: to choose one */
     atomic_uint state;
-    atomic_uint why;                                /* a bow_code; 0: the peer waits */
+    atomic_uint end_code;                           /* a bow_code; 0: the peer waits */
     _Atomic(struct bow__child_calls *) child_calls; /* made by the handler's first child */
     bow_call_cancel_fn on_cancel;
     void *cancel_user;
@@ -133,7 +133,7 @@ void bow__call_end(struct bow_call *call, enum bow_code why);
 void bow__call_free(struct bow_call *call);
 
 /** Nobody waits: the answerer lets go. Returns -ECANCELED. */
-int bow__call_drop(struct bow_call *call);
+int bow__call_discard_answer(struct bow_call *call);
 
 /** The child calls that children of `call` join, made on first use; NULL out of memory. The call's
  * holder. */

@@ -203,7 +203,7 @@ static int post_answer(struct bow_call *call)
     unsigned state = BOW__CALL_HELD;
 
     if (!atomic_compare_exchange_strong(&call->state, &state, BOW__CALL_POSTED)) {
-        return bow__call_drop(call);
+        return bow__call_discard_answer(call);
     }
     if (call->ops->post(call, deliver_posted) == 0) {
         return 0;
@@ -241,8 +241,8 @@ static int answer_status(struct bow_call *call, const struct bow_status *status)
     struct bow__text text;
     bool in_loop = call->ops->in_loop(call);
 
-    if (atomic_load(&call->why) != 0) {
-        return bow__call_drop(call);
+    if (atomic_load(&call->end_code) != 0) {
+        return bow__call_discard_answer(call);
     }
     if (in_loop && is_late(call, &text)) {
         return -ECANCELED;
@@ -388,8 +388,8 @@ int bow_call_reply(struct bow_call *call, const ProtobufCMessage *reply)
     if (call->stream != NULL) {
         return bow__call_stream_reply(call, reply);
     }
-    if (atomic_load(&call->why) != 0) {
-        return bow__call_drop(call);
+    if (atomic_load(&call->end_code) != 0) {
+        return bow__call_discard_answer(call);
     }
     bool in_loop = call->ops->in_loop(call);
     if (in_loop && is_late(call, &reason)) {

@@ -52,10 +52,10 @@ void bow__call_stream_defer(struct bow_call *call)
 
 /* The end */
 
-void bow__call_stream_unlend(struct bow_call *call)
+void bow__call_stream_uncount(struct bow_call *call)
 {
-    bow__in_flight_give_message(call->stream->in.part, call->stream->n_lent);
-    call->stream->n_lent = 0;
+    bow__in_flight_give_message(call->stream->in.share, call->stream->n_in_flight);
+    call->stream->n_in_flight = 0;
 }
 
 static uint8_t *append(uint8_t *to, const void *bytes, size_t len)
@@ -101,8 +101,8 @@ void bow__call_stream_end(struct bow_call *call)
     bow__message_queue_clear(&stream->posted);
     pthread_mutex_unlock(&stream->lock);
     bow__receive_queue_clear(&stream->in);
-    bow__call_stream_unlend(call);
-    stream->in.part = NULL; /* it goes with the connection */
+    bow__call_stream_uncount(call);
+    stream->in.share = NULL; /* it goes with the connection */
     child_calls = atomic_load(&call->child_calls);
     if (child_calls != NULL) {
         bow__child_calls_end(child_calls);
@@ -110,9 +110,9 @@ void bow__call_stream_end(struct bow_call *call)
     bow__call_stream_defer(call);
 }
 
-void bow__call_stream_lost(struct bow_call *call, const struct bow_status *status)
+void bow__call_stream_cancelled(struct bow_call *call, const struct bow_status *status)
 {
     bow__call_stream_keep_status(call, status);
-    atomic_store(&call->why, (unsigned)status->code);
+    atomic_store(&call->end_code, (unsigned)status->code);
     bow__call_stream_end(call);
 }

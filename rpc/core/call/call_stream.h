@@ -22,7 +22,7 @@
  *                 posted task's.
  *     answered    written under the lock, once: by whoever finishes, replies or fails. It
  *                 has `answer` to itself then, until `answer_posted` gives it to the loop.
- *     call->why   set by the loop when the call ends without the handler, before it takes the
+ *     call->end_code   set by the loop when the call ends without the handler, before it takes the
  *                 lock to drop what was posted; who posts looks at both words under the lock,
  *                 so nothing is posted to a call that has ended.
  *     n_waiting   bytes that wait: what is in `posted`, and what the session had queued
@@ -82,7 +82,7 @@ struct bow__call_stream {
     bool listening;
     bool paused;
     bool half_closed;
-    bool half_close_told;
+    bool half_close_delivered;
     bool writable_due;
     bool ended;
     bool closed;                /* on_closed is under way, or was */
@@ -92,7 +92,7 @@ struct bow__call_stream {
 
     ProtobufCMessage *message; /* being delivered */
     size_t n_message;          /* its bytes */
-    size_t n_lent;             /* of them, counted as in flight: it is on an executor */
+    size_t n_in_flight;        /* of them, counted as in flight: it is on an executor */
     struct bow__arena arena;   /* its memory */
     _Alignas(16) uint8_t slab[BOW__CALL_STREAM_SLAB_BYTES];
 };
@@ -105,7 +105,7 @@ void bow__call_stream_free(struct bow_call *call);
 /* On the loop. */
 
 /** The message on an executor is counted no more. */
-void bow__call_stream_unlend(struct bow_call *call);
+void bow__call_stream_uncount(struct bow_call *call);
 /** Have bow__call_stream_run() run soon. */
 void bow__call_stream_defer(struct bow_call *call);
 /** The call is out of its connection: nothing more goes in or out; on_closed comes. `status` has
@@ -115,12 +115,12 @@ void bow__call_stream_end(struct bow_call *call);
 void bow__call_stream_keep_status(struct bow_call *call, const struct bow_status *status);
 
 /** The stream has ended without the handler, and is out of its connection. `status` is borrowed. */
-void bow__call_stream_lost(struct bow_call *call, const struct bow_status *status);
+void bow__call_stream_cancelled(struct bow_call *call, const struct bow_status *status);
 
 /** The handler's answer, or the end, came first. Thread: any that holds a reference. */
 static inline bool bow__call_stream_is_over(const struct bow_call *call)
 {
-    return atomic_load(&call->stream->answered) || atomic_load(&call->why) != 0;
+    return atomic_load(&call->stream->answered) || atomic_load(&call->end_code) != 0;
 }
 
 /** Bytes that wait to be sent. Thread: any that holds a reference. */

@@ -19,7 +19,7 @@
 /* The callback may have ended the call, and with it the session's stream. */
 static void end_message(struct bow_call *call)
 {
-    bow__call_stream_unlend(call);
+    bow__call_stream_uncount(call);
     bow__arena_reset(&call->stream->arena);
     if (call->session != NULL) {
         call->session->ops->consumed(call->session, call->key,
@@ -28,7 +28,7 @@ static void end_message(struct bow_call *call)
     }
 }
 
-void bow__call_stream_tell(struct bow_call *call)
+void bow__call_stream_deliver_event(struct bow_call *call)
 {
     const struct bow__call_stream *stream = call->stream;
     const struct bow_call_thunks *thunks = call->method->call_thunks;
@@ -46,8 +46,8 @@ void bow__call_stream_tell(struct bow_call *call)
         thunks->on_writable(call, stream->events, stream->user);
         break;
     case BOW__CALL_CLOSED:
-        if (call->on_cancel != NULL && atomic_load(&call->why) != 0) {
-            call->on_cancel(call, (enum bow_code)atomic_load(&call->why), call->cancel_user);
+        if (call->on_cancel != NULL && atomic_load(&call->end_code) != 0) {
+            call->on_cancel(call, (enum bow_code)atomic_load(&call->end_code), call->cancel_user);
         }
         if (stream->listening && thunks->on_closed != NULL) {
             thunks->on_closed(call, &stream->status, stream->events, stream->user);
@@ -77,20 +77,20 @@ static bool is_heard(const struct bow_call *call)
     return call->stream->listening || call->on_cancel != NULL;
 }
 
-static void give(struct bow_call *call, enum bow__call_event event)
+static void deliver_event(struct bow_call *call, enum bow__call_event event)
 {
     struct bow__call_stream *stream = call->stream;
 
     stream->event = event;
     if (stream->on_executor && is_heard(call)) {
         stream->busy = true;
-        if (call->ops->give(call) == 0) {
+        if (call->ops->post_event(call) == 0) {
             return;
         }
         /* The executor has ended before its server; its calls are to end all the same. */
         stream->busy = false;
     }
-    bow__call_stream_tell(call);
+    bow__call_stream_deliver_event(call);
     end_event(call);
 }
 
@@ -105,19 +105,19 @@ static void refuse_no_room(struct bow_call *call, int rc)
 }
 
 /* One that waits for an executor takes memory meanwhile. */
-static bool lend(struct bow_call *call, size_t n)
+static bool count_in_flight(struct bow_call *call, size_t n)
 {
     struct bow__call_stream *stream = call->stream;
 
     if (!stream->on_executor) {
         return true;
     }
-    n = bow__in_flight_clip(stream->in.part, n);
-    if (!bow__in_flight_take_message(stream->in.part, n)) {
+    n = bow__in_flight_clip(stream->in.share, n);
+    if (!bow__in_flight_take_message(stream->in.share, n)) {
         refuse_no_room(call, -ENOBUFS);
         return false;
     }
-    stream->n_lent = n;
+    stream->n_in_flight = n;
     return true;
 }
 
@@ -136,7 +136,7 @@ static void refuse_undecodable(struct bow_call *call, int rc, const struct bow__
     bow__call_stream_refuse(call, bow__code_from_errno(rc), text.bytes);
 }
 
-static void deliver(struct bow_call *call, struct bow__message *message)
+static void deliver_message(struct bow_call *call, struct bow__message *message)
 {
     struct bow__call_stream *stream = call->stream;
     size_t n_bytes = message->bytes.len;
@@ -154,11 +154,11 @@ static void deliver(struct bow_call *call, struct bow__message *message)
         return;
     }
     stream->n_message = n_bytes;
-    if (!lend(call, bow__decoded_bytes(message, &stream->arena))) {
+    if (!count_in_flight(call, bow__decoded_bytes(message, &stream->arena))) {
         return;
     }
     if (call->method->call_thunks->on_message != NULL) {
-        give(call, BOW__CALL_MESSAGE);
+        deliver_event(call, BOW__CALL_MESSAGE);
     } else {
         end_message(call);
     }
@@ -178,36 +178,36 @@ static void queue_message(struct bow_call *call, struct bow__message *message)
     }
 }
 
-static void deliver_queued(struct bow_call *call)
+static void deliver_queued_messages(struct bow_call *call)
 {
     struct bow__call_stream *stream = call->stream;
     struct bow__message message;
 
     while (is_receiving(stream) && bow__receive_queue_pop(&stream->in, &message)) {
-        deliver(call, &message);
+        deliver_message(call, &message);
         bow__block_unref(message.block);
     }
 }
 
 /* What is due */
 
-static void tell_half_close(struct bow_call *call)
+static void deliver_half_close(struct bow_call *call)
 {
     struct bow__call_stream *stream = call->stream;
 
-    if (!stream->half_closed || stream->half_close_told ||
+    if (!stream->half_closed || stream->half_close_delivered ||
         !bow__receive_queue_is_empty(&stream->in) || stream->busy || !stream->listening ||
         stream->paused || stream->ended) {
         return;
     }
-    stream->half_close_told = true;
+    stream->half_close_delivered = true;
     if (call->method->call_thunks->on_half_close != NULL) {
-        give(call, BOW__CALL_HALF_CLOSE);
+        deliver_event(call, BOW__CALL_HALF_CLOSE);
     }
 }
 
 /* Kept for a handler that begins to listen later: others may have been refused for it. */
-static void tell_writable(struct bow_call *call)
+static void deliver_writable(struct bow_call *call)
 {
     struct bow__call_stream *stream = call->stream;
 
@@ -217,30 +217,30 @@ static void tell_writable(struct bow_call *call)
     stream->writable_due = false;
     if (!stream->ended && bow_call_is_writable(call) &&
         call->method->call_thunks->on_writable != NULL) {
-        give(call, BOW__CALL_WRITABLE);
+        deliver_event(call, BOW__CALL_WRITABLE);
     }
 }
 
-static void tell_closed(struct bow_call *call)
+static void deliver_closed(struct bow_call *call)
 {
     struct bow__call_stream *stream = call->stream;
 
     if (stream->ended && !stream->closed && !stream->busy) {
         stream->closed = true;
-        give(call, BOW__CALL_CLOSED);
+        deliver_event(call, BOW__CALL_CLOSED);
     }
 }
 
 void bow__call_stream_half_close(struct bow_call *call)
 {
     call->stream->half_closed = true;
-    tell_half_close(call);
+    deliver_half_close(call);
 }
 
 void bow__call_stream_writable(struct bow_call *call)
 {
     bow__call_stream_settle(call, 0);
-    tell_writable(call);
+    deliver_writable(call);
 }
 
 void bow__call_stream_take(struct bow_call *call, struct bow__message *message, bool end)
@@ -248,7 +248,7 @@ void bow__call_stream_take(struct bow_call *call, struct bow__message *message, 
     struct bow__call_stream *stream = call->stream;
 
     if (is_receiving(stream) && bow__receive_queue_is_empty(&stream->in)) {
-        deliver(call, message);
+        deliver_message(call, message);
     } else {
         queue_message(call, message);
     }
@@ -257,12 +257,12 @@ void bow__call_stream_take(struct bow_call *call, struct bow__message *message, 
     }
 }
 
-void bow__call_stream_give_due(struct bow_call *call)
+void bow__call_stream_deliver_due(struct bow_call *call)
 {
-    deliver_queued(call);
-    tell_half_close(call);
-    tell_writable(call);
-    tell_closed(call);
+    deliver_queued_messages(call);
+    deliver_half_close(call);
+    deliver_writable(call);
+    deliver_closed(call);
 }
 
 void bow__call_stream_event_done(struct bow_call *call)

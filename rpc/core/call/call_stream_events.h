@@ -18,12 +18,12 @@ void bow__call_stream_half_close(struct bow_call *call);
 void bow__call_stream_writable(struct bow_call *call);
 
 /** Give the events that are due; never from inside a function of the call. Loop. */
-void bow__call_stream_give_due(struct bow_call *call);
+void bow__call_stream_deliver_due(struct bow_call *call);
 
 /* Where the executor's part is. */
 
 /** Give the event that was handed over, on the executor. */
-void bow__call_stream_tell(struct bow_call *call);
+void bow__call_stream_deliver_event(struct bow_call *call);
 /** It is done, or the handler was entered. Loop, or the executor once nothing runs on that any
  * more. */
 void bow__call_stream_event_done(struct bow_call *call);

@@ -94,7 +94,7 @@ static void flush(struct bow_call *call)
 void bow__call_stream_run(struct bow_call *call)
 {
     flush(call);
-    bow__call_stream_give_due(call);
+    bow__call_stream_deliver_due(call);
 }
 
 void bow__call_stream_go_on(struct bow_call *call)
@@ -163,7 +163,7 @@ static int copy_here(struct bow_call *call, struct bow_slice bytes)
 
 /* From other threads */
 
-static int take_place(struct bow__call_stream *stream, size_t n)
+static int reserve(struct bow__call_stream *stream, size_t n)
 {
     size_t before = bow__call_stream_waiting(stream);
 
@@ -208,7 +208,7 @@ static int post(struct bow_call *call, struct bow__queued_message *queued)
     struct bow__call_stream *stream = call->stream;
     size_t n = weight(queued);
 
-    int rc = take_place(stream, n);
+    int rc = reserve(stream, n);
     if (rc < 0) {
         bow__queued_message_free(queued);
         return rc;

@@ -17,12 +17,12 @@ int bow__receive_queue_push(struct bow__receive_queue *pending, struct bow_conte
 {
     size_t n = weight(message->bytes.len);
 
-    if (!bow__in_flight_take_message(pending->part, n)) {
+    if (!bow__in_flight_take_message(pending->share, n)) {
         return -ENOBUFS;
     }
     struct bow__queued_message *queued = bow__queued_message_keep(context, message);
     if (queued == NULL) {
-        bow__in_flight_give_message(pending->part, n);
+        bow__in_flight_give_message(pending->share, n);
         return -ENOMEM;
     }
     bow__message_queue_push(&pending->queue, queued);
@@ -39,7 +39,7 @@ bool bow__receive_queue_pop(struct bow__receive_queue *pending, struct bow__mess
     }
     size_t n = weight(queued->len);
     pending->n_bytes -= n;
-    bow__in_flight_give_message(pending->part, n);
+    bow__in_flight_give_message(pending->share, n);
     *ret_message = bow__queued_message_release(queued);
     return true;
 }
@@ -47,7 +47,7 @@ bool bow__receive_queue_pop(struct bow__receive_queue *pending, struct bow__mess
 void bow__receive_queue_clear(struct bow__receive_queue *pending)
 {
     (void)bow__message_queue_clear(&pending->queue);
-    bow__in_flight_give_message(pending->part, pending->n_bytes);
+    bow__in_flight_give_message(pending->share, pending->n_bytes);
     pending->n_bytes = 0;
 }
 
@@ -57,7 +57,7 @@ void bow__receive_queue_describe(const struct bow__receive_queue *pending, int r
     bow__text_clear(text);
     if (rc == -ENOBUFS) {
         bow__text_printf(text, "no room for a message that has to wait: ");
-        bow__in_flight_describe(pending->part->in_flight, text);
+        bow__in_flight_describe(pending->share->in_flight, text);
         return;
     }
     bow__text_printf(text, "the server has no memory for a message that has to wait");

@@ -12,8 +12,8 @@
 
 struct bow__receive_queue {
     struct bow__message_queue queue;
-    struct bow__in_flight_share *part; /* NULL: not counted */
-    size_t n_bytes;                    /* counted there */
+    struct bow__in_flight_share *share; /* NULL: not counted */
+    size_t n_bytes;                     /* counted there */
 };
 
 /** Keep `message`: its block is taken if it has one. Returns 0; -ENOMEM; -ENOBUFS: there is no room

@@ -77,8 +77,8 @@ int bow__admission_init(struct bow__admission *admission, struct bow_context *co
     if (quotas == NULL) {
         return 0;
     }
-    admission->parts = bow__alloc_array(context, quotas->n, sizeof(*admission->parts));
-    if (admission->parts == NULL) {
+    admission->locals = bow__alloc_array(context, quotas->n, sizeof(*admission->locals));
+    if (admission->locals == NULL) {
         return -ENOMEM;
     }
     admission->quotas = quotas;
@@ -96,20 +96,20 @@ void bow__admission_fini(struct bow__admission *admission)
     struct bow__quotas *quotas = admission->quotas;
 
     if (quotas != NULL) {
-        bow__free(admission->context, admission->parts, quotas->n * sizeof(*admission->parts));
+        bow__free(admission->context, admission->locals, quotas->n * sizeof(*admission->locals));
         bow__quotas_unref(quotas);
         admission->quotas = NULL;
     }
 }
 
-static bool take(struct bow__admission *admission, uint32_t i)
+static bool acquire(struct bow__admission *admission, uint32_t i)
 {
     struct bow__quota *quota = &admission->quotas->quota[i];
 
-    return quota->max == 0 || bow__quota_take(quota, &admission->parts[i]);
+    return quota->max == 0 || bow__quota_acquire(quota, &admission->locals[i]);
 }
 
-static void give(struct bow__admission *admission, uint32_t i, bool off_loop)
+static void release(struct bow__admission *admission, uint32_t i, bool off_loop)
 {
     struct bow__quota *quota = &admission->quotas->quota[i];
 
@@ -117,9 +117,9 @@ static void give(struct bow__admission *admission, uint32_t i, bool off_loop)
         return;
     }
     if (off_loop) {
-        bow__quota_give_elsewhere(quota);
+        bow__quota_release_remote(quota);
     } else {
-        bow__quota_give(quota, &admission->parts[i]);
+        bow__quota_release(quota, &admission->locals[i]);
     }
 }
 
@@ -146,18 +146,18 @@ static bool is_short_of_memory(const struct bow__admission *admission, struct bo
     return true;
 }
 
-static bool is_crowded(const struct bow__in_flight_share *part, struct bow__text *text)
+static bool is_crowded(const struct bow__in_flight_share *share, struct bow__text *text)
 {
-    if (!bow__in_flight_refuses_call(part)) {
+    if (!bow__in_flight_refuses_call(share)) {
         return false;
     }
-    bow__in_flight_describe(part->in_flight, text);
+    bow__in_flight_describe(share->in_flight, text);
     return true;
 }
 
 static bool is_server_full(struct bow__admission *admission, struct bow__text *text)
 {
-    if (admission->quotas == NULL || take(admission, 0)) {
+    if (admission->quotas == NULL || acquire(admission, 0)) {
         return false;
     }
     bow__text_printf(text,
@@ -169,10 +169,10 @@ static bool is_server_full(struct bow__admission *admission, struct bow__text *t
 
 static bool is_method_full(struct bow__admission *admission, uint32_t index, struct bow__text *text)
 {
-    if (admission->quotas == NULL || take(admission, 1 + index)) {
+    if (admission->quotas == NULL || acquire(admission, 1 + index)) {
         return false;
     }
-    give(admission, 0, false);
+    release(admission, 0, false);
     bow__text_printf(text,
                      "the method is overloaded: as many of its calls are in progress as "
                      "bow_server_limit_calls() (%u) allows",
@@ -182,7 +182,7 @@ static bool is_method_full(struct bow__admission *admission, uint32_t index, str
 
 const char *bow__admission_admit(struct bow__admission *admission,
                                  const struct bow__registered_method *entry,
-                                 const struct bow__in_flight_share *part,
+                                 const struct bow__in_flight_share *share,
                                  struct bow_metrics *metrics, struct bow__text *text,
                                  struct bow_status *ret_status)
 {
@@ -193,7 +193,7 @@ const char *bow__admission_admit(struct bow__admission *admission,
     if (is_short_of_memory(admission, text)) {
         metrics->calls_refused_memory++;
         limit = "max_bytes";
-    } else if (is_crowded(part, text)) {
+    } else if (is_crowded(share, text)) {
         metrics->calls_refused_bytes++;
         limit = "max_bytes_in_flight";
     } else if (is_server_full(admission, text)) {
@@ -212,7 +212,7 @@ const char *bow__admission_admit(struct bow__admission *admission,
 void bow__admission_leave(struct bow__admission *admission, uint32_t index, bool off_loop)
 {
     if (admission->quotas != NULL) {
-        give(admission, 0, off_loop);
-        give(admission, 1 + index, off_loop);
+        release(admission, 0, off_loop);
+        release(admission, 1 + index, off_loop);
     }
 }

@@ -34,8 +34,8 @@ struct bow__quotas {
 /** One loop's side. */
 struct bow__admission {
     struct bow_context *context;
-    struct bow__quotas *quotas;    /* a reference; NULL: no call is counted */
-    struct bow__quota_part *parts; /* as many */
+    struct bow__quotas *quotas;      /* a reference; NULL: no call is counted */
+    struct bow__quota_local *locals; /* as many */
     uint64_t retry_after_ns;
     bool has_limits; /* that are looked at for each call */
     bool is_on;      /* there is anything to look at */
@@ -55,12 +55,13 @@ void bow__admission_fini(struct bow__admission *admission);
 void bow__admission_watch(struct bow__admission *admission, bool is_short);
 
 /**
- * Take a call of `entry` that came on the connection of `part`. Returns NULL when it is taken; else
- * the name of the limit, counts that in `metrics`, and `*ret_status` with `text` says why. Loop.
+ * Take a call of `entry` that came on the connection of `share`. Returns NULL when it is taken;
+ * else the name of the limit, counts that in `metrics`, and `*ret_status` with `text` says why.
+ * Loop.
  */
 const char *bow__admission_admit(struct bow__admission *admission,
                                  const struct bow__registered_method *entry,
-                                 const struct bow__in_flight_share *part,
+                                 const struct bow__in_flight_share *share,
                                  struct bow_metrics *metrics, struct bow__text *text,
                                  struct bow_status *ret_status);
 

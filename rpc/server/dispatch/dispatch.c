@@ -25,19 +25,19 @@
 
 /* Entering the handler */
 
-static void refuse_waiting(struct bow__served *served, int rc)
+static void refuse_waiting(struct bow__server_call *server_call, int rc)
 {
-    const struct bow__handler_executor *executor = served->call.entry->executor;
+    const struct bow__handler_executor *executor = server_call->call.entry->executor;
     struct bow_status status = BOW_STATUS_OK_INIT;
     struct bow__text text;
 
     bow__text_clear(&text);
-    bow__text_printf(&text, "%s: ", served->call.method->path);
+    bow__text_printf(&text, "%s: ", server_call->call.method->path);
     if (rc == -EAGAIN) {
-        served->worker->counters.now.calls_refused_waiting++;
+        server_call->worker->counters.now.calls_refused_waiting++;
         bow__text_printf(&text, "%u calls wait for the executor of its handler (max_waiting_calls)",
                          executor->max_waiting);
-        status.retry_after_ns = served->worker->limits->retry_after_ns;
+        status.retry_after_ns = server_call->worker->limits->retry_after_ns;
     } else {
         bow__text_printf(&text, "the executor of its handler takes nothing: ");
         bow__text_errno(&text, rc);
@@ -45,34 +45,34 @@ static void refuse_waiting(struct bow__served *served, int rc)
     status.code = rc == -EAGAIN ? BOW_RESOURCE_EXHAUSTED : BOW_UNAVAILABLE;
     status.message = text.bytes;
     status.not_processed = true;
-    bow__dispatch_refuse_with(served, &status);
+    bow__dispatch_refuse_with(server_call, &status);
 }
 
 /* Returns whether the call goes on: a handler may have ended it at once. */
-static bool invoke(struct bow__served *served)
+static bool invoke(struct bow__server_call *server_call)
 {
-    uint32_t is_stream = served->call.stream != NULL;
+    uint32_t is_stream = server_call->call.stream != NULL;
     int rc = 0;
 
-    served->worker->n_streams += is_stream;
-    if (served->call.entry->executor != NULL) {
-        rc = bow__executor_dispatch_enter(served);
+    server_call->worker->n_streams += is_stream;
+    if (server_call->call.entry->executor != NULL) {
+        rc = bow__executor_dispatch_enter(server_call);
     } else {
-        bow__call_invoke(&served->call);
+        bow__call_invoke(&server_call->call);
     }
     if (rc < 0) {
-        served->worker->n_streams -= is_stream;
-        refuse_waiting(served, rc);
+        server_call->worker->n_streams -= is_stream;
+        refuse_waiting(server_call, rc);
         return false;
     }
     /* A unary call may be gone. */
-    return is_stream && served->call.session != NULL;
+    return is_stream && server_call->call.session != NULL;
 }
 
 /* Handlers before it may have taken their time; its timer has had no turn since. */
-static bool has_expired(const struct bow__served *served)
+static bool has_expired(const struct bow__server_call *server_call)
 {
-    return bow__loop_has_passed(served->worker->loop, served->call.deadline_ns);
+    return bow__loop_has_passed(server_call->worker->loop, server_call->call.deadline_ns);
 }
 
 /* Opening */
@@ -84,7 +84,7 @@ static void refuse_open_with(struct bow__server_conn *conn, uint64_t key,
 {
     struct bow__session *session = conn->conn.session;
 
-    bow__dispatch_tell_refused(conn, head, status, limit);
+    bow__server_intercept_refused(conn, head, status, limit);
     bow__age_called(&conn->conn.age, bow_loop_now(conn->conn.loop));
     if (session->ops->finish(session, key, status) == -ENOMEM) {
         bow_channel_close(conn->conn.channel, -ENOMEM);
@@ -173,7 +173,7 @@ static bool admit(struct bow__server_conn *conn, uint64_t key, const struct bow_
     if (bow__is_near_ceiling(worker->context)) {
         bow__worker_trim(worker);
     }
-    limit = bow__admission_admit(&worker->admission, entry, &conn->part, &worker->counters.now,
+    limit = bow__admission_admit(&worker->admission, entry, &conn->share, &worker->counters.now,
                                  &text, &status);
     if (limit == NULL) {
         return true;
@@ -194,197 +194,202 @@ static void refuse_for_memory(struct bow__server_conn *conn, uint64_t key,
 }
 
 /* A stream may go on for ever unless its client says otherwise. */
-static void set_deadline(struct bow__served *served, uint64_t time_left_ns)
+static void set_deadline(struct bow__server_call *server_call, uint64_t time_left_ns)
 {
-    struct bow__worker *worker = served->worker;
-    bool is_stream = served->call.method->call_thunks != NULL;
+    struct bow__worker *worker = server_call->worker;
+    bool is_stream = server_call->call.method->call_thunks != NULL;
     uint64_t cap = is_stream ? BOW_NEVER : worker->limits->max_deadline_ns;
 
-    served->capped = time_left_ns > cap;
-    served->timeout_ns = bow__time_min(time_left_ns, cap);
-    served->started_ns = served->conn->conn.batch_ns;
-    served->call.deadline_ns = bow__time_add(served->started_ns, served->timeout_ns);
+    server_call->capped = time_left_ns > cap;
+    server_call->timeout_ns = bow__time_min(time_left_ns, cap);
+    server_call->started_ns = server_call->conn->conn.batch_ns;
+    server_call->call.deadline_ns = bow__time_add(server_call->started_ns, server_call->timeout_ns);
 }
 
 /* What a call has beside itself, which most have not. */
-static int equip(struct bow__served *served, const struct bow_metadata *metadata)
+static int equip(struct bow__server_call *server_call, const struct bow_metadata *metadata)
 {
-    if (metadata->n > 0 && bow__call_receive_metadata(&served->call, metadata) < 0) {
+    if (metadata->n > 0 && bow__call_receive_metadata(&server_call->call, metadata) < 0) {
         return -ENOMEM;
     }
-    return served->call.method->call_thunks != NULL ? bow__dispatch_stream_begin(served) : 0;
+    return server_call->call.method->call_thunks != NULL ? bow__dispatch_stream_begin(server_call)
+                                                         : 0;
 }
 
-static struct bow__served *begin(struct bow__server_conn *conn, uint64_t key,
-                                 const struct bow__registered_method *entry,
-                                 const struct bow__request_head *head)
+static struct bow__server_call *begin(struct bow__server_conn *conn, uint64_t key,
+                                      const struct bow__registered_method *entry,
+                                      const struct bow__request_head *head)
 {
     struct bow__worker *worker = conn->worker;
-    struct bow__served *served = bow__worker_get(worker);
+    struct bow__server_call *server_call = bow__worker_get(worker);
 
-    if (served == NULL) {
+    if (server_call == NULL) {
         bow__admission_leave(&worker->admission, entry->index, false);
         return NULL;
     }
-    bow__call_init(&served->call, &bow__dispatch_call_ops, worker->context, served->slab,
-                   BOW__SERVED_BYTES - sizeof(*served));
-    served->call.session = conn->conn.session;
-    served->call.key = key;
-    served->call.method = entry->method;
-    served->call.entry = entry;
-    served->call.peer = bow_channel_peer(conn->conn.channel);
-    served->call.compression = &worker->compression.compression;
-    served->call.compresses = worker->compression.compression.on;
-    served->worker = worker;
-    served->conn = conn;
-    served->held = NULL;
-    served->channel = conn->conn.channel;
-    served->index = entry->index;
-    served->complete = false;
-    served->n_request = 0;
-    if (equip(served, &head->metadata) < 0) {
-        bow__call_free(&served->call);
+    bow__call_init(&server_call->call, &bow__dispatch_call_ops, worker->context, server_call->slab,
+                   BOW__SERVER_CALL_BYTES - sizeof(*server_call));
+    server_call->call.session = conn->conn.session;
+    server_call->call.key = key;
+    server_call->call.method = entry->method;
+    server_call->call.entry = entry;
+    server_call->call.peer = bow_channel_peer(conn->conn.channel);
+    server_call->call.compression = &worker->compression.compression;
+    server_call->call.compresses = worker->compression.compression.on;
+    server_call->worker = worker;
+    server_call->conn = conn;
+    server_call->channel_ref = NULL;
+    server_call->channel = conn->conn.channel;
+    server_call->index = entry->index;
+    server_call->complete = false;
+    server_call->n_request = 0;
+    if (equip(server_call, &head->metadata) < 0) {
+        bow__call_free(&server_call->call);
         return NULL;
     }
-    served->n_request = served->call.arena.used;
-    set_deadline(served, head->time_left_ns);
-    bow__dispatch_enlist(served);
+    server_call->n_request = server_call->call.arena.used;
+    set_deadline(server_call, head->time_left_ns);
+    bow__dispatch_enlist(server_call);
     worker->counters.now.calls_started++;
-    bow__served_counts(served)->started++;
-    return served;
+    bow__server_call_counts(server_call)->started++;
+    return server_call;
 }
 
-static bool go_on(struct bow__served *served)
+static bool go_on(struct bow__server_call *server_call)
 {
-    if ((served->call.method->flags & BOW_METHOD_CLIENT_STREAMING) == 0) {
+    if ((server_call->call.method->flags & BOW_METHOD_CLIENT_STREAMING) == 0) {
         return true;
     }
-    if (has_expired(served)) {
-        bow__dispatch_expire(served);
+    if (has_expired(server_call)) {
+        bow__dispatch_expire(server_call);
         return false;
     }
-    return invoke(served);
+    return invoke(server_call);
 }
 
 /* The request */
 
-static void run(struct bow__served *served)
+static void run(struct bow__server_call *server_call)
 {
-    served->complete = true;
-    if (has_expired(served)) {
-        bow__dispatch_expire(served);
+    server_call->complete = true;
+    if (has_expired(server_call)) {
+        bow__dispatch_expire(server_call);
         return;
     }
-    (void)invoke(served);
+    (void)invoke(server_call);
 }
 
-static void refuse_undecodable(struct bow__served *served, int rc, const struct bow__text *reason)
+static void refuse_undecodable(struct bow__server_call *server_call, int rc,
+                               const struct bow__text *reason)
 {
     struct bow__text text;
 
-    if (bow__intercepted_refused(served->call.intercepted)) {
-        bow__dispatch_refuse(served, served->call.intercepted->refusal.code, reason->bytes);
+    if (bow__intercepted_refused(server_call->call.intercepted)) {
+        bow__dispatch_refuse(server_call, server_call->call.intercepted->refusal.code,
+                             reason->bytes);
         return;
     }
-    served->worker->counters.now.undecodable_messages++;
+    server_call->worker->counters.now.undecodable_messages++;
     bow__text_clear(&text);
-    bow__text_printf(&text, "the request of %s cannot be decoded: %s", served->call.method->path,
-                     reason->bytes);
-    bow__dispatch_refuse(served, bow__code_from_errno(rc), text.bytes);
+    bow__text_printf(&text, "the request of %s cannot be decoded: %s",
+                     server_call->call.method->path, reason->bytes);
+    bow__dispatch_refuse(server_call, bow__code_from_errno(rc), text.bytes);
 }
 
-static bool takes_many(const struct bow__served *served)
+static bool takes_many(const struct bow__server_call *server_call)
 {
-    return (served->call.method->flags & BOW_METHOD_CLIENT_STREAMING) != 0;
+    return (server_call->call.method->flags & BOW_METHOD_CLIENT_STREAMING) != 0;
 }
 
-static void refuse_second(struct bow__served *served)
+static void refuse_second(struct bow__server_call *server_call)
 {
     struct bow__text text;
 
     bow__text_clear(&text);
     bow__text_printf(&text, "%s takes one message, and a second one came",
-                     served->call.method->path);
-    bow__dispatch_refuse(served, BOW_INTERNAL, text.bytes);
+                     server_call->call.method->path);
+    bow__dispatch_refuse(server_call, BOW_INTERNAL, text.bytes);
 }
 
-static void refuse_none(struct bow__served *served)
+static void refuse_none(struct bow__server_call *server_call)
 {
     struct bow__text text;
 
     bow__text_clear(&text);
-    bow__text_printf(&text, "%s takes one message, and none came", served->call.method->path);
-    bow__dispatch_refuse(served, BOW_INTERNAL, text.bytes);
+    bow__text_printf(&text, "%s takes one message, and none came", server_call->call.method->path);
+    bow__dispatch_refuse(server_call, BOW_INTERNAL, text.bytes);
 }
 
 /* While the server is short of it, for a call that lasts, and for a large one. Returns whether the
  * call goes on. */
-static bool find_room(struct bow__served *served)
+static bool find_room(struct bow__server_call *server_call)
 {
     struct bow_status status = BOW_STATUS_OK_INIT;
     struct bow__text text;
 
-    if (bow__dispatch_count_request(served)) {
+    if (bow__dispatch_count_request(server_call)) {
         return true;
     }
     bow__text_clear(&text);
-    bow__text_printf(&text, "%s: no room for a request of %zu bytes: ", served->call.method->path,
-                     served->n_request);
-    bow__in_flight_describe(&served->worker->in_flight, &text);
+    bow__text_printf(&text,
+                     "%s: no room for a request of %zu bytes: ", server_call->call.method->path,
+                     server_call->n_request);
+    bow__in_flight_describe(&server_call->worker->in_flight, &text);
     status.code = BOW_RESOURCE_EXHAUSTED;
     status.message = text.bytes;
     status.not_processed = true;
-    status.retry_after_ns = served->worker->limits->retry_after_ns;
-    bow__dispatch_refuse_with(served, &status);
+    status.retry_after_ns = server_call->worker->limits->retry_after_ns;
+    bow__dispatch_refuse_with(server_call, &status);
     return false;
 }
 
-static void dispatch_message(struct bow__served *served, struct bow__message *message, bool last)
+static void dispatch_message(struct bow__server_call *server_call, struct bow__message *message,
+                             bool last)
 {
-    struct bow__session *session = served->call.session;
-    uint64_t key = served->call.key;
+    struct bow__session *session = server_call->call.session;
+    uint64_t key = server_call->call.key;
     size_t n_bytes = message->bytes.len;
     struct bow__text reason;
 
-    if (takes_many(served)) {
-        bow__dispatch_stream_message(served, message, last);
+    if (takes_many(server_call)) {
+        bow__dispatch_stream_message(server_call, message, last);
         return;
     }
-    if (served->call.request != NULL) {
-        refuse_second(served);
+    if (server_call->call.request != NULL) {
+        refuse_second(server_call);
         return;
     }
     bow__text_clear(&reason);
-    bow__served_counts(served)->bytes_in += n_bytes;
-    int rc = bow__call_decode(&served->call, message, &reason);
+    bow__server_call_counts(server_call)->bytes_in += n_bytes;
+    int rc = bow__call_decode(&server_call->call, message, &reason);
     session->ops->consumed(session, key, bow__consumed_bytes(n_bytes));
     if (rc < 0) {
-        refuse_undecodable(served, rc, &reason);
+        refuse_undecodable(server_call, rc, &reason);
         return;
     }
-    served->n_request = bow__decoded_bytes(message, &served->call.arena);
-    bool counts_now = served->lasting || served->worker->in_flight.is_short ||
-                      served->n_request > LARGE_REQUEST_BYTES;
-    if (counts_now && !find_room(served)) {
+    server_call->n_request = bow__decoded_bytes(message, &server_call->call.arena);
+    bool counts_now = server_call->outlives_batch || server_call->worker->in_flight.is_short ||
+                      server_call->n_request > LARGE_REQUEST_BYTES;
+    if (counts_now && !find_room(server_call)) {
         return;
     }
     if (last) {
-        run(served);
+        run(server_call);
     }
 }
 
-static void dispatch_half_close(struct bow__served *served)
+static void dispatch_half_close(struct bow__server_call *server_call)
 {
-    if (takes_many(served)) {
-        bow__call_stream_half_close(&served->call);
+    if (takes_many(server_call)) {
+        bow__call_stream_half_close(&server_call->call);
         return;
     }
-    if (served->call.request == NULL) {
-        refuse_none(served);
+    if (server_call->call.request == NULL) {
+        refuse_none(server_call);
         return;
     }
-    if (!served->complete) {
-        run(served);
+    if (!server_call->complete) {
+        run(server_call);
     }
 }
 
@@ -415,44 +420,44 @@ static void *on_open(void *owner, uint64_t key, const struct bow__request_head *
     if (conn->worker->admission.is_on && !admit(conn, key, head, entry)) {
         return NULL;
     }
-    struct bow__served *served = begin(conn, key, entry, head);
-    if (served == NULL) {
+    struct bow__server_call *server_call = begin(conn, key, entry, head);
+    if (server_call == NULL) {
         refuse_for_memory(conn, key, head, entry);
         return NULL;
     }
     void *stream = NULL;
     if (conn->worker->limits->interceptors != NULL &&
-        !bow__served_intercept(served, &intercept_ops, &stream)) {
+        !bow__server_intercept(server_call, &intercept_ops, &stream)) {
         return stream;
     }
-    return go_on(served) ? served : NULL;
+    return go_on(server_call) ? server_call : NULL;
 }
 
 static void on_message(void *owner, uint64_t key, void *stream, struct bow__message *message,
                        bool last)
 {
-    struct bow__served *served = stream;
+    struct bow__server_call *server_call = stream;
 
     (void)owner;
     (void)key;
-    if (bow__intercepted_waits(served->call.intercepted)) {
-        bow__served_keep(served, message, last);
+    if (bow__intercepted_waits(server_call->call.intercepted)) {
+        bow__server_intercept_queue(server_call, message, last);
         return;
     }
-    dispatch_message(served, message, last);
+    dispatch_message(server_call, message, last);
 }
 
 static void on_half_close(void *owner, uint64_t key, void *stream)
 {
-    struct bow__served *served = stream;
+    struct bow__server_call *server_call = stream;
 
     (void)owner;
     (void)key;
-    if (bow__intercepted_waits(served->call.intercepted)) {
-        bow__served_keep(served, NULL, true);
+    if (bow__intercepted_waits(server_call->call.intercepted)) {
+        bow__server_intercept_queue(server_call, NULL, true);
         return;
     }
-    dispatch_half_close(served);
+    dispatch_half_close(server_call);
 }
 
 static void on_reset(void *owner, uint64_t key, void *stream, const struct bow_status *why)
@@ -467,12 +472,12 @@ static void on_reset(void *owner, uint64_t key, void *stream, const struct bow_s
 
 static void on_writable(void *owner, uint64_t key, void *stream)
 {
-    struct bow__served *served = stream;
+    struct bow__server_call *server_call = stream;
 
     (void)owner;
     (void)key;
-    if (bow__served_is_entered_stream(served)) {
-        bow__call_stream_writable(&served->call);
+    if (bow__server_call_is_entered_stream(server_call)) {
+        bow__call_stream_writable(&server_call->call);
     }
 }
 
@@ -494,7 +499,7 @@ static void on_refused(void *owner, struct bow_slice path, const struct bow_stat
 {
     struct bow__request_head head = {.path = path};
 
-    bow__dispatch_tell_refused(owner, &head, status, limit);
+    bow__server_intercept_refused(owner, &head, status, limit);
 }
 
 const struct bow__session_events bow__dispatch_events = {

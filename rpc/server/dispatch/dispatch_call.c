@@ -32,117 +32,119 @@ static void count_times(struct bow__worker *worker)
 }
 
 /* A call's time ends when its answer can leave, which is at the end of the batch. */
-static void count_later(struct bow__served *served)
+static void count_later(struct bow__server_call *server_call)
 {
-    struct bow__answered *answered = &served->worker->answered;
-    struct bow__method_counts *counts = bow__served_counts(served);
+    struct bow__answered *answered = &server_call->worker->answered;
+    struct bow__method_counts *counts = bow__server_call_counts(server_call);
 
     if (answered->counts != counts) {
-        count_times(served->worker);
+        count_times(server_call->worker);
         answered->counts = counts;
     }
     answered->n++;
-    answered->started_ns += served->started_ns;
+    answered->started_ns += server_call->started_ns;
 }
 
-void bow__dispatch_enlist(struct bow__served *served)
+void bow__dispatch_enlist(struct bow__server_call *server_call)
 {
-    served->lasting = false;
-    bow__list_push_back(&served->conn->fresh, &served->link);
+    server_call->outlives_batch = false;
+    bow__list_push_back(&server_call->conn->batch_calls, &server_call->link);
 }
 
-static size_t weight(const struct bow__served *served)
+static size_t weight(const struct bow__server_call *server_call)
 {
-    const struct bow__call_stream *stream = served->call.stream;
-    size_t n = BOW__SERVED_BYTES + served->n_request;
+    const struct bow__call_stream *stream = server_call->call.stream;
+    size_t n = BOW__SERVER_CALL_BYTES + server_call->n_request;
 
-    return stream != NULL ? n + sizeof(*stream) + stream->n_lent : n;
+    return stream != NULL ? n + sizeof(*stream) + stream->n_in_flight : n;
 }
 
-static void leave_batch(struct bow__served *served)
+static void leave_batch(struct bow__server_call *server_call)
 {
-    if (served->lasting) {
-        served->lasting = false;
-        bow_timer_stop(&served->timer);
-        bow__in_flight_give_call(&served->conn->part, served->n_in_flight);
+    if (server_call->outlives_batch) {
+        server_call->outlives_batch = false;
+        bow_timer_stop(&server_call->timer);
+        bow__in_flight_give_call(&server_call->conn->share, server_call->n_in_flight);
     }
-    bow__list_remove(&served->link);
-    count_later(served);
-    if (served->conn->conn.in_session) {
-        bow__age_called(&served->conn->conn.age, served->conn->conn.batch_ns);
+    bow__list_remove(&server_call->link);
+    count_later(server_call);
+    if (server_call->conn->conn.in_session) {
+        bow__age_called(&server_call->conn->conn.age, server_call->conn->conn.batch_ns);
         return;
     }
-    bow__age_called(&served->conn->conn.age, bow_loop_now(served->worker->loop));
-    count_times(served->worker);
+    bow__age_called(&server_call->conn->conn.age, bow_loop_now(server_call->worker->loop));
+    count_times(server_call->worker);
 }
 
 /* Leaving */
 
 /* Take the call out of its connection, which is not asked anything for it any more. */
-static void detach(struct bow__served *served, const struct bow_status *status)
+static void detach(struct bow__server_call *server_call, const struct bow_status *status)
 {
     enum bow_code code = status->code;
 
-    if (served->call.intercepted != NULL) {
-        bow__served_intercept_end(served, status);
+    if (server_call->call.intercepted != NULL) {
+        bow__server_intercept_end(server_call, status);
     }
-    leave_batch(served);
-    served->worker->counters.now.calls_ended++;
-    bow__served_counts(served)->ended[(unsigned)code < BOW_N_CODES ? code : BOW_UNKNOWN]++;
-    bow__conn_touch(&served->conn->conn);
+    leave_batch(server_call);
+    server_call->worker->counters.now.calls_ended++;
+    bow__server_call_counts(server_call)
+        ->ended[(unsigned)code < BOW_N_CODES ? code : BOW_UNKNOWN]++;
+    bow__conn_touch(&server_call->conn->conn);
 }
 
-static bool was_entered(const struct bow__served *served)
+static bool was_entered(const struct bow__server_call *server_call)
 {
-    return served->call.invoked && (served->call.entry->executor == NULL ||
-                                    atomic_load_explicit(&served->entered, memory_order_relaxed));
+    return server_call->call.invoked &&
+           (server_call->call.entry->executor == NULL ||
+            atomic_load_explicit(&server_call->entered, memory_order_relaxed));
 }
 
-static void describe_deadline(const struct bow__served *served, struct bow__text *text)
+static void describe_deadline(const struct bow__server_call *server_call, struct bow__text *text)
 {
     bow__text_clear(text);
     bow__text_printf(text, "deadline of ");
-    bow__text_duration(text, served->timeout_ns);
-    if (served->capped) {
+    bow__text_duration(text, server_call->timeout_ns);
+    if (server_call->capped) {
         bow__text_printf(text, " (the server's max_deadline_ns)");
     }
     bow__text_printf(text, " passed %s %s",
-                     was_entered(served) ? "in the handler of" : "before the handler of",
-                     served->call.method->path);
-    const char *holder = bow__intercepted_holder(served->call.intercepted);
+                     was_entered(server_call) ? "in the handler of" : "before the handler of",
+                     server_call->call.method->path);
+    const char *holder = bow__intercepted_holder(server_call->call.intercepted);
     if (holder != NULL) {
         bow__text_printf(text, ", held by the interceptor \"%s\"", holder);
     }
 }
 
 /* Work that was never run. */
-static void count_expired(struct bow__served *served)
+static void count_expired(struct bow__server_call *server_call)
 {
-    served->worker->counters.now.calls_expired_unrun += !was_entered(served);
+    server_call->worker->counters.now.calls_expired_unrun += !was_entered(server_call);
 }
 
 /* What a call asks of its connection */
 
 static bool in_loop(const struct bow_call *call)
 {
-    return bow_loop_in_loop(bow__served_of(call)->worker->loop);
+    return bow_loop_in_loop(bow__server_call_of(call)->worker->loop);
 }
 
 static struct bow_loop *loop_of(const struct bow_call *call)
 {
-    return bow__served_of(call)->worker->loop;
+    return bow__server_call_of(call)->worker->loop;
 }
 
 static struct bow_channel *channel_of(const struct bow_call *call)
 {
-    const struct bow__server_conn *conn = bow__served_of(call)->conn;
+    const struct bow__server_conn *conn = bow__server_call_of(call)->conn;
 
     return conn != NULL ? conn->conn.channel : NULL;
 }
 
 static int peer_subject(const struct bow_call *call, char *text, size_t size)
 {
-    const struct bow__server_conn *conn = bow__served_of(call)->conn;
+    const struct bow__server_conn *conn = bow__server_call_of(call)->conn;
 
     if (conn == NULL || conn->conn.security == NULL) {
         return -ENODATA;
@@ -152,51 +154,51 @@ static int peer_subject(const struct bow_call *call, char *text, size_t size)
 
 static int peer_credentials(const struct bow_call *call, struct bow_peer_credentials *credentials)
 {
-    return bow_channel_peer_credentials(bow__served_of(call)->channel, credentials);
+    return bow_channel_peer_credentials(bow__server_call_of(call)->channel, credentials);
 }
 
 static int run_task(void *user)
 {
-    struct bow__served *served = user;
+    struct bow__server_call *server_call = user;
 
-    served->call.run(&served->call);
+    server_call->call.run(&server_call->call);
     return 0;
 }
 
 static int post(struct bow_call *call, void (*run)(struct bow_call *call))
 {
-    struct bow__served *served = bow__served_of(call);
-    struct bow_loop *loop = served->worker->loop;
+    struct bow__server_call *server_call = bow__server_call_of(call);
+    struct bow_loop *loop = server_call->worker->loop;
 
     call->run = run;
-    bow_task_init(&served->task, "answer call", run_task, served);
+    bow_task_init(&server_call->task, "answer call", run_task, server_call);
     /* Once it is posted the call may go, and then the server with its loop, before this returns. */
     bow__loop_hold(loop);
-    int rc = bow__loop_post_internal(loop, &served->task, 0);
+    int rc = bow__loop_post_internal(loop, &server_call->task, 0);
     bow__loop_release(loop);
     return rc;
 }
 
 static bool is_late(struct bow_call *call, struct bow__text *reason)
 {
-    struct bow__served *served = bow__served_of(call);
+    struct bow__server_call *server_call = bow__server_call_of(call);
 
-    if (!bow__loop_has_passed(served->worker->loop, call->deadline_ns)) {
+    if (!bow__loop_has_passed(server_call->worker->loop, call->deadline_ns)) {
         return false;
     }
-    count_expired(served);
-    describe_deadline(served, reason);
+    count_expired(server_call);
+    describe_deadline(server_call, reason);
     return true;
 }
 
 static void answered(struct bow_call *call, const struct bow_status *status, size_t n_bytes,
                      int error)
 {
-    struct bow__served *served = bow__served_of(call);
-    struct bow__conn *conn = &served->conn->conn;
+    struct bow__server_call *server_call = bow__server_call_of(call);
+    struct bow__conn *conn = &server_call->conn->conn;
 
-    bow__served_counts(served)->bytes_out += n_bytes;
-    detach(served, status);
+    bow__server_call_counts(server_call)->bytes_out += n_bytes;
+    detach(server_call, status);
     if (error == -ENOMEM) {
         bow_channel_close(conn->channel, error);
     }
@@ -204,80 +206,82 @@ static void answered(struct bow_call *call, const struct bow_status *status, siz
 
 static void hold(struct bow_call *call)
 {
-    struct bow__served *served = bow__served_of(call);
+    struct bow__server_call *server_call = bow__server_call_of(call);
 
-    /* Its connection's part of it was given back. */
-    served->n_in_flight = weight(served);
-    bow__in_flight_keep(&served->worker->in_flight, served->n_in_flight);
-    served->held = bow_channel_ref(served->conn->conn.channel);
-    served->conn = NULL;
-    bow__worker_ref(served->worker);
-    atomic_fetch_add_explicit(&served->worker->counters.n_unanswered, 1, memory_order_relaxed);
+    /* Its connection's share of it was given back. */
+    server_call->n_in_flight = weight(server_call);
+    bow__in_flight_keep(&server_call->worker->in_flight, server_call->n_in_flight);
+    server_call->channel_ref = bow_channel_ref(server_call->conn->conn.channel);
+    server_call->conn = NULL;
+    bow__worker_ref(server_call->worker);
+    atomic_fetch_add_explicit(&server_call->worker->counters.n_unanswered, 1, memory_order_relaxed);
 }
 
-static void free_served(struct bow_call *call)
+static void free_call(struct bow_call *call)
 {
-    struct bow__served *served = bow__served_of(call);
-    struct bow__worker *worker = served->worker;
-    struct bow_channel *held = served->held;
+    struct bow__server_call *server_call = bow__server_call_of(call);
+    struct bow__worker *worker = server_call->worker;
+    struct bow_channel *channel_ref = server_call->channel_ref;
 
     if (worker->admission.is_on) {
-        bow__admission_leave(&worker->admission, served->index, held != NULL);
+        bow__admission_leave(&worker->admission, server_call->index, channel_ref != NULL);
     }
-    if (held == NULL) {
-        bow__worker_put(worker, served);
+    if (channel_ref == NULL) {
+        bow__worker_put(worker, server_call);
         return;
     }
-    size_t n_in_flight = served->n_in_flight;
-    bow__free(worker->context, served, BOW__SERVED_BYTES);
-    bow_channel_unref(held);
-    bow__worker_let_go(worker, n_in_flight);
+    size_t n_in_flight = server_call->n_in_flight;
+    bow__free(worker->context, server_call, BOW__SERVER_CALL_BYTES);
+    bow_channel_unref(channel_ref);
+    bow__worker_release_in_flight(worker, n_in_flight);
     atomic_fetch_sub_explicit(&worker->counters.n_unanswered, 1, memory_order_relaxed);
     bow__worker_unref(worker);
 }
 
 /* The stream has ended, or was ended, without the handler. */
-void bow__dispatch_end(struct bow__served *served, const struct bow_status *why)
+void bow__dispatch_end(struct bow__server_call *server_call, const struct bow_status *why)
 {
-    detach(served, why);
-    if (bow__served_is_entered_stream(served)) {
-        bow__call_stream_lost(&served->call, why);
+    detach(server_call, why);
+    if (bow__server_call_is_entered_stream(server_call)) {
+        bow__call_stream_cancelled(&server_call->call, why);
     } else {
-        bow__call_end(&served->call, why->code);
+        bow__call_end(&server_call->call, why->code);
     }
 }
 
 /* End the stream with an error of ours, then the call. */
-void bow__dispatch_refuse_with(struct bow__served *served, const struct bow_status *status)
+void bow__dispatch_refuse_with(struct bow__server_call *server_call,
+                               const struct bow_status *status)
 {
-    struct bow__session *session = served->call.session;
-    struct bow_channel *channel = served->conn->conn.channel;
+    struct bow__session *session = server_call->call.session;
+    struct bow_channel *channel = server_call->conn->conn.channel;
 
-    int rc = session->ops->finish(session, served->call.key, status);
-    bow__dispatch_end(served, status);
+    int rc = session->ops->finish(session, server_call->call.key, status);
+    bow__dispatch_end(server_call, status);
     if (rc == -ENOMEM) {
         bow_channel_close(channel, rc);
     }
 }
 
-void bow__dispatch_refuse(struct bow__served *served, enum bow_code code, const char *message)
+void bow__dispatch_refuse(struct bow__server_call *server_call, enum bow_code code,
+                          const char *message)
 {
     struct bow_status status = BOW_STATUS_OK_INIT;
 
     status.code = code;
     status.message = message;
-    bow__dispatch_refuse_with(served, &status);
+    bow__dispatch_refuse_with(server_call, &status);
 }
 
 /* Deadlines */
 
-void bow__dispatch_expire(struct bow__served *served)
+void bow__dispatch_expire(struct bow__server_call *server_call)
 {
     struct bow__text text;
 
-    count_expired(served);
-    describe_deadline(served, &text);
-    bow__dispatch_refuse(served, BOW_DEADLINE_EXCEEDED, text.bytes);
+    count_expired(server_call);
+    describe_deadline(server_call, &text);
+    bow__dispatch_refuse(server_call, BOW_DEADLINE_EXCEEDED, text.bytes);
 }
 
 static void on_deadline(struct bow_timer *timer, void *user)
@@ -288,34 +292,35 @@ static void on_deadline(struct bow_timer *timer, void *user)
 
 /* Calls that outlive their batch */
 
-static void let_last(struct bow__served *served)
+static void outlive_batch(struct bow__server_call *server_call)
 {
-    bow__list_remove(&served->link);
-    served->lasting = true;
-    served->n_in_flight = BOW__SERVED_BYTES + served->n_request;
-    bow__in_flight_take_call(&served->conn->part, served->n_in_flight);
-    bow_timer_init(&served->timer, served->worker->loop, on_deadline, served);
-    if (served->call.deadline_ns != BOW_NEVER) {
-        bow_timer_start_at(&served->timer, served->call.deadline_ns);
+    bow__list_remove(&server_call->link);
+    server_call->outlives_batch = true;
+    server_call->n_in_flight = BOW__SERVER_CALL_BYTES + server_call->n_request;
+    bow__in_flight_take_call(&server_call->conn->share, server_call->n_in_flight);
+    bow_timer_init(&server_call->timer, server_call->worker->loop, on_deadline, server_call);
+    if (server_call->call.deadline_ns != BOW_NEVER) {
+        bow_timer_start_at(&server_call->timer, server_call->call.deadline_ns);
     }
 }
 
-bool bow__dispatch_count_request(struct bow__served *served)
+bool bow__dispatch_count_request(struct bow__server_call *server_call)
 {
-    struct bow__in_flight_share *part = &served->conn->part;
-    size_t n_counted = served->lasting ? served->n_in_flight - BOW__SERVED_BYTES : 0;
-    size_t n = bow__in_flight_clip(part, served->n_request - n_counted);
+    struct bow__in_flight_share *share = &server_call->conn->share;
+    size_t n_counted =
+        server_call->outlives_batch ? server_call->n_in_flight - BOW__SERVER_CALL_BYTES : 0;
+    size_t n = bow__in_flight_clip(share, server_call->n_request - n_counted);
 
-    served->n_request = n_counted + n;
-    if (!bow__in_flight_has_room(part, n)) {
+    server_call->n_request = n_counted + n;
+    if (!bow__in_flight_has_room(share, n)) {
         return false;
     }
-    if (!served->lasting) {
-        let_last(served);
+    if (!server_call->outlives_batch) {
+        outlive_batch(server_call);
         return true;
     }
-    served->n_in_flight += n;
-    bow__in_flight_take_call(part, n);
+    server_call->n_in_flight += n;
+    bow__in_flight_take_call(share, n);
     return true;
 }
 
@@ -324,8 +329,8 @@ void bow__dispatch_end_batch(struct bow__conn *conn)
     struct bow__server_conn *own = BOW__CONTAINER(conn, struct bow__server_conn, conn);
 
     count_times(own->worker);
-    while (!bow__list_is_empty(&own->fresh)) {
-        let_last(BOW__CONTAINER(own->fresh.next, struct bow__served, link));
+    while (!bow__list_is_empty(&own->batch_calls)) {
+        outlive_batch(BOW__CONTAINER(own->batch_calls.next, struct bow__server_call, link));
     }
 }
 
@@ -339,10 +344,10 @@ const struct bow__call_ops bow__dispatch_call_ops = {
     .is_late = is_late,
     .answered = answered,
     .hold = hold,
-    .free = free_served,
+    .free = free_call,
     .sent = bow__dispatch_stream_sent,
     .undecodable = bow__dispatch_stream_undecodable,
     .defer = bow__dispatch_stream_defer,
-    .give = bow__executor_dispatch_give,
+    .post_event = bow__executor_dispatch_post_event,
     .closed = bow__dispatch_stream_closed,
 };

@@ -11,17 +11,19 @@
 extern const struct bow__call_ops bow__dispatch_call_ops;
 
 /** The session's stream has ended without the handler: end the call. */
-void bow__dispatch_end(struct bow__served *served, const struct bow_status *why);
+void bow__dispatch_end(struct bow__server_call *server_call, const struct bow_status *why);
 /** End the session's stream with an error of ours, then the call. */
-void bow__dispatch_refuse(struct bow__served *served, enum bow_code code, const char *message);
-void bow__dispatch_refuse_with(struct bow__served *served, const struct bow_status *status);
+void bow__dispatch_refuse(struct bow__server_call *server_call, enum bow_code code,
+                          const char *message);
+void bow__dispatch_refuse_with(struct bow__server_call *server_call,
+                               const struct bow_status *status);
 /** The same, for its deadline has passed. */
-void bow__dispatch_expire(struct bow__served *served);
+void bow__dispatch_expire(struct bow__server_call *server_call);
 
 /** The call has begun. */
-void bow__dispatch_enlist(struct bow__served *served);
+void bow__dispatch_enlist(struct bow__server_call *server_call);
 /** Its request has come: count it as in flight now. Returns whether there is room for it. */
-bool bow__dispatch_count_request(struct bow__served *served);
+bool bow__dispatch_count_request(struct bow__server_call *server_call);
 
 /** The end of a batch of events. A member of struct bow__conn_ops. */
 void bow__dispatch_end_batch(struct bow__conn *conn);

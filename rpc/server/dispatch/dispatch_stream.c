@@ -10,58 +10,59 @@
 
 static void run_deferred(struct bow__deferred *deferred)
 {
-    struct bow__served *served = BOW__CONTAINER(deferred, struct bow__served, deferred);
+    struct bow__server_call *server_call =
+        BOW__CONTAINER(deferred, struct bow__server_call, deferred);
 
-    bow__call_stream_run(&served->call);
+    bow__call_stream_run(&server_call->call);
 }
 
-int bow__dispatch_stream_begin(struct bow__served *served)
+int bow__dispatch_stream_begin(struct bow__server_call *server_call)
 {
-    int rc = bow__call_stream_new(&served->call);
+    int rc = bow__call_stream_new(&server_call->call);
 
     if (rc < 0) {
         return rc;
     }
-    served->call.stream->in.part = &served->conn->part;
-    served->call.stream->on_executor = served->call.entry->executor != NULL;
-    served->deferred.fn = run_deferred;
-    bow__list_init(&served->deferred.link);
+    server_call->call.stream->in.share = &server_call->conn->share;
+    server_call->call.stream->on_executor = server_call->call.entry->executor != NULL;
+    server_call->deferred.fn = run_deferred;
+    bow__list_init(&server_call->deferred.link);
     return 0;
 }
 
-void bow__dispatch_stream_message(struct bow__served *served, struct bow__message *message,
-                                  bool end)
+void bow__dispatch_stream_message(struct bow__server_call *server_call,
+                                  struct bow__message *message, bool end)
 {
-    bow__served_counts(served)->bytes_in += message->bytes.len;
-    bow__call_stream_take(&served->call, message, end);
+    bow__server_call_counts(server_call)->bytes_in += message->bytes.len;
+    bow__call_stream_take(&server_call->call, message, end);
 }
 
 void bow__dispatch_stream_sent(struct bow_call *call, size_t n_bytes)
 {
-    struct bow__served *served = bow__served_of(call);
+    struct bow__server_call *server_call = bow__server_call_of(call);
 
-    bow__served_counts(served)->bytes_out += n_bytes;
-    bow__conn_touch(&served->conn->conn);
+    bow__server_call_counts(server_call)->bytes_out += n_bytes;
+    bow__conn_touch(&server_call->conn->conn);
 }
 
 void bow__dispatch_stream_undecodable(struct bow_call *call)
 {
-    bow__served_of(call)->worker->counters.now.undecodable_messages++;
+    bow__server_call_of(call)->worker->counters.now.undecodable_messages++;
 }
 
 /* A phase of its own of the loop, so that no event comes from inside a function of the call. */
 void bow__dispatch_stream_defer(struct bow_call *call)
 {
-    struct bow__served *served = bow__served_of(call);
+    struct bow__server_call *server_call = bow__server_call_of(call);
 
-    bow__loop_defer_flush(served->worker->loop, &served->deferred);
+    bow__loop_defer_flush(server_call->worker->loop, &server_call->deferred);
 }
 
 void bow__dispatch_stream_closed(struct bow_call *call)
 {
-    struct bow__served *served = bow__served_of(call);
+    struct bow__server_call *server_call = bow__server_call_of(call);
 
     /* The call ended in the very run that gave this event: nothing is left for another. */
-    bow__list_remove(&served->deferred.link);
-    bow__worker_stream_closed(served->worker);
+    bow__list_remove(&server_call->deferred.link);
+    bow__worker_stream_closed(server_call->worker);
 }

@@ -9,10 +9,10 @@
 #include "rpc/server/dispatch/server_call.h"
 
 /** Make the call just begun a streaming one. Returns 0 or -ENOMEM. */
-int bow__dispatch_stream_begin(struct bow__served *served);
+int bow__dispatch_stream_begin(struct bow__server_call *server_call);
 /** An event of a streaming call whose handler was entered. */
-void bow__dispatch_stream_message(struct bow__served *served, struct bow__message *message,
-                                  bool end);
+void bow__dispatch_stream_message(struct bow__server_call *server_call,
+                                  struct bow__message *message, bool end);
 
 /* Members of struct bow__call_ops. */
 void bow__dispatch_stream_sent(struct bow_call *call, size_t n_bytes);

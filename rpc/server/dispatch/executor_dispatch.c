@@ -15,111 +15,112 @@
 
 /* On the executor */
 
-static bool is_past_deadline(const struct bow__served *served)
+static bool is_past_deadline(const struct bow__server_call *server_call)
 {
-    const struct bow_system *system = bow__context_system(served->worker->context);
+    const struct bow_system *system = bow__context_system(server_call->worker->context);
 
-    return served->call.deadline_ns <= system->now_ns(system->user);
+    return server_call->call.deadline_ns <= system->now_ns(system->user);
 }
 
 /* The handler is entered, unless nobody waits for it any more. The call may be gone afterwards. */
-static void enter(struct bow__served *served)
+static void enter(struct bow__server_call *server_call)
 {
-    struct bow_call *call = &served->call;
+    struct bow_call *call = &server_call->call;
 
-    if (atomic_load(&call->why) != 0 || is_past_deadline(served)) {
+    if (atomic_load(&call->end_code) != 0 || is_past_deadline(server_call)) {
         (void)bow_call_fail(call, BOW_DEADLINE_EXCEEDED, "the deadline passed before the handler");
         return;
     }
-    atomic_store_explicit(&served->entered, true, memory_order_relaxed);
+    atomic_store_explicit(&server_call->entered, true, memory_order_relaxed);
     bow__call_enter(call);
 }
 
 static int go_on_task(void *user)
 {
-    struct bow__served *served = user;
+    struct bow__server_call *server_call = user;
 
-    bow__call_stream_go_on(&served->call);
+    bow__call_stream_go_on(&server_call->call);
     return 0;
 }
 
 /* An event of a streaming call is done; without a loop nobody but this thread can go on. */
-static void return_stream(struct bow__served *served)
+static void return_stream(struct bow__server_call *server_call)
 {
-    struct bow_loop *loop = served->worker->loop;
+    struct bow_loop *loop = server_call->worker->loop;
 
-    bow_task_init(&served->elsewhere_task, "call event done", go_on_task, served);
-    if (bow__loop_post_internal(loop, &served->elsewhere_task, 0) < 0) {
+    bow_task_init(&server_call->executor_task, "call event done", go_on_task, server_call);
+    if (bow__loop_post_internal(loop, &server_call->executor_task, 0) < 0) {
         (void)!bow_loop_join(loop, BOW_NEVER);
-        bow__call_stream_go_on(&served->call);
+        bow__call_stream_go_on(&server_call->call);
     }
 }
 
 static int enter_task(void *user)
 {
-    struct bow__served *served = user;
-    struct bow__worker *worker = served->worker;
-    bool is_stream = served->call.stream != NULL;
+    struct bow__server_call *server_call = user;
+    struct bow__worker *worker = server_call->worker;
+    bool is_stream = server_call->call.stream != NULL;
 
-    atomic_fetch_sub_explicit(&served->call.entry->executor->n_waiting, 1, memory_order_relaxed);
-    enter(served);
+    atomic_fetch_sub_explicit(&server_call->call.entry->executor->n_waiting, 1,
+                              memory_order_relaxed);
+    enter(server_call);
     if (is_stream) {
-        return_stream(served);
+        return_stream(server_call);
     }
-    bow__worker_leave_elsewhere(worker);
+    bow__worker_leave_executor(worker);
     return 0;
 }
 
 static int event_task(void *user)
 {
-    struct bow__served *served = user;
-    struct bow__worker *worker = served->worker;
+    struct bow__server_call *server_call = user;
+    struct bow__worker *worker = server_call->worker;
 
-    bow__call_stream_tell(&served->call);
-    return_stream(served);
-    bow__worker_leave_elsewhere(worker);
+    bow__call_stream_deliver_event(&server_call->call);
+    return_stream(server_call);
+    bow__worker_leave_executor(worker);
     return 0;
 }
 
 /* On the loop */
 
-static int post(struct bow__served *served, const char *name, bow_task_fn fn)
+static int post(struct bow__server_call *server_call, const char *name, bow_task_fn fn)
 {
-    struct bow__worker *worker = served->worker;
+    struct bow__worker *worker = server_call->worker;
 
-    bow_task_init(&served->elsewhere_task, name, fn, served);
-    bow__worker_go_elsewhere(worker);
-    int rc = bow__executor_post_internal(served->call.entry->executor->executor,
-                                         &served->elsewhere_task);
+    bow_task_init(&server_call->executor_task, name, fn, server_call);
+    bow__worker_enter_executor(worker);
+    int rc = bow__executor_post_internal(server_call->call.entry->executor->executor,
+                                         &server_call->executor_task);
     if (rc < 0) {
-        bow__worker_leave_elsewhere(worker);
+        bow__worker_leave_executor(worker);
     }
     return rc;
 }
 
-int bow__executor_dispatch_enter(struct bow__served *served)
+int bow__executor_dispatch_enter(struct bow__server_call *server_call)
 {
-    struct bow__handler_executor *executor = served->call.entry->executor;
+    struct bow__handler_executor *executor = server_call->call.entry->executor;
 
     if (atomic_fetch_add_explicit(&executor->n_waiting, 1, memory_order_relaxed) >=
         executor->max_waiting) {
         atomic_fetch_sub_explicit(&executor->n_waiting, 1, memory_order_relaxed);
         return -EAGAIN;
     }
-    atomic_store_explicit(&served->entered, false, memory_order_relaxed);
-    served->call.invoked = true;
-    if (served->call.stream != NULL) {
-        served->call.stream->busy = true;
+    atomic_store_explicit(&server_call->entered, false, memory_order_relaxed);
+    server_call->call.invoked = true;
+    if (server_call->call.stream != NULL) {
+        server_call->call.stream->busy = true;
     }
-    int rc = post(served, "handler", enter_task);
+    int rc = post(server_call, "handler", enter_task);
     if (rc < 0) {
-        served->call.invoked = false;
+        server_call->call.invoked = false;
         atomic_fetch_sub_explicit(&executor->n_waiting, 1, memory_order_relaxed);
     }
     return rc;
 }
 
-int bow__executor_dispatch_give(struct bow_call *call)
+int bow__executor_dispatch_post_event(struct bow_call *call)
 {
-    return post(bow__served_of(call), "call event", event_task);
+    return post(bow__server_call_of(call), "call event", event_task);
 }

@@ -10,19 +10,19 @@
  * otherwise: the loop may end it, and the task then lets go of it without entering the
  * handler. Of a streaming call one event is given at a time, the entry being the first: the
  * loop leaves the call's listening alone from handing the event over until the executor has posted
- * that it is done, so they need no strand to stay in order. What is elsewhere counts in the
- * worker's `n_elsewhere`, for neither it nor the handlers may go before.
+ * that it is done, so they need no strand to stay in order. What is on an executor counts in the
+ * worker's `n_on_executors`, for neither it nor the handlers may go before.
  */
 
 #include "rpc/server/dispatch/server_call.h"
 
 /**
- * Have the handler of `served` run on its executor. Loop; the call is not the loop's afterwards.
- * Returns 0; -EAGAIN over max_waiting; or what posting fails with.
+ * Have the handler of `server_call` run on its executor. Loop; the call is not the loop's
+ * afterwards. Returns 0; -EAGAIN over max_waiting; or what posting fails with.
  */
-int bow__executor_dispatch_enter(struct bow__served *served);
+int bow__executor_dispatch_enter(struct bow__server_call *server_call);
 
 /** A member of struct bow__call_ops. */
-int bow__executor_dispatch_give(struct bow_call *call);
+int bow__executor_dispatch_post_event(struct bow_call *call);
 
 #endif

@@ -17,7 +17,7 @@
 struct interception {
     struct bow__intercepted it; /* first */
     const struct bow__server_intercept_ops *ops;
-    struct bow__served *served;
+    struct bow__server_call *server_call;
     struct bow__deferred deferred;
     struct bow__receive_queue in;
     bool client_ended;
@@ -33,17 +33,17 @@ static struct interception *interception_of(const struct bow__intercepted *it)
 
 static struct bow__intercept_facts facts(const struct bow__intercepted *it)
 {
-    const struct bow__served *served = interception_of(it)->served;
-    const struct bow__conn *conn = &served->conn->conn;
+    const struct bow__server_call *server_call = interception_of(it)->server_call;
+    const struct bow__conn *conn = &server_call->conn->conn;
 
     return (struct bow__intercept_facts){
-        .method = served->call.method,
-        .peer = served->call.peer,
-        .protocol = served->call.session->ops->name,
-        .deadline_ns = served->call.deadline_ns,
-        .loop = served->worker->loop,
-        .call = &served->call,
-        .request = *bow_call_metadata(&served->call),
+        .method = server_call->call.method,
+        .peer = server_call->call.peer,
+        .protocol = server_call->call.session->ops->name,
+        .deadline_ns = server_call->call.deadline_ns,
+        .loop = server_call->worker->loop,
+        .call = &server_call->call,
+        .request = *bow_call_metadata(&server_call->call),
         .secure = conn->security != NULL,
     };
 }
@@ -51,7 +51,7 @@ static struct bow__intercept_facts facts(const struct bow__intercepted *it)
 static int add(struct bow__intercepted *it, enum bow__intercept_add what, const char *key,
                struct bow_slice value)
 {
-    struct bow_call *call = &interception_of(it)->served->call;
+    struct bow_call *call = &interception_of(it)->server_call->call;
 
     switch (what) {
     case BOW__ADD_INITIAL:
@@ -68,17 +68,17 @@ static int add(struct bow__intercepted *it, enum bow__intercept_add what, const 
 
 static void refuse(struct bow__intercepted *it)
 {
-    struct bow__served *served = interception_of(it)->served;
+    struct bow__server_call *server_call = interception_of(it)->server_call;
     struct bow_status status = it->refusal;
 
-    (void)bow__call_respond(&served->call);
-    status.metadata = bow__call_trailing(&served->call);
-    interception_of(it)->ops->refuse(served, &status);
+    (void)bow__call_respond(&server_call->call);
+    status.metadata = bow__call_trailing(&server_call->call);
+    interception_of(it)->ops->refuse(server_call, &status);
 }
 
 static void refuse_deferred(struct bow__intercepted *it)
 {
-    struct bow__conn *conn = &interception_of(it)->served->conn->conn;
+    struct bow__conn *conn = &interception_of(it)->server_call->conn->conn;
 
     refuse(it);
     bow__conn_touch(conn);
@@ -89,24 +89,24 @@ static void refuse_deferred(struct bow__intercepted *it)
 /* What was kept goes the way it would have gone, until the call is no more. */
 static void replay(struct interception *held)
 {
-    struct bow__served *served = held->served;
+    struct bow__server_call *server_call = held->server_call;
     struct bow__receive_queue in = held->in;
     bool client_ended = held->client_ended;
     bool ended = false;
     struct bow__message message;
 
-    held->in = (struct bow__receive_queue){.part = in.part};
+    held->in = (struct bow__receive_queue){.share = in.share};
     held->ended = &ended;
-    (void)held->ops->go_on(served);
+    (void)held->ops->go_on(server_call);
     while (!ended && bow__receive_queue_pop(&in, &message)) {
         bool is_last = client_ended && bow__receive_queue_is_empty(&in);
-        held->ops->message(served, &message, is_last);
+        held->ops->message(server_call, &message, is_last);
         client_ended = client_ended && !is_last;
         bow__block_unref(message.block);
     }
     bow__receive_queue_clear(&in);
     if (!ended && client_ended) {
-        held->ops->half_close(served);
+        held->ops->half_close(server_call);
     }
     if (!ended) {
         held->ended = NULL;
@@ -115,7 +115,7 @@ static void replay(struct interception *held)
 
 static void go_on(struct bow__intercepted *it)
 {
-    struct bow__conn *conn = &interception_of(it)->served->conn->conn;
+    struct bow__conn *conn = &interception_of(it)->server_call->conn->conn;
 
     replay(interception_of(it));
     bow__conn_touch(conn);
@@ -130,7 +130,7 @@ static void defer(struct bow__intercepted *it)
 {
     struct interception *held = interception_of(it);
 
-    bow__loop_defer_flush(held->served->worker->loop, &held->deferred);
+    bow__loop_defer_flush(held->server_call->worker->loop, &held->deferred);
 }
 
 static const struct bow__intercept_ops intercept_ops = {
@@ -144,9 +144,9 @@ static const struct bow__intercept_ops intercept_ops = {
 
 /* What dispatch asks */
 
-void bow__dispatch_tell_refused(const struct bow__server_conn *conn,
-                                const struct bow__request_head *head,
-                                const struct bow_status *status, const char *limit)
+void bow__server_intercept_refused(const struct bow__server_conn *conn,
+                                   const struct bow__request_head *head,
+                                   const struct bow_status *status, const char *limit)
 {
     const struct bow__interceptors *chain = conn->worker->limits->interceptors;
 
@@ -165,18 +165,18 @@ void bow__dispatch_tell_refused(const struct bow__server_conn *conn,
     bow__interceptors_tell_refused(chain, &call);
 }
 
-static struct bow__intercepted *make(struct bow__served *served,
+static struct bow__intercepted *make(struct bow__server_call *server_call,
                                      const struct bow__server_intercept_ops *ops)
 {
-    struct bow__intercepted *it =
-        bow__intercepted_new(served->worker->limits->interceptors, &intercept_ops,
-                             &served->call.arena, sizeof(struct interception), served->started_ns);
+    struct bow__intercepted *it = bow__intercepted_new(
+        server_call->worker->limits->interceptors, &intercept_ops, &server_call->call.arena,
+        sizeof(struct interception), server_call->started_ns);
 
     if (it != NULL) {
         struct interception *made = interception_of(it);
         made->ops = ops;
-        made->served = served;
-        made->in.part = &served->conn->part;
+        made->server_call = server_call;
+        made->in.share = &server_call->conn->share;
         made->deferred.fn = run_deferred;
         bow__list_init(&made->deferred.link);
     }
@@ -184,34 +184,34 @@ static struct bow__intercepted *make(struct bow__served *served,
 }
 
 /* None of them has seen the call. */
-static void refuse_for_memory(struct bow__served *served,
+static void refuse_for_memory(struct bow__server_call *server_call,
                               const struct bow__server_intercept_ops *ops)
 {
-    const char *path = served->call.method->path;
+    const char *path = server_call->call.method->path;
     const struct bow__request_head head = {
         .path = {(const uint8_t *)path, strlen(path)},
-        .metadata = *bow_call_metadata(&served->call),
+        .metadata = *bow_call_metadata(&server_call->call),
     };
     struct bow_status status = BOW_STATUS_OK_INIT;
 
     status.code = BOW_RESOURCE_EXHAUSTED;
     status.message = "the server has no memory for the call's interceptors";
-    bow__dispatch_tell_refused(served->conn, &head, &status, "memory");
-    ops->refuse(served, &status);
+    bow__server_intercept_refused(server_call->conn, &head, &status, "memory");
+    ops->refuse(server_call, &status);
 }
 
-bool bow__served_intercept(struct bow__served *served, const struct bow__server_intercept_ops *ops,
-                           void **ret_stream)
+bool bow__server_intercept(struct bow__server_call *server_call,
+                           const struct bow__server_intercept_ops *ops, void **ret_stream)
 {
-    struct bow__intercepted *it = make(served, ops);
+    struct bow__intercepted *it = make(server_call, ops);
 
     *ret_stream = NULL;
     if (it == NULL) {
-        refuse_for_memory(served, ops);
+        refuse_for_memory(server_call, ops);
         return false;
     }
-    served->call.intercepted = it;
-    served->call.states = it;
+    server_call->call.intercepted = it;
+    server_call->call.states = it;
     switch (bow__intercepted_start(it)) {
     case BOW__INTERCEPT_PASSED:
         return true;
@@ -219,14 +219,15 @@ bool bow__served_intercept(struct bow__served *served, const struct bow__server_
         refuse(it);
         return false;
     default:
-        *ret_stream = served;
+        *ret_stream = server_call;
         return false;
     }
 }
 
-void bow__served_keep(struct bow__served *served, struct bow__message *message, bool end)
+void bow__server_intercept_queue(struct bow__server_call *server_call, struct bow__message *message,
+                                 bool end)
 {
-    struct interception *held = interception_of(served->call.intercepted);
+    struct interception *held = interception_of(server_call->call.intercepted);
 
     held->client_ended = held->client_ended || end;
     if (message == NULL) {
@@ -234,24 +235,25 @@ void bow__served_keep(struct bow__served *served, struct bow__message *message, 
     }
     struct bow_status status = BOW_STATUS_OK_INIT;
     struct bow__text text;
-    int rc = bow__receive_queue_push(&held->in, served->worker->context, message);
+    int rc = bow__receive_queue_push(&held->in, server_call->worker->context, message);
     if (rc < 0) {
         bow__receive_queue_describe(&held->in, rc, &text);
         status.code = BOW_RESOURCE_EXHAUSTED;
         status.message = text.bytes;
-        held->ops->refuse(served, &status);
+        held->ops->refuse(server_call, &status);
     }
 }
 
-void bow__served_intercept_end(struct bow__served *served, const struct bow_status *status)
+void bow__server_intercept_end(struct bow__server_call *server_call,
+                               const struct bow_status *status)
 {
-    struct interception *it = interception_of(served->call.intercepted);
+    struct interception *it = interception_of(server_call->call.intercepted);
 
     bow__list_remove(&it->deferred.link);
     bow__receive_queue_clear(&it->in);
     if (it->ended != NULL) {
         *it->ended = true;
     }
-    bow__intercepted_end(&it->it, status, bow__loop_read_clock(served->worker->loop));
-    served->call.intercepted = NULL;
+    bow__intercepted_end(&it->it, status, bow__loop_read_clock(server_call->worker->loop));
+    server_call->call.intercepted = NULL;
 }

@@ -13,27 +13,29 @@
 /** Who dispatches calls, to whom a held one goes back. */
 struct bow__server_intercept_ops {
     /** Enter the handler of a method whose client streams. Returns whether the call goes on. */
-    bool (*go_on)(struct bow__served *served);
+    bool (*go_on)(struct bow__server_call *server_call);
     /** As the session's events. */
-    void (*message)(struct bow__served *served, struct bow__message *message, bool end);
-    void (*half_close)(struct bow__served *served);
+    void (*message)(struct bow__server_call *server_call, struct bow__message *message, bool end);
+    void (*half_close)(struct bow__server_call *server_call);
     /** End the session's stream, then the call. */
-    void (*refuse)(struct bow__served *served, const struct bow_status *status);
+    void (*refuse)(struct bow__server_call *server_call, const struct bow_status *status);
 };
 
 /** Let the call just begun pass its server's interceptors. Returns whether it goes on now. Else
  * `*ret_stream` is what the session is told: the call that is held, or NULL for one that has
  * been refused and is gone. */
-bool bow__served_intercept(struct bow__served *served, const struct bow__server_intercept_ops *ops,
-                           void **ret_stream);
+bool bow__server_intercept(struct bow__server_call *server_call,
+                           const struct bow__server_intercept_ops *ops, void **ret_stream);
 /** Keep a message (NULL: none) of a held call, and the client's end. */
-void bow__served_keep(struct bow__served *served, struct bow__message *message, bool end);
+void bow__server_intercept_queue(struct bow__server_call *server_call, struct bow__message *message,
+                                 bool end);
 /** The call leaves its connection. */
-void bow__served_intercept_end(struct bow__served *served, const struct bow_status *status);
+void bow__server_intercept_end(struct bow__server_call *server_call,
+                               const struct bow_status *status);
 
 /** Tell a server's interceptors of a call that was refused before it began. */
-void bow__dispatch_tell_refused(const struct bow__server_conn *conn,
-                                const struct bow__request_head *head,
-                                const struct bow_status *status, const char *limit);
+void bow__server_intercept_refused(const struct bow__server_conn *conn,
+                                   const struct bow__request_head *head,
+                                   const struct bow_status *status, const char *limit);
 
 #endif

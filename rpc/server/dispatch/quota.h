@@ -4,20 +4,20 @@
 
 /*
  * A fixed number of things that all loops together may hold, counted without a
- * cache line that they all write to at each. A loop fetches a share of what is
+ * cache line that they all write to at each. A loop fetches a batch of what is
  * left, spends it one by one in memory of its own, and gives back what it has too
  * much of.
  *
- *     shared: n_left ──fetch a share──► part: n_spare ──take──► in use
- *        ▲   ◄──────more than n_keep──────┘     ▲ └──give──────────┤
- *        └──────────────────give, on any thread────────────────────────┘
+ *     shared: n_left ──fetch a batch──► local: n_spare ─acquire─► in use
+ *        ▲   ◄──────more than n_keep──────┘     ▲ └──release───────┤
+ *        └─────────────────release, on any thread───────────────────────┘
  *
  * Invariant: what is left, spare and in use is `max` together, so never more than `max`
  * are in use. While the other loops hold spares, the last eighth of it may be refused to a loop.
  *
- * Design. `n_left` is relaxed: it is a number and publishes nothing else. A part belongs
+ * Design. `n_left` is relaxed: it is a number and publishes nothing else. A local count belongs
  * to its loop. One loop takes everything at once and never comes back; below 16 for
- * each loop a share is one and none is spare, so that so little is counted exactly.
+ * each loop a batch is one and none is spare, so that so little is counted exactly.
  */
 
 #include <stdatomic.h>
@@ -27,44 +27,45 @@
 struct bow__quota {
     atomic_uint n_left;
     uint32_t max;    /* 0: none, and the quota is not to be asked */
-    uint32_t share;  /* fetched at once */
+    uint32_t batch;  /* fetched at once */
     uint32_t n_keep; /* spare at most */
     char apart[48];  /* from the next one's */
 };
 
 /** One loop's own. Zeroed at first. */
-struct bow__quota_part {
+struct bow__quota_local {
     uint32_t n_spare;
 };
 
 /** Set up for `n_loops` > 0. */
 void bow__quota_init(struct bow__quota *quota, uint32_t max, uint32_t n_loops);
 
-/** Fetch a share into `part`, which has no spare. Returns whether there was anything left. Loop. */
-bool bow__quota_fetch(struct bow__quota *quota, struct bow__quota_part *part);
+/** Fetch a batch into `local`, which has no spare. Returns whether there was anything left. Loop.
+ */
+bool bow__quota_fetch(struct bow__quota *quota, struct bow__quota_local *local);
 
-/** Give back to the others what `part` has too much of. Loop. */
-void bow__quota_return(struct bow__quota *quota, struct bow__quota_part *part);
+/** Give back to the others what `local` has too much of. Loop. */
+void bow__quota_return(struct bow__quota *quota, struct bow__quota_local *local);
 
-/** Take one; false: `max` are in use, or the last of them are spare on other loops. Loop. */
-static inline bool bow__quota_take(struct bow__quota *quota, struct bow__quota_part *part)
+/** Acquire one; false: `max` are in use, or the last of them are spare on other loops. Loop. */
+static inline bool bow__quota_acquire(struct bow__quota *quota, struct bow__quota_local *local)
 {
-    if (part->n_spare == 0 && !bow__quota_fetch(quota, part)) {
+    if (local->n_spare == 0 && !bow__quota_fetch(quota, local)) {
         return false;
     }
-    part->n_spare--;
+    local->n_spare--;
     return true;
 }
 
-/** Give back one that was taken with this part. Loop. */
-static inline void bow__quota_give(struct bow__quota *quota, struct bow__quota_part *part)
+/** Release one that was acquired with this local count. Loop. */
+static inline void bow__quota_release(struct bow__quota *quota, struct bow__quota_local *local)
 {
-    if (++part->n_spare > quota->n_keep) {
-        bow__quota_return(quota, part);
+    if (++local->n_spare > quota->n_keep) {
+        bow__quota_return(quota, local);
     }
 }
 
-/** Give back one, wherever it was taken. Thread: any. */
-void bow__quota_give_elsewhere(struct bow__quota *quota);
+/** Release one, wherever it was acquired. Thread: any. */
+void bow__quota_release_remote(struct bow__quota *quota);
 
 #endif

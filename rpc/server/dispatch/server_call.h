@@ -11,46 +11,47 @@
 #include "rpc/server/dispatch/worker.h"
 
 /** A call with its arena's first memory; the whole is this large. */
-#define BOW__SERVED_BYTES ((size_t)4096)
+#define BOW__SERVER_CALL_BYTES ((size_t)4096)
 
-struct bow__served {
+struct bow__server_call {
     struct bow_call call; /* first */
     struct bow__worker *worker;
     struct bow__server_conn *conn; /* NULL once the stream has ended */
-    struct bow__link link;         /* while it is fresh */
+    struct bow__link link;         /* in the connection's batch_calls */
     struct bow_channel *channel;   /* outlives the call */
-    struct bow_timer timer;        /* set up once it is `lasting` */
+    struct bow_timer timer;        /* set up once it outlives its batch */
     struct bow_task task;
-    struct bow__deferred deferred;  /* of a streaming call */
-    struct bow_task elsewhere_task; /* of one whose handler runs on an executor */
-    atomic_bool entered;            /* likewise: relaxed, the handler was entered there */
+    struct bow__deferred deferred; /* of a streaming call */
+    struct bow_task executor_task; /* of one whose handler runs on an executor */
+    atomic_bool entered;           /* likewise: relaxed, the handler was entered there */
     uint64_t started_ns;
     uint64_t timeout_ns;
-    uint32_t index;     /* of the method: outlives its entry */
-    bool lasting;       /* it has outlived its batch: its timer is set up, and it is counted */
-    bool capped;        /* by the server's max_deadline_ns */
-    bool complete;      /* the client has ended its side */
-    size_t n_request;   /* bytes that its metadata and its unary request take beside it */
-    size_t n_in_flight; /* what it counts for, while it is lasting or nobody waits for it */
-    struct bow_channel *held; /* by a call that nobody waits for */
-    struct bow__served *next; /* idle */
+    uint32_t index;      /* of the method: outlives its entry */
+    bool outlives_batch; /* it has outlived its batch: its timer is set up, and it is counted */
+    bool capped;         /* by the server's max_deadline_ns */
+    bool complete;       /* the client has ended its side */
+    size_t n_request;    /* bytes that its metadata and its unary request take beside it */
+    size_t n_in_flight;  /* what it counts for, once it outlives its batch */
+    struct bow_channel *channel_ref; /* a reference, once nobody waits for the call */
+    struct bow__server_call *next;   /* idle */
     _Alignas(16) uint8_t slab[];
 };
 
 /* The call is the first member; constness of a call does not extend to what it is part of. */
-static inline struct bow__served *bow__served_of(const struct bow_call *call)
+static inline struct bow__server_call *bow__server_call_of(const struct bow_call *call)
 {
-    return (struct bow__served *)(uintptr_t)call;
+    return (struct bow__server_call *)(uintptr_t)call;
 }
 
-static inline struct bow__method_counts *bow__served_counts(const struct bow__served *served)
+static inline struct bow__method_counts *
+bow__server_call_counts(const struct bow__server_call *server_call)
 {
-    return &served->worker->counters.methods[served->call.entry->index];
+    return &server_call->worker->counters.methods[server_call->call.entry->index];
 }
 
-static inline bool bow__served_is_entered_stream(const struct bow__served *served)
+static inline bool bow__server_call_is_entered_stream(const struct bow__server_call *server_call)
 {
-    return served->call.stream != NULL && served->call.invoked;
+    return server_call->call.stream != NULL && server_call->call.invoked;
 }
 
 #endif

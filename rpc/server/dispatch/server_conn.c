@@ -19,7 +19,7 @@ static void configure(struct bow__conn *conn, struct bow__session_options *optio
     struct bow__server_conn *own = BOW__CONTAINER(conn, struct bow__server_conn, conn);
     const struct bow__worker *worker = own->worker;
 
-    options->in_flight = &own->part;
+    options->in_flight = &own->share;
     options->max_message_bytes = worker->limits->max_message_bytes;
     options->max_calls = worker->limits->max_calls;
     options->heartbeat_ns = worker->limits->heartbeat_ns;
@@ -52,7 +52,7 @@ static void on_gone(struct bow__conn *conn)
     struct bow__server_conn *lost = BOW__CONTAINER(conn, struct bow__server_conn, conn);
 
     bow__list_remove(&lost->link);
-    bow__in_flight_share_fini(&lost->part);
+    bow__in_flight_share_fini(&lost->share);
     bow__worker_conn_gone(lost->worker);
 }
 
@@ -99,8 +99,8 @@ int bow__server_conn_accept(struct bow__worker *worker, struct bow_channel *chan
     accepted->conn.security = listening->security;
     accepted->conn.protocols = listening->protocols;
     accepted->conn.write_timeout_ns = worker->limits->write_timeout_ns;
-    bow__list_init(&accepted->fresh);
-    bow__in_flight_share_init(&accepted->part, &worker->in_flight);
+    bow__list_init(&accepted->batch_calls);
+    bow__in_flight_share_init(&accepted->share, &worker->in_flight);
     bow__list_push_back(&worker->conns, &accepted->link);
     bow__conn_init(&accepted->conn, channel, &ops, &worker->counters, true);
     uint64_t now = bow_loop_now(worker->loop);

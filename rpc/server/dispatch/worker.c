@@ -26,7 +26,7 @@ static void check_done(struct bow__worker *worker)
 {
     atomic_store(&worker->watched, worker->draining);
     if (!worker->draining || worker->done || !bow__list_is_empty(&worker->conns) ||
-        worker->n_streams > 0 || atomic_load(&worker->n_elsewhere) > 0 ||
+        worker->n_streams > 0 || atomic_load(&worker->n_on_executors) > 0 ||
         bow__counters_is_posted(&worker->counters)) {
         return;
     }
@@ -71,10 +71,10 @@ static int look_task(void *user)
     return 0;
 }
 
-void bow__worker_go_elsewhere(struct bow__worker *worker)
+void bow__worker_enter_executor(struct bow__worker *worker)
 {
     bow__worker_ref(worker);
-    atomic_fetch_add(&worker->n_elsewhere, 1);
+    atomic_fetch_add(&worker->n_on_executors, 1);
 }
 
 /* Without a loop, which has ended then, nobody else looks. */
@@ -95,15 +95,15 @@ static void look_from_outside(struct bow__worker *worker)
     bow__worker_unref(worker);
 }
 
-void bow__worker_leave_elsewhere(struct bow__worker *worker)
+void bow__worker_leave_executor(struct bow__worker *worker)
 {
-    if (atomic_fetch_sub(&worker->n_elsewhere, 1) == 1 && atomic_load(&worker->watched)) {
+    if (atomic_fetch_sub(&worker->n_on_executors, 1) == 1 && atomic_load(&worker->watched)) {
         look_from_outside(worker);
     }
     bow__worker_unref(worker);
 }
 
-void bow__worker_let_go(struct bow__worker *worker, size_t n_in_flight)
+void bow__worker_release_in_flight(struct bow__worker *worker, size_t n_in_flight)
 {
     if (bow__in_flight_let_go(&worker->in_flight, n_in_flight)) {
         look_from_outside(worker);
@@ -253,9 +253,9 @@ void bow__worker_ref(struct bow__worker *worker)
 static void free_idle(struct bow__worker *worker)
 {
     while (worker->idle != NULL) {
-        struct bow__served *served = worker->idle;
-        worker->idle = served->next;
-        bow__free(worker->context, served, BOW__SERVED_BYTES);
+        struct bow__server_call *server_call = worker->idle;
+        worker->idle = server_call->next;
+        bow__free(worker->context, server_call, BOW__SERVER_CALL_BYTES);
     }
     worker->n_idle = 0;
 }
@@ -302,26 +302,26 @@ int bow__worker_close(struct bow__worker *worker)
     return post(worker, &worker->close_task);
 }
 
-struct bow__served *bow__worker_get(struct bow__worker *worker)
+struct bow__server_call *bow__worker_get(struct bow__worker *worker)
 {
-    struct bow__served *served = worker->idle;
+    struct bow__server_call *server_call = worker->idle;
 
-    if (served == NULL) {
-        return bow__alloc(worker->context, BOW__SERVED_BYTES);
+    if (server_call == NULL) {
+        return bow__alloc(worker->context, BOW__SERVER_CALL_BYTES);
     }
-    worker->idle = served->next;
+    worker->idle = server_call->next;
     worker->n_idle--;
-    return served;
+    return server_call;
 }
 
-void bow__worker_put(struct bow__worker *worker, struct bow__served *served)
+void bow__worker_put(struct bow__worker *worker, struct bow__server_call *server_call)
 {
     if (worker->n_idle >= MAX_IDLE_CALLS) {
-        bow__free(worker->context, served, BOW__SERVED_BYTES);
+        bow__free(worker->context, server_call, BOW__SERVER_CALL_BYTES);
         return;
     }
-    served->next = worker->idle;
-    worker->idle = served;
+    server_call->next = worker->idle;
+    worker->idle = server_call;
     worker->n_idle++;
 }
 

@@ -57,7 +57,7 @@ struct bow__worker {
     atomic_uint refs;           /* relaxed up, acq_rel down */
     /* Handlers and events on executors: up on the loop, down anywhere, which with `watched` (set
      * by the drain) posts a look at whether the worker is done; sequentially consistent both. */
-    atomic_uint n_elsewhere;
+    atomic_uint n_on_executors;
     atomic_bool watched;
     atomic_bool look_posted;
     struct bow_task look_task;
@@ -69,7 +69,7 @@ struct bow__worker {
     struct bow__in_flight in_flight;
     struct bow__deferred relief; /* credit that was withheld for it */
     struct bow__link conns;
-    struct bow__served *idle;
+    struct bow__server_call *idle;
     uint32_t n_idle;
     uint32_t n_streams;             /* entered, and on_closed has not returned */
     _Atomic(uint64_t) tell_full_ns; /* when the log may hear of max_connections again */
@@ -84,14 +84,14 @@ struct bow__worker {
     void (*on_done)(struct bow__worker *worker); /* on the worker's loop */
 };
 
-struct bow__served;
+struct bow__server_call;
 
 struct bow__server_conn {
     struct bow__conn conn; /* first */
     struct bow__worker *worker;
-    struct bow__in_flight_share part;
-    struct bow__link link;  /* in the worker's conns */
-    struct bow__link fresh; /* calls that came with the batch under way */
+    struct bow__in_flight_share share;
+    struct bow__link link;        /* in the worker's conns */
+    struct bow__link batch_calls; /* calls that came with the batch under way */
 };
 
 /** Returns 0 or -ENOMEM. Thread: any. */
@@ -116,17 +116,17 @@ void bow__worker_conn_gone(struct bow__worker *worker);
 void bow__worker_stream_closed(struct bow__worker *worker);
 
 /** What a call counted for that nobody waited for is in flight no more. Thread: any. */
-void bow__worker_let_go(struct bow__worker *worker, size_t n_in_flight);
+void bow__worker_release_in_flight(struct bow__worker *worker, size_t n_in_flight);
 
 /** Something of a call is on an executor now: the worker stays. Loop. */
-void bow__worker_go_elsewhere(struct bow__worker *worker);
+void bow__worker_enter_executor(struct bow__worker *worker);
 /** It has come back. Thread: any. */
-void bow__worker_leave_elsewhere(struct bow__worker *worker);
+void bow__worker_leave_executor(struct bow__worker *worker);
 
 /** A call from the pool, or NULL. Loop. */
-struct bow__served *bow__worker_get(struct bow__worker *worker);
+struct bow__server_call *bow__worker_get(struct bow__worker *worker);
 /** Its memory again: the arena has been reset. Loop. */
-void bow__worker_put(struct bow__worker *worker, struct bow__served *served);
+void bow__worker_put(struct bow__worker *worker, struct bow__server_call *server_call);
 /** Let go of the memory that is kept for later. Loop. */
 void bow__worker_trim(struct bow__worker *worker);
 
