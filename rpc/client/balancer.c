@@ -1,57 +1,115 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
  * Calls and connections of a client on one loop: which connection a call goes to, in turn over
- * those that take calls, and the queue of calls that wait for one. How there come to be
- * connections is the subchannels' business.
+ * those that take calls, the queue of calls that wait for one, and how all that stands, for who
+ * wants to know. How there come to be connections is the subchannels' business.
  */
 
-#include "base/alloc.h"
+#include "rpc/client/balancer.h"
 #include "base/clock.h"
-#include "rpc/client/client_state.h"
-#include "rpc/client/stream_state.h"
+#include "rpc/client/call/stream_send.h"
 #include "rpc/core/errors.h"
-#include "rpc/core/metadata.h"
 
 #include <bowline/limits.h>
 #include <errno.h>
 #include <string.h>
 
-#define LAST_WORDS_NS UINT64_C(100000000)
+#define GOAWAY_FLUSH_NS UINT64_C(100000000)
 
 static uint64_t now_of(const struct bow__balancer *balancer)
 {
-    return bow_loop_now(balancer->loop);
+    return bow_loop_now(balancer->calls.loop);
 }
 
-static uint32_t n_endpoints_of(const struct bow__balancer *balancer)
+static const struct bow__client_config *config_of(const struct bow__balancer *balancer)
 {
-    return balancer->client->target.n_addresses;
+    return balancer->subchannels.config;
+}
+
+static uint32_t n_subchannels_of(const struct bow__balancer *balancer)
+{
+    return bow__subchannel_list_n(&balancer->subchannels);
 }
 
 static bool has_many(const struct bow__balancer *balancer)
 {
-    return bow__target_is_list(&balancer->client->target);
+    return bow__target_is_list(&config_of(balancer)->target);
 }
 
-/* Taking turns */
+/* Connectivity */
 
-static struct bow__subchannel *endpoint_of(struct bow__link *turn)
+static void check_closed(struct bow__balancer *balancer);
+
+static enum bow_client_state state_of(const struct bow__balancer *balancer)
 {
-    return BOW__CONTAINER(turn, struct bow__subchannel, turn);
+    static const enum bow_client_state states[] = {
+        [BOW__CONNECTIVITY_IDLE] = BOW_CLIENT_IDLE,
+        [BOW__CONNECTIVITY_CONNECTING] = BOW_CLIENT_CONNECTING,
+        [BOW__CONNECTIVITY_READY] = BOW_CLIENT_READY,
+        [BOW__CONNECTIVITY_BACKING_OFF] = BOW_CLIENT_TRANSIENT_FAILURE,
+    };
+
+    return balancer->calls.closing ? BOW_CLIENT_SHUTDOWN : states[balancer->state];
+}
+
+static void notify(struct bow__balancer *balancer)
+{
+    const struct bow_client_options *options = &balancer->subchannels.config->options;
+    enum bow_client_state state = state_of(balancer);
+
+    if (state != balancer->notified_state) {
+        balancer->notified_state = state;
+        options->on_state(balancer->client, balancer->calls.loop, state, options->state_user);
+    }
+}
+
+static int notify_task(void *user)
+{
+    struct bow__balancer *balancer = user;
+
+    balancer->notifies = false;
+    notify(balancer);
+    balancer->calls.n_calls--;
+    check_closed(balancer);
+    return 0;
+}
+
+/* The state, or `closing`, has changed. */
+static void show_state(struct bow__balancer *balancer)
+{
+    atomic_store_explicit(&balancer->shown_state, (int)state_of(balancer), memory_order_relaxed);
+    if (balancer->subchannels.config->options.on_state == NULL || balancer->notifies) {
+        return;
+    }
+    if (bow__loop_post_internal(balancer->calls.loop, &balancer->state_task, 0) < 0) {
+        /* The loop shuts down, which is where this is called from. */
+        notify(balancer);
+        return;
+    }
+    balancer->notifies = true;
+    balancer->calls.n_calls++;
+}
+
+/* Round robin */
+
+static struct bow__balancer *owner_of(const struct bow__subchannel *subchannel)
+{
+    return BOW__CONTAINER(subchannel->list, struct bow__balancer, subchannels);
 }
 
 /* The next call goes to the next connection. */
-static void turn(struct bow__balancer *balancer)
+static void pick_next(struct bow__balancer *balancer)
 {
-    struct bow__link *at = balancer->conn->subchannel->turn.next;
+    struct bow__link *at = balancer->conn->subchannel->ready_link.next;
 
-    balancer->conn = endpoint_of(at != &balancer->ready ? at : at->next)->conn;
+    at = at != &balancer->subchannels.ready ? at : at->next;
+    balancer->conn = BOW__CONTAINER(at, struct bow__subchannel, ready_link)->conn;
 }
 
 static void add_ready(struct bow__balancer *balancer, struct bow__subchannel *subchannel)
 {
-    bow__list_push_back(&balancer->ready, &subchannel->turn);
-    balancer->n_ready++;
+    bow__list_push_back(&balancer->subchannels.ready, &subchannel->ready_link);
+    balancer->subchannels.n_ready++;
     if (balancer->conn == NULL) {
         balancer->conn = subchannel->conn;
     }
@@ -60,89 +118,83 @@ static void add_ready(struct bow__balancer *balancer, struct bow__subchannel *su
 static void remove_ready(struct bow__balancer *balancer, struct bow__subchannel *subchannel)
 {
     if (balancer->conn->subchannel == subchannel) {
-        turn(balancer);
+        pick_next(balancer);
     }
-    bow__list_remove(&subchannel->turn);
-    balancer->n_ready--;
-    if (balancer->n_ready == 0) {
+    bow__list_remove(&subchannel->ready_link);
+    balancer->subchannels.n_ready--;
+    if (balancer->subchannels.n_ready == 0) {
         balancer->conn = NULL;
     }
 }
 
-void bow__balancer_set_state(struct bow__balancer *balancer, struct bow__subchannel *subchannel,
-                             enum bow__connectivity state)
+static void on_state(struct bow__subchannel *subchannel, enum bow__connectivity before)
 {
-    bool was_ready = subchannel->state == BOW__CONNECTIVITY_READY;
+    struct bow__balancer *balancer = owner_of(subchannel);
+    bool was_ready = before == BOW__CONNECTIVITY_READY;
 
-    subchannel->state = state;
-    subchannel->n_calls_seen = balancer->counters.now.calls_started;
-    if (was_ready && state != BOW__CONNECTIVITY_READY) {
+    if (was_ready && subchannel->state != BOW__CONNECTIVITY_READY) {
         remove_ready(balancer, subchannel);
-    } else if (!was_ready && state == BOW__CONNECTIVITY_READY) {
+    } else if (!was_ready && subchannel->state == BOW__CONNECTIVITY_READY) {
         add_ready(balancer, subchannel);
     }
-    for (uint32_t i = 0; i < n_endpoints_of(balancer); i++) {
-        if (i == 0 || balancer->subchannels[i].state > balancer->state) {
-            balancer->state = balancer->subchannels[i].state;
+    for (uint32_t i = 0; i < n_subchannels_of(balancer); i++) {
+        if (i == 0 || balancer->subchannels.all[i].state > balancer->state) {
+            balancer->state = balancer->subchannels.all[i].state;
         }
     }
-    bow__balancer_show_state(balancer);
+    show_state(balancer);
 }
 
-void bow__balancer_doubt(struct bow__balancer *balancer, const struct bow__subchannel *lost)
+static void on_silence(struct bow__subchannel *lost)
 {
-    for (uint32_t i = 0; i < n_endpoints_of(balancer); i++) {
-        if (&balancer->subchannels[i] != lost) {
-            bow__subchannel_doubt(&balancer->subchannels[i]);
+    struct bow__balancer *balancer = owner_of(lost);
+
+    for (uint32_t i = 0; i < n_subchannels_of(balancer); i++) {
+        if (&balancer->subchannels.all[i] != lost) {
+            bow__subchannel_probe(&balancer->subchannels.all[i]);
         }
     }
 }
 
 /* Failing what waits */
 
-static struct bow__client_call *first_queued(struct bow__balancer *balancer)
-{
-    struct bow__link *at = balancer->queue.next;
-
-    return at != &balancer->queue ? BOW__CONTAINER(at, struct bow__client_call, at) : NULL;
-}
-
 /* Those that wait now and for no other attempt; a callback may start others, or end some. */
-static void fail_impatient(struct bow__balancer *balancer, enum bow_code code, const char *message)
+static void fail_fast_calls(struct bow__balancer *balancer, enum bow_code code, const char *message)
 {
-    struct bow__link patient;
+    struct bow__link waiting;
     struct bow__client_call *call;
 
-    bow__list_init(&patient);
-    for (uint32_t n = atomic_load_explicit(&balancer->n_queued, memory_order_relaxed);
-         n > 0 && (call = first_queued(balancer)) != NULL; n--) {
+    bow__list_init(&waiting);
+    for (uint32_t n = atomic_load_explicit(&balancer->calls.n_queued, memory_order_relaxed);
+         n > 0 && (call = bow__client_calls_first_queued(&balancer->calls)) != NULL; n--) {
         if (call->waits_for_ready) {
             bow__list_remove(&call->at);
-            bow__list_push_back(&patient, &call->at);
+            bow__list_push_back(&waiting, &call->at);
         } else {
             bow__client_call_fail(call, code, message);
         }
     }
-    bow__list_move(&patient, &balancer->queue); /* those that came meanwhile stand behind */
-    bow__list_move(&balancer->queue, &patient);
+    bow__list_move(&waiting, &balancer->calls.queue); /* those that came meanwhile stand behind */
+    bow__list_move(&balancer->calls.queue, &waiting);
 }
 
 /* Why no connection takes calls. */
 static void describe_failures(const struct bow__balancer *balancer, struct bow__text *text)
 {
-    uint32_t n = n_endpoints_of(balancer);
+    uint32_t n = n_subchannels_of(balancer);
 
     if (n > 1) {
         bow__text_printf(text, "none of %u addresses takes calls: ", (unsigned)n);
     }
     for (uint32_t i = 0; i < n; i++) {
         bow__text_printf(text, "%s%s", i > 0 ? "; " : "",
-                         balancer->subchannels[i].last_error.bytes);
+                         balancer->subchannels.all[i].last_error.bytes);
     }
 }
 
-void bow__balancer_failed(struct bow__balancer *balancer)
+static void on_failed(struct bow__subchannel *subchannel)
 {
+    struct bow__balancer *balancer = owner_of(subchannel);
     struct bow__text text;
 
     if (balancer->state != BOW__CONNECTIVITY_BACKING_OFF) {
@@ -150,42 +202,10 @@ void bow__balancer_failed(struct bow__balancer *balancer)
     }
     bow__text_clear(&text);
     describe_failures(balancer, &text);
-    fail_impatient(balancer, BOW_UNAVAILABLE, text.bytes);
+    fail_fast_calls(balancer, BOW_UNAVAILABLE, text.bytes);
 }
 
 /* The queue */
-
-static size_t bytes_of(const struct bow__client_call *call)
-{
-    return sizeof(*call) + call->n_request + bow__metadata_bytes(&call->metadata);
-}
-
-static void count_queued(struct bow__balancer *balancer, struct bow__client_call *call)
-{
-    call->state = BOW__CLIENT_CALL_QUEUED;
-    call->queued_bytes = bytes_of(call);
-    balancer->queued_bytes += call->queued_bytes;
-    atomic_fetch_add_explicit(&balancer->n_queued, 1, memory_order_relaxed);
-}
-
-static void queue_back(struct bow__balancer *balancer, struct bow__client_call *call)
-{
-    bow__list_push_back(&balancer->queue, &call->at);
-    count_queued(balancer, call);
-}
-
-static void queue_front(struct bow__balancer *balancer, struct bow__client_call *call)
-{
-    bow__list_push_front(&balancer->queue, &call->at);
-    count_queued(balancer, call);
-}
-
-void bow__balancer_unqueue(struct bow__balancer *balancer, struct bow__client_call *call)
-{
-    bow__list_remove(&call->at);
-    balancer->queued_bytes -= call->queued_bytes;
-    atomic_fetch_sub_explicit(&balancer->n_queued, 1, memory_order_relaxed);
-}
 
 static bool is_temporary(int rc)
 {
@@ -201,8 +221,8 @@ static bool takes_calls(const struct bow__client_conn *conn)
 
 static bool find_another(struct bow__balancer *balancer)
 {
-    for (uint32_t n = balancer->n_ready; n > 1; n--) {
-        turn(balancer);
+    for (uint32_t n = balancer->subchannels.n_ready; n > 1; n--) {
+        pick_next(balancer);
         if (takes_calls(balancer->conn)) {
             return true;
         }
@@ -217,10 +237,10 @@ static bool can_open(struct bow__balancer *balancer)
 
 static int send_in_turn(struct bow__balancer *balancer, struct bow__client_call *call)
 {
-    int rc = bow__client_call_send(call);
+    int rc = bow__client_conn_send(balancer->conn, call);
 
-    if (rc == 0 && balancer->n_ready > 1) {
-        turn(balancer);
+    if (rc == 0 && balancer->subchannels.n_ready > 1) {
+        pick_next(balancer);
     }
     return rc;
 }
@@ -241,17 +261,17 @@ static int explain_unsent(const struct bow__balancer *balancer, const struct bow
     return rc;
 }
 
-static void send_queued(struct bow__balancer *balancer, struct bow__client_call *call)
+static void send_first(struct bow__balancer *balancer, struct bow__client_call *call)
 {
     struct bow__text reason;
 
-    bow__balancer_unqueue(balancer, call);
+    bow__client_call_unqueue(call);
     int rc = send_in_turn(balancer, call);
     if (rc == 0) {
         return;
     }
     if (is_temporary(rc)) {
-        queue_front(balancer, call);
+        bow__client_call_queue_front(call);
         return;
     }
     call->state = BOW__CLIENT_CALL_POSTED; /* in no list */
@@ -260,38 +280,47 @@ static void send_queued(struct bow__balancer *balancer, struct bow__client_call 
     bow__client_call_fail(call, bow__code_from_errno(rc), reason.bytes);
 }
 
-static void seek(struct bow__balancer *balancer, bool at_once)
+static void request_connections(struct bow__balancer *balancer, bool at_once)
 {
-    balancer->dormant = false;
-    for (uint32_t i = 0; i < n_endpoints_of(balancer); i++) {
-        bow__subchannel_seek(&balancer->subchannels[i], at_once);
+    balancer->subchannels.has_idle = false;
+    for (uint32_t i = 0; i < n_subchannels_of(balancer); i++) {
+        bow__subchannel_request_connection(&balancer->subchannels.all[i], at_once);
     }
 }
 
 static void connect_for_queue(struct bow__balancer *balancer)
 {
-    const struct bow__client_call *call = first_queued(balancer);
+    const struct bow__client_call *call = bow__client_calls_first_queued(&balancer->calls);
 
-    if (call != NULL && balancer->n_ready < n_endpoints_of(balancer)) {
-        seek(balancer, !call->waits_for_ready && !has_many(balancer));
+    if (call != NULL && balancer->subchannels.n_ready < n_subchannels_of(balancer)) {
+        request_connections(balancer, !call->waits_for_ready && !has_many(balancer));
     }
 }
 
-void bow__balancer_pump(struct bow__balancer *balancer)
+/* What can be. */
+static void send_queued(struct bow__balancer *balancer)
 {
     struct bow__client_call *call;
 
-    while (can_open(balancer) && (call = first_queued(balancer)) != NULL) {
-        send_queued(balancer, call);
+    while (can_open(balancer) &&
+           (call = bow__client_calls_first_queued(&balancer->calls)) != NULL) {
+        send_first(balancer, call);
     }
     connect_for_queue(balancer);
 }
 
-void bow__balancer_requeue(struct bow__balancer *balancer, struct bow__client_call *call,
-                           bool counts)
+static void on_change(struct bow__subchannel *subchannel)
 {
-    if (balancer->n_ready > 1 && balancer->conn == call->conn) {
-        turn(balancer);
+    send_queued(owner_of(subchannel));
+}
+
+/* Elsewhere if it can be, and before the others. */
+static void requeue(struct bow__client_call *call, bool counts)
+{
+    struct bow__balancer *balancer = bow__balancer_of(call);
+
+    if (balancer->subchannels.n_ready > 1 && &balancer->conn->conn == call->conn) {
+        pick_next(balancer);
     }
     bow__list_remove(&call->at);
     bow__client_call_part(call);
@@ -299,8 +328,8 @@ void bow__balancer_requeue(struct bow__balancer *balancer, struct bow__client_ca
     if (call->stream != NULL) {
         bow__stream_rewind(call->stream);
     }
-    queue_front(balancer, call);
-    bow__balancer_pump(balancer);
+    bow__client_call_queue_front(call);
+    send_queued(balancer);
 }
 
 /* Right after failed attempts. */
@@ -308,8 +337,8 @@ static bool is_too_early(const struct bow__balancer *balancer)
 {
     bool early = balancer->state == BOW__CONNECTIVITY_BACKING_OFF;
 
-    for (uint32_t i = 0; i < n_endpoints_of(balancer) && early; i++) {
-        early = bow__subchannel_is_too_early(&balancer->subchannels[i]);
+    for (uint32_t i = 0; i < n_subchannels_of(balancer) && early; i++) {
+        early = bow__subchannel_is_too_early(&balancer->subchannels.all[i]);
     }
     return early;
 }
@@ -318,8 +347,8 @@ const struct bow__subchannel *bow__balancer_last_failed(const struct bow__balanc
 {
     const struct bow__subchannel *last = NULL;
 
-    for (uint32_t i = 0; i < n_endpoints_of(balancer); i++) {
-        const struct bow__subchannel *subchannel = &balancer->subchannels[i];
+    for (uint32_t i = 0; i < n_subchannels_of(balancer); i++) {
+        const struct bow__subchannel *subchannel = &balancer->subchannels.all[i];
         if (subchannel->backoff_ns > 0 &&
             (last == NULL || subchannel->failed_at_ns > last->failed_at_ns)) {
             last = subchannel;
@@ -332,8 +361,8 @@ static uint64_t next_try_of(const struct bow__balancer *balancer)
 {
     uint64_t next = BOW_NEVER;
 
-    for (uint32_t i = 0; i < n_endpoints_of(balancer); i++) {
-        next = bow__time_min(next, balancer->subchannels[i].next_try_ns);
+    for (uint32_t i = 0; i < n_subchannels_of(balancer); i++) {
+        next = bow__time_min(next, balancer->subchannels.all[i].next_try_ns);
     }
     return next;
 }
@@ -353,9 +382,9 @@ static int refuse_backing_off(struct bow__balancer *balancer, struct bow__text *
 int bow__balancer_refuse_queued(const struct bow__balancer *balancer, struct bow__text *reason)
 {
     bow__text_printf(reason, "as many calls wait for ");
-    bow__target_describe(&balancer->client->target, reason);
+    bow__target_describe(&config_of(balancer)->target, reason);
     bow__text_printf(reason, " as max_queued_calls (%u) allows",
-                     balancer->client->options.max_queued_calls);
+                     config_of(balancer)->options.max_queued_calls);
     return -EAGAIN;
 }
 
@@ -363,34 +392,35 @@ int bow__balancer_refuse_queued(const struct bow__balancer *balancer, struct bow
 static int check_queue(const struct bow__balancer *balancer, const struct bow__client_call *call,
                        struct bow__text *reason)
 {
-    const struct bow_client_options *options = &balancer->client->options;
-    unsigned n = atomic_load_explicit(&balancer->n_queued, memory_order_relaxed);
+    const struct bow_client_options *options = &config_of(balancer)->options;
+    unsigned n = atomic_load_explicit(&balancer->calls.n_queued, memory_order_relaxed);
     bool many = n >= options->max_queued_calls;
 
-    if (!many && (n == 0 || balancer->queued_bytes + bytes_of(call) <= options->max_queued_bytes)) {
+    if (!many && (n == 0 || balancer->calls.queued_bytes + bow__client_call_bytes(call) <=
+                                options->max_queued_bytes)) {
         return 0;
     }
     if (many) {
         return bow__balancer_refuse_queued(balancer, reason);
     }
     bow__text_printf(reason, "%u calls wait for ", n);
-    bow__target_describe(&balancer->client->target, reason);
-    bow__text_printf(reason,
-                     " already, of %zu bytes, and another %zu are more than %zu (max_queued_bytes)",
-                     balancer->queued_bytes, bytes_of(call), options->max_queued_bytes);
+    bow__target_describe(&config_of(balancer)->target, reason);
+    bow__text_printf(
+        reason, " already, of %zu bytes, and another %zu are more than %zu (max_queued_bytes)",
+        balancer->calls.queued_bytes, bow__client_call_bytes(call), options->max_queued_bytes);
     return -EAGAIN;
 }
 
 int bow__balancer_submit(struct bow__balancer *balancer, struct bow__client_call *call,
                          struct bow__text *reason)
 {
-    if (balancer->closing) {
+    if (balancer->calls.closing) {
         return -ESHUTDOWN;
     }
-    if (balancer->dormant) {
-        seek(balancer, false);
+    if (balancer->subchannels.has_idle) {
+        request_connections(balancer, false);
     }
-    if (can_open(balancer) && bow__list_is_empty(&balancer->queue)) {
+    if (can_open(balancer) && bow__list_is_empty(&balancer->calls.queue)) {
         int sent = send_in_turn(balancer, call);
         if (sent == 0) {
             return 0;
@@ -406,7 +436,7 @@ int bow__balancer_submit(struct bow__balancer *balancer, struct bow__client_call
     if (rc < 0) {
         return rc;
     }
-    queue_back(balancer, call);
+    bow__client_call_queue_back(call);
     connect_for_queue(balancer);
     return 0;
 }
@@ -423,8 +453,8 @@ const char *bow__balancer_stage(const struct bow__balancer *balancer)
 {
     bool resolves = false;
 
-    for (uint32_t i = 0; i < n_endpoints_of(balancer); i++) {
-        const struct bow__subchannel *subchannel = &balancer->subchannels[i];
+    for (uint32_t i = 0; i < n_subchannels_of(balancer); i++) {
+        const struct bow__subchannel *subchannel = &balancer->subchannels.all[i];
         if (is_connecting(subchannel)) {
             return "connecting to";
         }
@@ -433,10 +463,10 @@ const char *bow__balancer_stage(const struct bow__balancer *balancer)
     return resolves ? "resolving the name of" : "connecting to";
 }
 
-const struct bow__client_conn *bow__balancer_mute(const struct bow__balancer *balancer)
+const struct bow__client_conn *bow__balancer_silent(const struct bow__balancer *balancer)
 {
-    for (uint32_t i = 0; i < n_endpoints_of(balancer); i++) {
-        const struct bow__client_conn *conn = balancer->subchannels[i].conn;
+    for (uint32_t i = 0; i < n_subchannels_of(balancer); i++) {
+        const struct bow__client_conn *conn = balancer->subchannels.all[i].conn;
         if (conn != NULL && !conn->conn.heard) {
             return conn;
         }
@@ -450,74 +480,75 @@ static bool has_attempt(const struct bow__balancer *balancer)
 {
     bool has = false;
 
-    for (uint32_t i = 0; i < n_endpoints_of(balancer) && !has; i++) {
-        has = balancer->subchannels[i].connect != NULL;
+    for (uint32_t i = 0; i < n_subchannels_of(balancer) && !has; i++) {
+        has = balancer->subchannels.all[i].connect != NULL;
     }
     return has;
 }
 
-void bow__balancer_check_closed(struct bow__balancer *balancer)
+static void check_closed(struct bow__balancer *balancer)
 {
-    if (!balancer->closing || balancer->n_calls > 0 || !bow__list_is_empty(&balancer->conns) ||
-        has_attempt(balancer) || bow__counters_is_posted(&balancer->counters)) {
+    if (!balancer->calls.closing || balancer->calls.n_calls > 0 ||
+        !bow__list_is_empty(&balancer->subchannels.conns) || has_attempt(balancer) ||
+        bow__counters_is_posted(&balancer->calls.counters)) {
         return;
     }
-    bow__counters_publish(&balancer->counters);
-    bow__loop_compression_stop(&balancer->compression);
+    bow__counters_publish(&balancer->calls.counters);
+    bow__loop_compression_stop(&balancer->calls.compression);
     if (balancer->opened) {
-        bow_loop_remove_hook(balancer->loop, &balancer->hook);
+        bow_loop_remove_hook(balancer->calls.loop, &balancer->hook);
         balancer->opened = false;
     }
-    bow__client_link_settle(balancer);
+    balancer->ops->on_settled(balancer);
 }
 
 static void fail_all(struct bow__balancer *balancer, enum bow_code code, const char *message)
 {
     struct bow__client_call *call;
 
-    while ((call = first_queued(balancer)) != NULL) {
+    while ((call = bow__client_calls_first_queued(&balancer->calls)) != NULL) {
         bow__client_call_fail(call, code, message);
     }
-    while (!bow__list_is_empty(&balancer->held)) {
-        bow__client_call_fail(BOW__CONTAINER(balancer->held.next, struct bow__client_call, at),
-                              code, message);
+    while (!bow__list_is_empty(&balancer->calls.held)) {
+        bow__client_call_fail(
+            BOW__CONTAINER(balancer->calls.held.next, struct bow__client_call, at), code, message);
     }
-    while (!bow__list_is_empty(&balancer->calls)) {
-        call = BOW__CONTAINER(balancer->calls.next, struct bow__client_call, at);
+    while (!bow__list_is_empty(&balancer->calls.open)) {
+        call = BOW__CONTAINER(balancer->calls.open.next, struct bow__client_call, at);
         bow__client_call_abandon(call, BOW_CANCELLED);
         bow__client_call_fail(call, code, message);
     }
 }
 
 /* Callbacks run in here, so the balancer is held open by a call that is none. */
-static void close_link(struct bow__balancer *balancer, enum bow_code code, const char *message)
+static void close_balancer(struct bow__balancer *balancer, enum bow_code code, const char *message)
 {
     struct bow__link *next;
 
-    balancer->closing = true;
-    balancer->n_calls++;
-    bow__balancer_show_state(balancer);
-    for (uint32_t i = 0; i < n_endpoints_of(balancer); i++) {
-        bow__subchannel_close(&balancer->subchannels[i]);
+    balancer->calls.closing = true;
+    balancer->calls.n_calls++;
+    show_state(balancer);
+    for (uint32_t i = 0; i < n_subchannels_of(balancer); i++) {
+        bow__subchannel_close(&balancer->subchannels.all[i]);
     }
     fail_all(balancer, code, message);
-    for (struct bow__link *at = balancer->conns.next; at != &balancer->conns; at = next) {
+    for (struct bow__link *at = balancer->subchannels.conns.next;
+         at != &balancer->subchannels.conns; at = next) {
         struct bow__client_conn *conn = BOW__CONTAINER(at, struct bow__client_conn, at);
         next = at->next;
         bow__conn_goaway(&conn->conn, "the client is done");
-        bow__conn_close(&conn->conn, "the client was closed", LAST_WORDS_NS);
+        bow__conn_close(&conn->conn, "the client was closed", GOAWAY_FLUSH_NS);
     }
-    balancer->n_calls--;
-    bow__balancer_check_closed(balancer);
+    balancer->calls.n_calls--;
+    check_closed(balancer);
 }
 
 static int close_task(void *user)
 {
     struct bow__balancer *balancer = user;
-    struct bow_client *client = balancer->client;
 
-    close_link(balancer, BOW_CANCELLED, "the client was closed");
-    bow__client_closed_one(client);
+    close_balancer(balancer, BOW_CANCELLED, "the client was closed");
+    balancer->ops->on_close_done(balancer);
     return 0;
 }
 
@@ -526,60 +557,59 @@ static void on_loop_shutdown(struct bow_loop_hook *hook)
     struct bow__balancer *balancer = BOW__CONTAINER(hook, struct bow__balancer, hook);
 
     balancer->opened = false;
-    close_link(balancer, BOW_UNAVAILABLE, "the client's loop has shut down");
+    close_balancer(balancer, BOW_UNAVAILABLE, "the client's loop has shut down");
 }
 
-static void on_published(void *owner)
+static void check_table_closed(struct bow__client_calls *calls)
 {
-    bow__balancer_check_closed(owner);
+    check_closed(BOW__CONTAINER(calls, struct bow__balancer, calls));
 }
 
-static void init_packing(struct bow__balancer *balancer)
-{
-    const struct bow_client_options *options = &balancer->client->options;
-    struct bow__compression_options compression = {
-        .compression = options->compression,
-        .threshold_bytes = options->compression_threshold_bytes,
-        .level = options->compression_level,
-        .max_message_bytes = options->max_message_bytes,
-    };
-
-    bow__loop_compression_init(&balancer->compression, balancer->client->context, balancer->loop,
-                               &compression);
-}
+/* Life */
 
 void bow__balancer_init(struct bow__balancer *balancer, struct bow_client *client,
-                        struct bow_loop *loop, struct bow__subchannel *subchannels)
+                        const struct bow__client_config *config, struct bow__call_ids *ids,
+                        const struct bow__balancer_ops *ops, struct bow_loop *loop,
+                        struct bow__subchannel *subchannels)
 {
+    static const struct bow__client_calls_ops calls_ops = {
+        .requeue = requeue,
+        .check_closed = check_table_closed,
+    };
+    static const struct bow__subchannel_ops subchannel_ops = {
+        .on_state = on_state,
+        .on_failed = on_failed,
+        .on_change = on_change,
+        .on_silence = on_silence,
+    };
+    const struct bow__compression_options compression = {
+        .compression = config->options.compression,
+        .threshold_bytes = config->options.compression_threshold_bytes,
+        .level = config->options.compression_level,
+        .max_message_bytes = config->options.max_message_bytes,
+    };
+
     balancer->client = client;
-    balancer->loop = bow_loop_ref(loop);
+    balancer->ops = ops;
     balancer->settled = true;
     balancer->state = BOW__CONNECTIVITY_IDLE;
-    balancer->subchannels = subchannels;
-    for (uint32_t i = 0; i < n_endpoints_of(balancer); i++) {
-        bow__subchannel_init(&subchannels[i], balancer, &client->target.addresses[i]);
-    }
-    bow__list_init(&balancer->ready);
-    bow__list_init(&balancer->conns);
-    bow__list_init(&balancer->held);
-    bow__list_init(&balancer->queue);
-    bow__list_init(&balancer->calls);
-    /* Without methods it allocates nothing, so it cannot fail. */
-    (void)bow__counters_init(&balancer->counters, client->context, loop, 0, on_published, balancer);
+    balancer->calls.context = config->context;
+    balancer->calls.loop = bow_loop_ref(loop);
+    balancer->calls.ids = ids;
+    balancer->calls.ops = &calls_ops;
+    bow__client_calls_init(&balancer->calls, &compression);
+    balancer->subchannels.calls = &balancer->calls;
+    balancer->subchannels.config = config;
+    balancer->subchannels.ops = &subchannel_ops;
+    balancer->subchannels.all = subchannels;
+    bow__subchannel_list_init(&balancer->subchannels);
     balancer->hook.fn = on_loop_shutdown;
     bow_task_init(&balancer->close_task, "close client", close_task, balancer);
-    bow__balancer_state_init(balancer);
-    init_packing(balancer);
+    bow_task_init(&balancer->state_task, "client state", notify_task, balancer);
 }
 
 void bow__balancer_fini(struct bow__balancer *balancer)
 {
-    while (balancer->idle != NULL) {
-        struct bow__client_call *call = balancer->idle;
-        balancer->idle = call->next;
-        bow__result_memory_free(call->memory);
-        bow__free(balancer->client->context, call, sizeof(*call));
-    }
-    bow__counters_fini(&balancer->counters);
-    bow_loop_unref(balancer->loop);
+    bow__client_calls_fini(&balancer->calls);
+    bow_loop_unref(balancer->calls.loop);
 }

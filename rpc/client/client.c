@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * A client's life, and which of its balancers a thread uses.
+ * A client's life, which of its balancers a thread uses, and what they add up to.
  */
 
+#include "rpc/client/client.h"
 #include "base/alloc.h"
 #include "base/options.h"
-#include "rpc/client/client_state.h"
 #include "transport/address/transport_error.h"
 #include <bowline/metrics.h>
 
@@ -14,14 +14,14 @@
 #include <string.h>
 
 /* A peer that goes on sending does not keep a call from its beginning. */
-#define MAX_TURNS_TAKEN_IN 32
+#define MAX_CATCH_UP_TURNS 32
 
 /* Life */
 
 static void destroy(struct bow_client *client)
 {
-    struct bow_context *context = client->context;
-    size_t n_subchannels = (size_t)client->n_balancers * client->target.n_addresses;
+    struct bow_context *context = client->config.context;
+    size_t n_subchannels = (size_t)client->n_balancers * client->config.target.n_addresses;
 
     if (client->own_loop != NULL && bow_loop_shutdown(client->own_loop, 0, 0) == 0) {
         (void)!bow_loop_run(client->own_loop);
@@ -30,23 +30,73 @@ static void destroy(struct bow_client *client)
         bow__balancer_fini(&client->balancers[i]);
     }
     bow_loop_unref(client->own_loop);
-    bow__interceptors_fini(&client->interceptors, true);
+    bow__interceptors_fini(&client->config.interceptors, true);
     if (client->balancers != NULL) {
         bow__free(context, client->balancers, client->n_balancers * sizeof(*client->balancers));
     }
     if (client->subchannels != NULL) {
         bow__free(context, client->subchannels, n_subchannels * sizeof(*client->subchannels));
     }
-    if (client->options.security != NULL) {
-        client->options.security->ops->unref(client->options.security);
+    if (client->config.options.security != NULL) {
+        client->config.options.security->ops->unref(client->config.options.security);
     }
-    bow__target_fini(&client->target, context);
+    bow__target_fini(&client->config.target, context);
     bow__call_ids_fini(&client->ids);
     pthread_cond_destroy(&client->settled);
     pthread_mutex_destroy(&client->lock);
     bow__free(context, client, sizeof(*client));
     bow_context_unref(context);
 }
+
+/* Settling */
+
+/* Under the lock. */
+static bool is_settled(const struct bow_client *client)
+{
+    bool settled = client->n_closing == 0;
+
+    for (uint32_t i = 0; i < client->n_balancers && settled; i++) {
+        const struct bow__balancer *balancer = &client->balancers[i];
+        settled = balancer->settled &&
+                  atomic_load_explicit(&balancer->n_posted, memory_order_acquire) == 0;
+    }
+    return settled;
+}
+
+/* Something has ended: with the last of them a client that nobody waits for goes. Lets go of the
+ * lock. */
+static void unlock_settling(struct bow_client *client)
+{
+    bool destroys = client->free_when_settled && is_settled(client);
+
+    client->free_when_settled = client->free_when_settled && !destroys;
+    pthread_cond_broadcast(&client->settled);
+    pthread_mutex_unlock(&client->lock);
+    if (destroys) {
+        destroy(client);
+    }
+}
+
+static void on_settled(struct bow__balancer *balancer)
+{
+    pthread_mutex_lock(&balancer->client->lock);
+    balancer->settled = true;
+    unlock_settling(balancer->client);
+}
+
+static void closed_one(struct bow_client *client)
+{
+    pthread_mutex_lock(&client->lock);
+    client->n_closing--;
+    unlock_settling(client);
+}
+
+static void on_close_done(struct bow__balancer *balancer)
+{
+    closed_one(balancer->client);
+}
+
+/* Making */
 
 /* The calling thread becomes the loop's. */
 static int make_own_loop(struct bow_client *client)
@@ -55,52 +105,58 @@ static int make_own_loop(struct bow_client *client)
 
     options.thread = BOW_LOOP_OWNER;
     options.name = "bow-client";
-    int rc = bow_loop_new(client->context, &options, &client->own_loop);
+    int rc = bow_loop_new(client->config.context, &options, &client->own_loop);
     if (rc < 0) {
         return rc;
     }
-    client->confined = true;
+    client->config.confined = true;
     client->thread = pthread_self();
     bow__loop_settle(client->own_loop);
     return 0;
 }
 
 /* What there is of their memory; they are not set up. */
-static int drop_links(struct bow_client *client, uint32_t n)
+static int free_balancers(struct bow_client *client, uint32_t n)
 {
-    size_t n_subchannels = (size_t)n * client->target.n_addresses;
+    size_t n_subchannels = (size_t)n * client->config.target.n_addresses;
 
-    bow__free(client->context, client->subchannels, n_subchannels * sizeof(*client->subchannels));
-    bow__free(client->context, client->balancers, n * sizeof(*client->balancers));
+    bow__free(client->config.context, client->subchannels,
+              n_subchannels * sizeof(*client->subchannels));
+    bow__free(client->config.context, client->balancers, n * sizeof(*client->balancers));
     client->subchannels = NULL;
     client->balancers = NULL;
     return -ENOMEM;
 }
 
-static int make_links(struct bow_client *client)
+static int make_balancers(struct bow_client *client)
 {
-    struct bow_group *group = client->options.group;
+    static const struct bow__balancer_ops ops = {
+        .on_settled = on_settled,
+        .on_close_done = on_close_done,
+    };
+    struct bow_group *group = client->config.options.group;
     uint32_t n = group != NULL ? bow_group_size(group) : 1;
 
-    if (group == NULL && client->options.loop == NULL) {
+    if (group == NULL && client->config.options.loop == NULL) {
         int rc = make_own_loop(client);
         if (rc < 0) {
             return rc;
         }
     }
-    uint32_t n_each = client->target.n_addresses;
+    uint32_t n_each = client->config.target.n_addresses;
     client->subchannels =
-        bow__alloc_array(client->context, (size_t)n * n_each, sizeof(*client->subchannels));
-    client->balancers = bow__alloc_array(client->context, n, sizeof(*client->balancers));
+        bow__alloc_array(client->config.context, (size_t)n * n_each, sizeof(*client->subchannels));
+    client->balancers = bow__alloc_array(client->config.context, n, sizeof(*client->balancers));
     if (client->subchannels == NULL || client->balancers == NULL) {
-        return drop_links(client, n);
+        return free_balancers(client, n);
     }
     client->n_balancers = n;
     for (uint32_t i = 0; i < n; i++) {
-        struct bow_loop *loop = group != NULL      ? bow_group_get(group, i)
-                                : client->confined ? client->own_loop
-                                                   : client->options.loop;
-        bow__balancer_init(&client->balancers[i], client, loop, &client->subchannels[i * n_each]);
+        struct bow_loop *loop = group != NULL             ? bow_group_get(group, i)
+                                : client->config.confined ? client->own_loop
+                                                          : client->config.options.loop;
+        bow__balancer_init(&client->balancers[i], client, &client->config, &client->ids, &ops, loop,
+                           &client->subchannels[i * n_each]);
     }
     return 0;
 }
@@ -112,9 +168,9 @@ static int copy_interceptors(struct bow_client *client, const struct bow_client_
 
     for (size_t i = 0; i < options->n_interceptors && rc == 0; i++) {
         bow__text_clear(detail);
-        rc = bow__interceptors_add(&client->interceptors, options->interceptors[i], detail);
+        rc = bow__interceptors_add(&client->config.interceptors, options->interceptors[i], detail);
     }
-    client->options.interceptors = NULL;
+    client->config.options.interceptors = NULL;
     return rc;
 }
 
@@ -126,28 +182,28 @@ static int make(const struct bow_client_options *options, struct bow_context *co
     if (client == NULL) {
         return -ENOMEM;
     }
-    client->context = bow_context_ref(context);
-    client->options = *options;
-    client->options.target = NULL;
-    client->options.error = NULL;
-    bow__client_options_complete(&client->options);
+    client->config.context = bow_context_ref(context);
+    client->config.options = *options;
+    client->config.options.target = NULL;
+    client->config.options.error = NULL;
+    bow__client_options_complete(&client->config.options);
     bow__call_ids_init(&client->ids, context);
-    bow__interceptors_init(&client->interceptors, context);
+    bow__interceptors_init(&client->config.interceptors, context);
     pthread_mutex_init(&client->lock, NULL);
     pthread_cond_init(&client->settled, NULL);
-    client->options.server_name = NULL;
+    client->config.options.server_name = NULL;
     if (options->security != NULL) {
         options->security->ops->ref(options->security);
     }
-    int rc = bow__target_init(&client->target, context, options);
+    int rc = bow__target_init(&client->config.target, context, options);
     if (rc == 0) {
-        rc = make_links(client);
+        rc = make_balancers(client);
     }
     if (rc == 0) {
         rc = copy_interceptors(client, options, detail);
     }
     if (rc < 0) {
-        bow__interceptors_fini(&client->interceptors, false); /* they are not ours */
+        bow__interceptors_fini(&client->config.interceptors, false); /* they are not ours */
         destroy(client);
         return rc;
     }
@@ -195,63 +251,24 @@ int bow_client_new(const struct bow_client_options *options, struct bow_client *
     return rc;
 }
 
-/* Under the lock. */
-static bool is_settled(const struct bow_client *client)
-{
-    bool settled = client->n_closing == 0;
+/* The end */
 
-    for (uint32_t i = 0; i < client->n_balancers && settled; i++) {
-        const struct bow__balancer *balancer = &client->balancers[i];
-        settled = balancer->settled &&
-                  atomic_load_explicit(&balancer->n_posted, memory_order_acquire) == 0;
-    }
-    return settled;
-}
-
-/* Something has ended: with the last of them a client that nobody waits for goes. Lets go of the
- * lock. */
-static void unlock_settling(struct bow_client *client)
-{
-    bool destroys = client->free_when_settled && is_settled(client);
-
-    client->free_when_settled = client->free_when_settled && !destroys;
-    pthread_cond_broadcast(&client->settled);
-    pthread_mutex_unlock(&client->lock);
-    if (destroys) {
-        destroy(client);
-    }
-}
-
-void bow__client_link_unsettle(struct bow__balancer *balancer)
+void bow__client_unsettle(struct bow__balancer *balancer)
 {
     pthread_mutex_lock(&balancer->client->lock);
     balancer->settled = false;
     pthread_mutex_unlock(&balancer->client->lock);
 }
 
-void bow__client_link_settle(struct bow__balancer *balancer)
-{
-    pthread_mutex_lock(&balancer->client->lock);
-    balancer->settled = true;
-    unlock_settling(balancer->client);
-}
-
-void bow__client_link_unpost(struct bow__balancer *balancer)
+void bow__client_unpost(struct bow__balancer *balancer)
 {
     pthread_mutex_lock(&balancer->client->lock);
     atomic_fetch_sub_explicit(&balancer->n_posted, 1, memory_order_release);
     unlock_settling(balancer->client);
 }
 
-void bow__client_closed_one(struct bow_client *client)
-{
-    pthread_mutex_lock(&client->lock);
-    client->n_closing--;
-    unlock_settling(client);
-}
-
 /* A loop that refuses has shut down: it has settled its balancer or is about to. */
-static void close_links(struct bow_client *client)
+static void close_balancers(struct bow_client *client)
 {
     for (uint32_t i = 0; i < client->n_balancers; i++) {
         struct bow__balancer *balancer = &client->balancers[i];
@@ -261,8 +278,8 @@ static void close_links(struct bow_client *client)
         pthread_mutex_lock(&client->lock);
         client->n_closing++;
         pthread_mutex_unlock(&client->lock);
-        if (bow__loop_post_internal(balancer->loop, &balancer->close_task, 0) < 0) {
-            bow__client_closed_one(client);
+        if (bow__loop_post_internal(balancer->calls.loop, &balancer->close_task, 0) < 0) {
+            closed_one(client);
         }
     }
 }
@@ -278,7 +295,7 @@ static void wait_until_settled(struct bow_client *client)
 
 static void free_confined(struct bow_client *client)
 {
-    close_links(client);
+    close_balancers(client);
     if (!client->driving) {
         bow__client_end_drive(client);
     }
@@ -288,8 +305,8 @@ static void free_confined(struct bow_client *client)
 static void forsake(struct bow_client *client)
 {
     for (uint32_t i = 0; i < client->n_balancers; i++) {
-        if (bow__loop_is_foreign(client->balancers[i].loop)) {
-            bow__loop_forsake(client->balancers[i].loop);
+        if (bow__loop_is_foreign(client->balancers[i].calls.loop)) {
+            bow__loop_forsake(client->balancers[i].calls.loop);
         }
     }
 }
@@ -303,7 +320,7 @@ void bow_client_free(struct bow_client *client)
     if (client == NULL || atomic_exchange(&client->closing, true)) {
         return;
     }
-    if (client->confined) {
+    if (client->config.confined) {
         free_confined(client);
         return;
     }
@@ -312,8 +329,8 @@ void bow_client_free(struct bow_client *client)
     client->n_closing++; /* until all have been told */
     client->free_when_settled = in_loops;
     pthread_mutex_unlock(&client->lock);
-    close_links(client);
-    bow__client_closed_one(client);
+    close_balancers(client);
+    closed_one(client);
     if (!in_loops) {
         wait_until_settled(client);
         destroy(client);
@@ -338,29 +355,29 @@ static uint64_t progress(const struct bow_loop *loop)
     return bow_loop_get_stats(loop, &stats) == 0 ? stats.events + stats.tasks_run : 0;
 }
 
-int bow__client_take_in(struct bow_client *client)
+int bow__client_catch_up(struct bow_client *client)
 {
     uint64_t before;
     int rc = 0;
     int n_turns = 0;
 
-    if (!client->confined || client->driving) {
+    if (!client->config.confined || client->driving) {
         return 0;
     }
     /* A turn reads so much and no more, and the end of a connection may stand behind that. */
-    client->taking_in = true;
+    client->balancers[0].subchannels.catching_up = true;
     do {
         before = progress(client->own_loop);
         rc = bow__client_drive(client, 0);
-    } while (rc == 0 && ++n_turns < MAX_TURNS_TAKEN_IN && progress(client->own_loop) != before);
-    client->taking_in = false;
+    } while (rc == 0 && ++n_turns < MAX_CATCH_UP_TURNS && progress(client->own_loop) != before);
+    client->balancers[0].subchannels.catching_up = false;
     return rc;
 }
 
 /* The counters are shown here, for their timer does not fire while nobody drives the loop. */
 void bow__client_end_drive(struct bow_client *client)
 {
-    bow__counters_show(&client->balancers[0].counters);
+    bow__counters_show(&client->balancers[0].calls.counters);
     if (!atomic_load(&client->closing)) {
         return;
     }
@@ -371,7 +388,8 @@ void bow__client_end_drive(struct bow_client *client)
 
 int bow_client_poll(struct bow_client *client, uint64_t timeout_ns)
 {
-    if (!client->confined || !pthread_equal(client->thread, pthread_self()) || client->driving) {
+    if (!client->config.confined || !pthread_equal(client->thread, pthread_self()) ||
+        client->driving) {
         return -EINVAL;
     }
     int rc = bow__client_drive(client, timeout_ns);
@@ -379,14 +397,14 @@ int bow_client_poll(struct bow_client *client, uint64_t timeout_ns)
     return rc;
 }
 
-/* Links and threads */
+/* Balancers and threads */
 
 bool bow__client_is_foreign(const struct bow_client *client)
 {
     for (uint32_t i = 0; i < client->n_balancers; i++) {
         const struct bow__balancer *balancer = &client->balancers[i];
         if (atomic_load_explicit(&balancer->used, memory_order_relaxed) &&
-            bow__loop_is_foreign(balancer->loop)) {
+            bow__loop_is_foreign(balancer->calls.loop)) {
             return true;
         }
     }
@@ -395,20 +413,20 @@ bool bow__client_is_foreign(const struct bow_client *client)
 
 bool bow__client_in_loops(const struct bow_client *client)
 {
-    if (client->options.group != NULL) {
-        return bow_group_current(client->options.group) != NULL;
+    if (client->config.options.group != NULL) {
+        return bow_group_current(client->config.options.group) != NULL;
     }
-    return bow_loop_in_loop(client->balancers[0].loop);
+    return bow_loop_in_loop(client->balancers[0].calls.loop);
 }
 
-static struct bow__balancer *choose_link(struct bow_client *client)
+static struct bow__balancer *choose_balancer(struct bow_client *client)
 {
     if (client->n_balancers == 1) {
         return &client->balancers[0];
     }
-    const struct bow_loop *current = bow_group_current(client->options.group);
+    const struct bow_loop *current = bow_group_current(client->config.options.group);
     for (uint32_t i = 0; current != NULL && i < client->n_balancers; i++) {
-        if (client->balancers[i].loop == current) {
+        if (client->balancers[i].calls.loop == current) {
             return &client->balancers[i];
         }
     }
@@ -417,12 +435,12 @@ static struct bow__balancer *choose_link(struct bow_client *client)
     return &client->balancers[(hash >> 32) % client->n_balancers];
 }
 
-struct bow__balancer *bow__client_link_of(struct bow_client *client)
+struct bow__balancer *bow__client_balancer(struct bow_client *client)
 {
-    if (client->confined && !pthread_equal(client->thread, pthread_self())) {
+    if (client->config.confined && !pthread_equal(client->thread, pthread_self())) {
         return NULL;
     }
-    struct bow__balancer *balancer = choose_link(client);
+    struct bow__balancer *balancer = choose_balancer(client);
     if (!atomic_load_explicit(&balancer->used, memory_order_acquire)) {
         atomic_store_explicit(&balancer->used, true, memory_order_release);
     }
@@ -438,8 +456,26 @@ int bow_client_metrics(const struct bow_client *client, struct bow_metrics *metr
     }
     sum.size = metrics->size;
     for (uint32_t i = 0; i < client->n_balancers; i++) {
-        bow__counters_add(&client->balancers[i].counters, &sum);
+        bow__counters_add(&client->balancers[i].calls.counters, &sum);
     }
     memcpy(metrics, &sum, metrics->size);
     return 0;
+}
+
+enum bow_client_state bow_client_get_state(const struct bow_client *client)
+{
+    static const int ranks[] = {
+        [BOW_CLIENT_IDLE] = 1,     [BOW_CLIENT_CONNECTING] = 3,
+        [BOW_CLIENT_READY] = 4,    [BOW_CLIENT_TRANSIENT_FAILURE] = 2,
+        [BOW_CLIENT_SHUTDOWN] = 0,
+    };
+    enum bow_client_state best = BOW_CLIENT_SHUTDOWN;
+
+    for (uint32_t i = 0; i < client->n_balancers && !atomic_load(&client->closing); i++) {
+        int state = atomic_load_explicit(&client->balancers[i].shown_state, memory_order_relaxed);
+        if (ranks[state] > ranks[best]) {
+            best = (enum bow_client_state)state;
+        }
+    }
+    return best;
 }

@@ -4,10 +4,14 @@
  * driving the loop of a confined client.
  */
 
-#include "rpc/client/client_state.h"
-#include "rpc/core/errors.h"
+#include "rpc/client/client.h"
+#include "rpc/client/client_start.h"
 
 #include <errno.h>
+
+/* What a process is told that was forked after the client had been used. */
+#define FORKED_TEXT                                                                                \
+    "the client was used before fork(), and belongs to the parent process: make one in the child"
 
 struct waiter {
     pthread_mutex_t lock;
@@ -16,30 +20,18 @@ struct waiter {
     struct bow_result *result;
 };
 
-void bow__client_fill_error(struct bow_client *client, int rc, const char *message,
-                            struct bow_result *ret_result)
-{
-    struct bow_status status = BOW_STATUS_OK_INIT;
-
-    status.code = bow__code_from_errno(rc);
-    status.message = message;
-    ret_result->memory = bow__result_memory_new(client->context);
-    ret_result->status = bow__result_keep_status(ret_result->memory, &status);
-    ret_result->reply = NULL;
-}
-
 static void fill_start_error(struct bow_client *client, int rc, struct bow__text *reason,
                              struct bow_result *ret_result)
 {
     if (rc == -ECHILD) {
         bow__text_clear(reason);
-        bow__text_printf(reason, "%s", BOW__CLIENT_FORKED_TEXT);
+        bow__text_printf(reason, "%s", FORKED_TEXT);
     }
     if (reason->len == 0) {
         bow__text_printf(reason, "starting the call: ");
         bow__text_errno(reason, rc);
     }
-    bow__client_fill_error(client, rc, reason->bytes, ret_result);
+    bow__result_fail(client->config.context, rc, reason->bytes, ret_result);
 }
 
 /* Another thread runs the loop */
@@ -118,7 +110,7 @@ static void call_and_drive(struct bow_client *client, const struct bow_method *m
     struct bow__text reason;
 
     bow__text_clear(&reason);
-    int rc = bow__client_take_in(client);
+    int rc = bow__client_catch_up(client);
     if (rc == 0) {
         rc = bow__client_begin(client, &begin, &reason);
     }
@@ -136,15 +128,14 @@ const ProtobufCMessage *bow_client_call(struct bow_client *client, const struct 
                                         const struct bow_call_options *options,
                                         struct bow_result *ret_result)
 {
-    if (client->confined && !pthread_equal(client->thread, pthread_self())) {
-        bow__client_fill_error(client, -EINVAL, BOW__CONFINED_TEXT, ret_result);
-    } else if (client->confined ? client->driving : bow__client_in_loops(client)) {
-        bow__client_fill_error(
-            client, -EDEADLK,
-            "a blocking call on the client's own loop would wait for itself: use the "
-            "callback form, bow_client_start() or the method's __start()",
-            ret_result);
-    } else if (client->confined) {
+    if (client->config.confined && !pthread_equal(client->thread, pthread_self())) {
+        bow__result_fail(client->config.context, -EINVAL, BOW__CONFINED_TEXT, ret_result);
+    } else if (client->config.confined ? client->driving : bow__client_in_loops(client)) {
+        bow__result_fail(client->config.context, -EDEADLK,
+                         "a blocking call on the client's own loop would wait for itself: use the "
+                         "callback form, bow_client_start() or the method's __start()",
+                         ret_result);
+    } else if (client->config.confined) {
         call_and_drive(client, method, request, options, ret_result);
     } else {
         call_and_wait(client, method, request, options, ret_result);

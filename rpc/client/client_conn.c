@@ -1,27 +1,137 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * What a session tells a client, and what it has to know of it.
+ * Calls on a connection: requests sent, replies received, and whether what was not processed is
+ * tried again. When a call is sent, and over which connection, is others' business.
  */
 
+#include "rpc/client/client_conn.h"
 #include "base/clock.h"
-#include "rpc/client/client_state.h"
-#include "rpc/client/stream_state.h"
+#include "rpc/client/call/stream_receive.h"
+#include "rpc/client/call/stream_send.h"
 #include "rpc/core/call/receive.h"
 #include "rpc/core/errors.h"
-#include "rpc/core/metadata.h"
-#include "transport/address/address.h"
-#include <bowline/limits.h>
 
 #include <errno.h>
 #include <string.h>
 
+/* A request that is larger is not kept for a second try once it was sent. */
+#define RETRY_REQUEST_BYTES ((size_t)64 << 10)
+
 /* By how much a server's idea of a deadline may be ahead of ours. */
 #define EARLY_NS UINT64_C(20000000)
 
-static struct bow__client_conn *client_conn_of(struct bow__conn *conn)
+/* Sending */
+
+static int send_block(struct bow__client_call *call, struct bow__session *session,
+                      struct bow__block *block)
 {
-    return BOW__CONTAINER(conn, struct bow__client_conn, conn);
+    int rc = session->ops->send(session, call->key, BOW__SEND_END, block, 0, call->n_request);
+
+    if (rc < 0) {
+        bow__block_unref(block);
+    }
+    return rc;
 }
+
+/* Returns 1 when the request is to go as it is. */
+static int send_compressed(struct bow__client_call *call, struct bow__session *session,
+                           const uint8_t *bytes)
+{
+    size_t len = 0;
+
+    if (call->encoding == BOW__ENCODING_IDENTITY) {
+        return 1;
+    }
+    return bow__compression_send(&call->calls->compression.compression, session, call->key,
+                                 (enum bow__encoding)call->encoding, BOW__SEND_END,
+                                 (struct bow_slice){bytes, call->n_request}, &len);
+}
+
+static int send_request(struct bow__client_call *call, struct bow__session *session)
+{
+    const uint8_t *bytes = call->block != NULL ? call->block->data : call->request;
+    size_t cap = 0;
+
+    int rc = send_compressed(call, session, bytes);
+    if (rc <= 0) {
+        return rc;
+    }
+    uint8_t *room = call->n_request <= BOW__IN_PLACE_BYTES
+                        ? session->ops->reserve(session, call->key, BOW__SEND_END, &cap)
+                        : NULL;
+    if (room != NULL && call->n_request <= cap) {
+        memcpy(room, bytes, call->n_request);
+        return session->ops->commit(session, call->key, BOW__SEND_END, call->n_request);
+    }
+    if (call->block != NULL) {
+        return send_block(call, session, bow__block_ref(call->block));
+    }
+    struct bow__block *block = bow__block_new(call->calls->context, BOW__INLINE_REQUEST_BYTES);
+    if (block == NULL) {
+        return -ENOMEM;
+    }
+    memcpy(block->data, bytes, call->n_request);
+    return send_block(call, session, block);
+}
+
+/* What the peer takes is known once it has said so: until then, nothing is compressed. */
+static enum bow__encoding choose_encoding(const struct bow__client_call *call,
+                                          const struct bow__session *session)
+{
+    size_t threshold = call->calls->compression.compression.threshold_bytes;
+
+    if (!call->compresses ||
+        (!bow__method_sends_many(call->method) && call->n_request < threshold)) {
+        return BOW__ENCODING_IDENTITY;
+    }
+    return bow__compression_choose(session, 0);
+}
+
+/* Until a turn ends its loop's time stands still, which a handler that calls on may have long
+ * used up. */
+static uint64_t time_left(const struct bow__client_call *call)
+{
+    uint64_t now = bow_loop_now(call->calls->loop);
+
+    return bow__time_left(call->deadline_ns, now > call->started_ns ? now : call->started_ns);
+}
+
+int bow__client_conn_send(struct bow__client_conn *conn, struct bow__client_call *call)
+{
+    struct bow__session *session = conn->conn.session;
+    struct bow__request_head head = {
+        .path = {(const uint8_t *)call->method->path, strlen(call->method->path)},
+        .path_key = (uint64_t)(uintptr_t)call->method,
+        .time_left_ns = time_left(call),
+        .metadata = call->metadata,
+    };
+
+    head.encoding = choose_encoding(call, session);
+    call->encoding = (uint8_t)head.encoding;
+    int rc = session->ops->open(session, &head, call, &call->key);
+    if (rc < 0) {
+        return rc;
+    }
+    rc = bow__method_sends_many(call->method) ? bow__stream_begin(call->stream, session, call->key)
+                                              : send_request(call, session);
+    if (rc < 0) {
+        session->ops->abandon(session, call->key);
+        return rc;
+    }
+    call->conn = &conn->conn;
+    call->state = BOW__CLIENT_CALL_OPEN;
+    bow__list_push_back(&call->calls->open, &call->at);
+    if (call->n_request > RETRY_REQUEST_BYTES) {
+        call->block = bow__block_unref(call->block);
+    }
+    bow__conn_touch(&conn->conn);
+    if (call->stream != NULL) {
+        bow__stream_opened(call->stream);
+    }
+    return 0;
+}
+
+/* Receiving */
 
 static void give_up(struct bow__client_call *call, enum bow_code code, const char *message)
 {
@@ -34,7 +144,7 @@ static void refuse_undecodable(struct bow__client_conn *conn, struct bow__client
 {
     struct bow__text text;
 
-    conn->balancer->counters.now.undecodable_messages++;
+    conn->calls->counters.now.undecodable_messages++;
     bow__text_clear(&text);
     bow__text_printf(&text, "the reply of %s cannot be decoded: %s", call->method->path,
                      reason->bytes);
@@ -49,7 +159,7 @@ static void take_reply(struct bow__client_conn *conn, uint64_t key, struct bow__
     struct bow__text reason;
 
     bow__text_clear(&reason);
-    int rc = bow__open_message(&call->balancer->compression.compression, call->intercepted, message,
+    int rc = bow__open_message(&call->calls->compression.compression, call->intercepted, message,
                                &reason);
     if (rc == 0) {
         rc = bow__decode_message(call->method->output, message, &call->memory->arena, &call->reply,
@@ -63,8 +173,8 @@ static void take_reply(struct bow__client_conn *conn, uint64_t key, struct bow__
     }
 }
 
-static void on_message(void *owner, uint64_t key, void *stream, struct bow__message *message,
-                       bool end)
+void bow__client_conn_on_message(void *owner, uint64_t key, void *stream,
+                                 struct bow__message *message, bool end)
 {
     struct bow__client_call *call = stream;
 
@@ -78,7 +188,8 @@ static void on_message(void *owner, uint64_t key, void *stream, struct bow__mess
     }
 }
 
-static void on_headers(void *owner, uint64_t key, void *stream, const struct bow_metadata *metadata)
+void bow__client_conn_on_headers(void *owner, uint64_t key, void *stream,
+                                 const struct bow_metadata *metadata)
 {
     struct bow__client_call *call = stream;
 
@@ -91,7 +202,7 @@ static void on_headers(void *owner, uint64_t key, void *stream, const struct bow
     }
 }
 
-static void on_writable(void *owner, uint64_t key, void *stream)
+void bow__client_conn_on_writable(void *owner, uint64_t key, void *stream)
 {
     struct bow__client_call *call = stream;
 
@@ -102,7 +213,7 @@ static void on_writable(void *owner, uint64_t key, void *stream)
     }
 }
 
-static bool is_held(const struct bow__client_call *call)
+static bool is_kept(const struct bow__client_call *call)
 {
     if (bow__method_sends_many(call->method)) {
         return bow__stream_may_retry(call->stream);
@@ -119,7 +230,7 @@ static bool has_answered(const struct bow__client_call *call)
 
 static bool never_left(const struct bow__client_call *call)
 {
-    const struct bow__session *session = call->conn->conn.session;
+    const struct bow__session *session = call->conn->session;
 
     return session->ops->never_left(session, call->key);
 }
@@ -128,7 +239,7 @@ static bool never_left(const struct bow__client_call *call)
  * shown itself yet: what takes connections and ends them would be asked for ever more of them. */
 static bool counts_as_retry(const struct bow__client_call *call)
 {
-    return !call->conn->conn.heard || !never_left(call);
+    return !call->conn->heard || !never_left(call);
 }
 
 /* Nothing of the call reached a handler, and an overloaded peer is not asked again at once. */
@@ -136,8 +247,8 @@ static bool may_retry(const struct bow__client_call *call, const struct bow_stat
 {
     bool spent = call->retried && counts_as_retry(call);
 
-    return status->not_processed && status->retry_after_ns == 0 && !spent && is_held(call) &&
-           !has_answered(call) && !call->balancer->closing;
+    return status->not_processed && status->retry_after_ns == 0 && !spent && is_kept(call) &&
+           !has_answered(call) && !call->calls->closing;
 }
 
 /* Returns whether that is not the end of it. */
@@ -147,7 +258,7 @@ static bool retry(struct bow__client_call *call, struct bow_status *status)
     if (!may_retry(call, status)) {
         return false;
     }
-    bow__balancer_requeue(call->balancer, call, counts_as_retry(call));
+    call->calls->ops->requeue(call, counts_as_retry(call));
     return true;
 }
 
@@ -157,12 +268,13 @@ static bool retry(struct bow__client_call *call, struct bow_status *status)
  */
 static bool is_about_to_expire(const struct bow__client_call *call, const struct bow_status *status)
 {
-    uint64_t left = bow__time_left(call->deadline_ns, bow_loop_now(call->balancer->loop));
+    uint64_t left = bow__time_left(call->deadline_ns, bow_loop_now(call->calls->loop));
 
     return status->code == BOW_DEADLINE_EXCEEDED && left < EARLY_NS;
 }
 
-static void on_status(void *owner, uint64_t key, void *stream, const struct bow_status *status)
+void bow__client_conn_on_status(void *owner, uint64_t key, void *stream,
+                                const struct bow_status *status)
 {
     struct bow__client_call *call = stream;
     struct bow_status failure;
@@ -193,127 +305,4 @@ static void on_status(void *owner, uint64_t key, void *stream, const struct bow_
         return;
     }
     bow__client_call_complete(call, status);
-}
-
-static void on_ready(void *owner)
-{
-    struct bow__client_conn *conn = owner;
-
-    bow__subchannel_conn_answered(conn->subchannel, conn);
-    bow__balancer_pump(conn->balancer);
-}
-
-static void on_goaway(void *owner, const struct bow_status *reason)
-{
-    struct bow__client_conn *conn = owner;
-
-    conn->conn.is_announced = true;
-    bow__subchannel_conn_retired(conn->subchannel, conn, reason->message);
-    bow__conn_touch(&conn->conn);
-}
-
-static void configure(struct bow__conn *conn, struct bow__session_options *options)
-{
-    const struct bow__client_conn *ours = client_conn_of(conn);
-    const struct bow_client *client = ours->balancer->client;
-    const char *address = ours->subchannel->address->text;
-
-    options->unattended = client->confined;
-    options->max_message_bytes = client->options.max_message_bytes;
-    options->heartbeat_ns = client->options.heartbeat_ns;
-    options->heartbeat_timeout_ns = client->options.heartbeat_timeout_ns;
-    options->encodings = bow__encodings_built();
-    options->authority = bow__address_is_hostless(address)
-                             ? (struct bow_slice){(const uint8_t *)"localhost", 9}
-                             : (struct bow_slice){(const uint8_t *)address, strlen(address)};
-}
-
-static void on_up(struct bow__conn *conn)
-{
-    bow__subchannel_conn_up(client_conn_of(conn)->subchannel, client_conn_of(conn));
-}
-
-static void on_down(struct bow__conn *conn, const struct bow_status *why)
-{
-    struct bow__client_conn *lost = client_conn_of(conn);
-
-    if (!conn->up) {
-        bow__subchannel_conn_failed(lost->subchannel, lost, why->message);
-        return;
-    }
-    if (conn->session->heartbeats_lost > 0) {
-        bow__balancer_doubt(lost->balancer, lost->subchannel);
-    }
-    bow__subchannel_conn_retired(lost->subchannel, lost, why->message);
-}
-
-static void on_aged(struct bow__conn *conn, const char *why)
-{
-    struct bow__client_conn *aged = client_conn_of(conn);
-
-    if (bow__list_is_empty(&aged->balancer->queue)) {
-        bow__subchannel_conn_retired(aged->subchannel, aged, NULL);
-        bow__conn_goaway(conn, why);
-    }
-}
-
-static void on_gone(struct bow__conn *conn)
-{
-    struct bow__client_conn *gone = client_conn_of(conn);
-
-    bow__list_remove(&gone->at);
-    bow__balancer_check_closed(gone->balancer);
-}
-
-static int secure(const struct bow__subchannel *subchannel, struct bow_channel *channel)
-{
-    const struct bow_client *client = subchannel->balancer->client;
-    struct bow_security *security = client->options.security;
-    struct bow_security_request request = {
-        .server_name = subchannel->address->server_name,
-        .alpn = client->target.http2 ? "h2" : "bowline/1",
-    };
-
-    return security->ops->add(security, channel, &request);
-}
-
-int bow__client_conn_init(struct bow_channel *channel, void *user)
-{
-    static const struct bow__session_events events = {
-        .on_headers = on_headers,
-        .on_message = on_message,
-        .on_status = on_status,
-        .on_writable = on_writable,
-        .on_ready = on_ready,
-        .on_goaway = on_goaway,
-    };
-    static const struct bow__conn_ops ops = {
-        .events = &events,
-        .configure = configure,
-        .on_up = on_up,
-        .on_down = on_down,
-        .on_aged = on_aged,
-        .on_gone = on_gone,
-    };
-    struct bow__client_conn *conn = bow_channel_data(channel);
-    struct bow__subchannel *subchannel = user;
-    struct bow__balancer *balancer = subchannel->balancer;
-    const struct bow_client *client = balancer->client;
-
-    if (client->options.security != NULL) {
-        int rc = secure(subchannel, channel);
-        if (rc < 0) {
-            return rc;
-        }
-    }
-    conn->balancer = balancer;
-    conn->subchannel = subchannel;
-    bow__list_push_back(&balancer->conns, &conn->at);
-    bow__conn_init(&conn->conn, channel, &ops, &balancer->counters, false);
-    conn->conn.write_timeout_ns = client->options.write_timeout_ns;
-    bow__age_start(&conn->conn.age, client->context, bow_loop_now(balancer->loop),
-                   client->options.idle_timeout_ns, BOW_NEVER, BOW_NEVER);
-    conn->conn.http2 = client->target.http2;
-    conn->conn.security = client->options.security;
-    return 0;
 }

@@ -3,7 +3,8 @@
  * A client's options: defaults, and what cannot be.
  */
 
-#include "rpc/client/client_state.h"
+#include "rpc/client/client_options.h"
+#include "rpc/connection/loop_compression.h"
 #include <bowline/limits.h>
 
 #include <errno.h>

@@ -4,15 +4,16 @@
  * thread (checks, encoding, times, names), and the step onto the loop.
  */
 
-#include "base/alloc.h"
-#include "base/clock.h"
+#include "rpc/client/client_start.h"
 #include "base/options.h"
-#include "rpc/client/client_state.h"
-#include "rpc/client/stream_state.h"
+#include "rpc/client/call/client_metadata.h"
+#include "rpc/client/call/stream.h"
+#include "rpc/client/client.h"
+#include "rpc/client/client_deadline.h"
+#include "rpc/client/intercept_client.h"
 #include "rpc/core/call/call.h"
 #include "rpc/core/codec/encode.h"
 #include "rpc/core/errors.h"
-#include "rpc/interceptors/intercept.h"
 
 #include <errno.h>
 #include <string.h>
@@ -82,7 +83,7 @@ static int encode(struct bow__client_call *call, const ProtobufCMessage *request
             bow__text_printf(reason, "it is too large");
             return refuse_request(call, reason);
         }
-        call->block = bow__block_new_to_fill(call->balancer->client->context, size);
+        call->block = bow__block_new_to_fill(call->calls->context, size);
         if (call->block == NULL) {
             return -ENOMEM;
         }
@@ -95,25 +96,68 @@ static int encode(struct bow__client_call *call, const ProtobufCMessage *request
     return 0;
 }
 
-/* Times */
+/* Cancelling */
 
-static void set_deadline(struct bow__client_call *call, const struct bow_call_options *options)
+/* One that was begun on another thread and never came to its loop: the balancer may go. */
+static void drop(struct bow__client_call *call)
 {
-    const struct bow_client *client = call->balancer->client;
-    const struct bow_system *system = bow__context_system(client->context);
+    struct bow__balancer *balancer = bow__balancer_of(call);
 
-    /* The clock itself: a loop that is not being driven has an old notion of it. */
-    call->started_ns = system->now_ns(system->user);
-    call->timeout_ns = options->timeout_ns;
-    if (call->timeout_ns == 0) {
-        call->timeout_ns = call->stream == NULL ? client->options.default_timeout_ns : BOW_NEVER;
-        call->timeout_origin = BOW__TIMEOUT_DEFAULT;
+    bow__client_call_free(call, false);
+    bow__client_unpost(balancer);
+}
+
+/* Before it has come to the loop, if it ever does: see undo_elsewhere(). */
+static void cancel_unstarted(struct bow__client_call *call)
+{
+    call->cancelled = true;
+    if (!atomic_exchange(&call->cancel_posted, false)) {
+        drop(call);
     }
-    call->deadline_ns = bow__time_add(call->started_ns, call->timeout_ns);
-    if (options->parent != NULL && bow_call_deadline(options->parent) < call->deadline_ns) {
-        call->deadline_ns = bow_call_deadline(options->parent);
-        call->timeout_ns = bow__time_left(call->deadline_ns, call->started_ns);
-        call->timeout_origin = BOW__TIMEOUT_PARENT;
+}
+
+static int cancel_task(void *user)
+{
+    struct bow__client_call *call = user;
+    struct bow__client_calls *calls = call->calls;
+
+    if (call->ended) {
+        calls->n_calls--;
+        bow__client_call_free(call, true);
+        calls->ops->check_closed(calls);
+        return 0;
+    }
+    if (call->state == BOW__CLIENT_CALL_POSTED) {
+        cancel_unstarted(call);
+        return 0;
+    }
+    atomic_store(&call->cancel_posted, false);
+    switch (call->state) {
+    case BOW__CLIENT_CALL_HELD:
+    case BOW__CLIENT_CALL_QUEUED:
+    case BOW__CLIENT_CALL_OPEN:
+    case BOW__CLIENT_CALL_EXPIRING:
+    case BOW__CLIENT_CALL_LINGERING:
+        bow__client_call_abandon(call, BOW_CANCELLED);
+        bow__client_call_fail(call, BOW_CANCELLED, "the call was cancelled");
+        break;
+    case BOW__CLIENT_CALL_POSTED:
+    case BOW__CLIENT_CALL_FAILING:
+    case BOW__CLIENT_CALL_DONE:
+        break;
+    }
+    return 0;
+}
+
+/* Under the lock by which the call was found. Thread: any. */
+static void request_cancel(struct bow__client_call *call)
+{
+    if (atomic_exchange(&call->cancel_posted, true)) {
+        return;
+    }
+    if (bow__loop_post_internal(call->calls->loop, &call->cancel_task, 0) < 0) {
+        /* The loop shuts down, and ends its calls. */
+        atomic_store(&call->cancel_posted, false);
     }
 }
 
@@ -121,7 +165,7 @@ static void set_deadline(struct bow__client_call *call, const struct bow_call_op
 
 static void cancel_child(struct bow__child *child)
 {
-    bow__client_call_request_cancel(BOW__CONTAINER(child, struct bow__client_call, child));
+    request_cancel(BOW__CONTAINER(child, struct bow__client_call, child));
 }
 
 static int join_parent(struct bow__client_call *call, struct bow_call *parent)
@@ -143,7 +187,7 @@ static int name_call(struct bow__client_call *call, uint64_t *ret_id)
     if (ret_id == NULL) {
         return 0;
     }
-    call->id = bow__call_ids_put(&call->balancer->client->ids, call);
+    call->id = bow__call_ids_put(call->calls->ids, call);
     return call->id != 0 ? 0 : -ENOMEM;
 }
 
@@ -151,101 +195,77 @@ static int name_call(struct bow__client_call *call, uint64_t *ret_id)
 static void forget(struct bow__client_call *call)
 {
     if (call->id != 0) {
-        bow__call_ids_remove(&call->balancer->client->ids, call->id);
+        bow__call_ids_remove(call->calls->ids, call->id);
     }
     bow__child_calls_leave(&call->child);
 }
 
 /* Onto the loop */
 
-static int open_link(struct bow__balancer *balancer)
+static int open_balancer(struct bow__balancer *balancer)
 {
-    if (balancer->opened || balancer->closing) {
+    if (balancer->opened || balancer->calls.closing) {
         return 0;
     }
-    int rc = bow_loop_add_hook(balancer->loop, &balancer->hook);
+    int rc = bow_loop_add_hook(balancer->calls.loop, &balancer->hook);
     balancer->opened = rc == 0;
-    balancer->closing = rc < 0;
+    balancer->calls.closing = rc < 0;
     if (rc == 0) {
-        bow__client_link_unsettle(balancer);
+        bow__client_unsettle(balancer);
     }
     return rc;
 }
 
 /* A call that fails holds the balancer until all of it has ended, be the loop shut down or not. */
-static void hold_link(struct bow__balancer *balancer)
+static void hold_balancer(struct bow__balancer *balancer)
 {
-    (void)open_link(balancer);
-    bow__client_link_unsettle(balancer);
-    balancer->n_calls++;
+    (void)open_balancer(balancer);
+    bow__client_unsettle(balancer);
+    balancer->calls.n_calls++;
 }
 
 /* Returns as bow__balancer_submit(); the call is then not on the loop. */
 static int begin(struct bow__client_call *call, struct bow__text *reason)
 {
-    struct bow__balancer *balancer = call->balancer;
+    struct bow__balancer *balancer = bow__balancer_of(call);
 
-    int rc = open_link(balancer);
-    if (rc == 0 && balancer->client->interceptors.n > 0) {
+    int rc = open_balancer(balancer);
+    if (rc == 0 && balancer->subchannels.config->interceptors.n > 0) {
         rc = bow__client_intercept(call, reason);
     }
     if (rc == 0) {
         rc = bow__balancer_submit(balancer, call, reason);
     }
     if (rc >= 0) {
-        bow__client_call_arm(call);
+        bow__client_deadline_arm(call);
         rc = 0;
     }
     if (rc == 0 || rc == -ENOTCONN) {
-        balancer->n_calls++;
-        balancer->counters.now.calls_started++;
-        bow__counters_touch(&balancer->counters);
+        balancer->calls.n_calls++;
+        balancer->calls.counters.now.calls_started++;
+        bow__counters_touch(&balancer->calls.counters);
     }
     return rc;
-}
-
-static void fail_posted(struct bow__client_call *call, int rc, const struct bow__text *reason)
-{
-    enum bow_code code = rc == -ENOTCONN ? BOW_UNAVAILABLE : bow__code_from_errno(rc);
-
-    if (rc == -ESHUTDOWN) {
-        bow__client_call_fail(call, BOW_CANCELLED, "the client was closed");
-        return;
-    }
-    bow__client_call_fail(call, code,
-                          reason->len > 0 ? reason->bytes : "the request cannot be sent");
 }
 
 static void fail_start(struct bow__client_call *call, int rc, const struct bow__text *reason)
 {
     if (rc != -ENOTCONN) {
-        hold_link(call->balancer);
-        call->balancer->counters.now.calls_started++;
+        hold_balancer(bow__balancer_of(call));
+        call->calls->counters.now.calls_started++;
     }
     if (call->cancelled) {
         bow__client_call_fail(call, BOW_CANCELLED, "the call was cancelled");
         return;
     }
-    fail_posted(call, rc, reason);
-}
-
-void bow__client_call_resume(struct bow__client_call *call)
-{
-    struct bow__text reason;
-
-    bow__text_clear(&reason);
-    call->state = BOW__CLIENT_CALL_POSTED; /* in no list */
-    int rc = bow__balancer_submit(call->balancer, call, &reason);
-    if (rc < 0) {
-        fail_posted(call, rc, &reason);
-    }
+    bow__client_fail_submitted(call, rc, reason);
 }
 
 /* The count goes last: it is what keeps a client that is being freed. */
 static int start_task(void *user)
 {
     struct bow__client_call *call = user;
-    struct bow__balancer *balancer = call->balancer;
+    struct bow__balancer *balancer = bow__balancer_of(call);
     struct bow__text reason;
 
     bow__text_clear(&reason);
@@ -255,7 +275,7 @@ static int start_task(void *user)
         return 0;
     }
     fail_start(call, rc, &reason);
-    bow__client_link_unpost(balancer);
+    bow__client_unpost(balancer);
     return 0;
 }
 
@@ -268,21 +288,21 @@ static int start_in_loop(struct bow__client_call *call, struct bow__text *reason
     }
     rc = bow__client_call_fail_later(call, BOW_UNAVAILABLE, reason->bytes);
     if (rc < 0) {
-        call->balancer->n_calls--;
+        call->calls->n_calls--;
     }
     return rc;
 }
 
 static int start_elsewhere(struct bow__client_call *call, struct bow__text *reason)
 {
-    struct bow__balancer *balancer = call->balancer;
+    struct bow__balancer *balancer = bow__balancer_of(call);
 
-    if (atomic_load_explicit(&balancer->n_queued, memory_order_relaxed) >=
-        balancer->client->options.max_queued_calls) {
+    if (atomic_load_explicit(&balancer->calls.n_queued, memory_order_relaxed) >=
+        balancer->subchannels.config->options.max_queued_calls) {
         return bow__balancer_refuse_queued(balancer, reason);
     }
     bow_task_init(&call->task, "start call", start_task, call);
-    return bow__loop_post_internal(balancer->loop, &call->task, 0);
+    return bow__loop_post_internal(balancer->calls.loop, &call->task, 0);
 }
 
 /* A cancellation may be under way already, which then frees the call. */
@@ -290,7 +310,7 @@ static void undo_in_loop(struct bow__client_call *call)
 {
     if (atomic_load(&call->cancel_posted)) {
         call->ended = true;
-        hold_link(call->balancer);
+        hold_balancer(bow__balancer_of(call));
         return;
     }
     bow__client_call_free(call, true);
@@ -300,7 +320,7 @@ static void undo_in_loop(struct bow__client_call *call)
 static void undo_elsewhere(struct bow__client_call *call)
 {
     if (!atomic_exchange(&call->cancel_posted, false)) {
-        bow__client_call_drop(call);
+        drop(call);
     }
 }
 
@@ -323,6 +343,7 @@ static int prepare(struct bow__client_call *call, const struct bow__client_begin
     call->fn = begin->fn;
     call->user = begin->user;
     call->stream = begin->stream;
+    bow_task_init(&call->cancel_task, "cancel call", cancel_task, call);
     if (call->stream != NULL) {
         call->stream->call = call;
     }
@@ -334,10 +355,10 @@ static int prepare(struct bow__client_call *call, const struct bow__client_begin
     if (rc < 0) {
         return rc;
     }
-    set_deadline(call, options);
+    bow__client_deadline_set(call, options);
     call->waits_for_ready = options->wait_for_ready;
     call->compresses = options->compression == BOW_COMPRESSION_DEFAULT
-                           ? call->balancer->compression.compression.on
+                           ? call->calls->compression.compression.on
                            : options->compression == BOW_COMPRESSION_AUTO;
     rc = name_call(call, begin->ret_id);
     if (rc < 0) {
@@ -374,16 +395,16 @@ int bow__client_begin(struct bow_client *client, const struct bow__client_begin 
     if (rc < 0) {
         return rc;
     }
-    struct bow__balancer *balancer = bow__client_link_of(client);
+    struct bow__balancer *balancer = bow__client_balancer(client);
     if (balancer == NULL) {
         bow__text_printf(reason, "%s", BOW__CONFINED_TEXT);
         return -EINVAL;
     }
-    if (bow__loop_is_foreign(balancer->loop)) {
+    if (bow__loop_is_foreign(balancer->calls.loop)) {
         return -ECHILD;
     }
-    bool in_loop = bow_loop_in_loop(balancer->loop);
-    struct bow__client_call *call = bow__client_call_new(balancer, in_loop);
+    bool in_loop = bow_loop_in_loop(balancer->calls.loop);
+    struct bow__client_call *call = bow__client_call_new(&balancer->calls, in_loop);
     if (call == NULL) {
         return -ENOMEM;
     }
@@ -422,23 +443,10 @@ int bow_client_start(struct bow_client *client, const struct bow_method *method,
     return bow__client_begin(client, &begin, &reason);
 }
 
-/* Cancelling */
-
-void bow__client_call_request_cancel(struct bow__client_call *call)
-{
-    if (atomic_exchange(&call->cancel_posted, true)) {
-        return;
-    }
-    if (bow__loop_post_internal(call->balancer->loop, &call->cancel_task, 0) < 0) {
-        /* The loop shuts down, and ends its calls. */
-        atomic_store(&call->cancel_posted, false);
-    }
-}
-
 void bow_client_cancel(struct bow_client *client, uint64_t id)
 {
     if (bow__client_is_foreign(client)) {
         return;
     }
-    bow__call_ids_with(&client->ids, id, bow__client_call_request_cancel);
+    bow__call_ids_with(&client->ids, id, request_cancel);
 }

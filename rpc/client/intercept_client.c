@@ -1,56 +1,49 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
  * A client's calls on their way past its interceptors: on the loop, before a call is queued or
- * sent. One that is held is on a list of the balancer's; its deadline, a cancel and the balancer's
+ * sent. One that is held is in the table's list; its deadline, a cancel and the balancer's
  * end find it there. A second try of a call does not pass them again.
  */
 
-#include "base/alloc.h"
-#include "rpc/client/client_state.h"
-#include "rpc/client/stream_state.h"
+#include "rpc/client/intercept_client.h"
+#include "rpc/client/call/client_metadata.h"
 #include "rpc/core/errors.h"
-#include "rpc/core/metadata.h"
-#include "rpc/interceptors/intercept.h"
 
 #include <errno.h>
 
-struct interception {
-    struct bow__intercepted it; /* first */
-    struct bow__client_call *call;
-    struct bow__deferred deferred;
-    struct bow__metadata_list request; /* all that is sent along, once something was added */
-};
-
-static struct interception *interception_of(const struct bow__intercepted *it)
+static struct bow__client_interception *interception_of(const struct bow__intercepted *it)
 {
-    return (struct interception *)(uintptr_t)it;
+    return (struct bow__client_interception *)(uintptr_t)it;
 }
 
 /* What interceptors ask */
 
+static const struct bow__client_config *config_of(const struct bow__client_call *call)
+{
+    return bow__balancer_of(call)->subchannels.config;
+}
+
 /* Of a list it is the first one until the call has gone to another. */
 static const char *address_of(const struct bow__client_call *call)
 {
-    const struct bow_client *client = call->balancer->client;
-
-    return call->conn != NULL ? call->conn->subchannel->address->text
-                              : client->target.addresses[0].text;
+    return call->conn != NULL ? bow__client_conn_of(call->conn)->subchannel->address->text
+                              : config_of(call)->target.addresses[0].text;
 }
 
 static struct bow__intercept_facts facts(const struct bow__intercepted *it)
 {
     const struct bow__client_call *call = interception_of(it)->call;
-    const struct bow_client *client = call->balancer->client;
+    const struct bow__client_config *config = config_of(call);
 
     return (struct bow__intercept_facts){
         .method = call->method,
         .peer = address_of(call),
-        .protocol = client->target.http2 ? "grpc" : "native",
+        .protocol = config->target.http2 ? "grpc" : "native",
         .deadline_ns = call->deadline_ns,
-        .loop = call->balancer->loop,
+        .loop = call->calls->loop,
         .request = call->metadata,
         .initial = call->initial,
-        .secure = client->options.security != NULL,
+        .secure = config->options.security != NULL,
     };
 }
 
@@ -58,7 +51,7 @@ static struct bow__intercept_facts facts(const struct bow__intercepted *it)
 static int add(struct bow__intercepted *it, enum bow__intercept_add what, const char *key,
                struct bow_slice value)
 {
-    struct interception *own = interception_of(it);
+    struct bow__client_interception *own = interception_of(it);
     struct bow__client_call *call = own->call;
     struct bow__metadata_list *list = &own->request;
 
@@ -88,11 +81,34 @@ static void show_request(struct bow__client_call *call)
 
 static void hold(struct bow__client_call *call)
 {
-    struct bow__balancer *balancer = call->balancer;
-
     call->state = BOW__CLIENT_CALL_HELD;
-    bow__list_push_back(&balancer->held, &call->at);
-    balancer->n_held++;
+    bow__list_push_back(&call->calls->held, &call->at);
+    call->calls->n_held++;
+}
+
+void bow__client_fail_submitted(struct bow__client_call *call, int rc,
+                                const struct bow__text *reason)
+{
+    enum bow_code code = rc == -ENOTCONN ? BOW_UNAVAILABLE : bow__code_from_errno(rc);
+
+    if (rc == -ESHUTDOWN) {
+        bow__client_call_fail(call, BOW_CANCELLED, "the client was closed");
+        return;
+    }
+    bow__client_call_fail(call, code,
+                          reason->len > 0 ? reason->bytes : "the request cannot be sent");
+}
+
+static void submit(struct bow__client_call *call)
+{
+    struct bow__text reason;
+
+    bow__text_clear(&reason);
+    call->state = BOW__CLIENT_CALL_POSTED; /* in no list */
+    int rc = bow__balancer_submit(bow__balancer_of(call), call, &reason);
+    if (rc < 0) {
+        bow__client_fail_submitted(call, rc, &reason);
+    }
 }
 
 static void go_on(struct bow__intercepted *it)
@@ -101,8 +117,8 @@ static void go_on(struct bow__intercepted *it)
 
     show_request(call);
     bow__list_remove(&call->at);
-    call->balancer->n_held--;
-    bow__client_call_resume(call);
+    call->calls->n_held--;
+    submit(call);
 }
 
 static void refuse(struct bow__intercepted *it)
@@ -112,14 +128,14 @@ static void refuse(struct bow__intercepted *it)
 
 static void run_deferred(struct bow__deferred *deferred)
 {
-    bow__intercepted_run(&BOW__CONTAINER(deferred, struct interception, deferred)->it);
+    bow__intercepted_run(&BOW__CONTAINER(deferred, struct bow__client_interception, deferred)->it);
 }
 
 static void defer(struct bow__intercepted *it)
 {
-    struct interception *own = interception_of(it);
+    struct bow__client_interception *own = interception_of(it);
 
-    bow__loop_defer_flush(own->call->balancer->loop, &own->deferred);
+    bow__loop_defer_flush(own->call->calls->loop, &own->deferred);
 }
 
 static const struct bow__intercept_ops ops = {
@@ -134,15 +150,14 @@ static const struct bow__intercept_ops ops = {
 
 static int make(struct bow__client_call *call)
 {
-    const struct bow_client *client = call->balancer->client;
     struct bow__intercepted *it =
-        bow__intercepted_new(&client->interceptors, &ops, &call->memory->arena,
-                             sizeof(struct interception), call->started_ns);
+        bow__intercepted_new(&config_of(call)->interceptors, &ops, &call->memory->arena,
+                             sizeof(struct bow__client_interception), call->started_ns);
 
     if (it == NULL) {
         return -ENOMEM;
     }
-    struct interception *own = interception_of(it);
+    struct bow__client_interception *own = interception_of(it);
     own->call = call;
     own->deferred.fn = run_deferred;
     bow__list_init(&own->deferred.link);
@@ -150,24 +165,23 @@ static int make(struct bow__client_call *call)
     return 0;
 }
 
-static int check_held(const struct bow__balancer *balancer, struct bow__text *reason)
+static int check_held(const struct bow__client_call *call, struct bow__text *reason)
 {
-    const struct bow_client *client = balancer->client;
+    uint32_t max = config_of(call)->options.max_queued_calls;
 
-    if (balancer->n_held < client->options.max_queued_calls) {
+    if (call->calls->n_held < max) {
         return 0;
     }
-    bow__text_printf(reason, "%u calls are held by interceptors already (max_queued_calls)",
-                     client->options.max_queued_calls);
+    bow__text_printf(reason, "%u calls are held by interceptors already (max_queued_calls)", max);
     return -EAGAIN;
 }
 
 int bow__client_intercept(struct bow__client_call *call, struct bow__text *reason)
 {
-    if (call->balancer->closing) {
+    if (call->calls->closing) {
         return 0; /* it is about to be refused */
     }
-    int rc = check_held(call->balancer, reason);
+    int rc = check_held(call, reason);
     if (rc == 0) {
         rc = make(call);
     }
@@ -186,15 +200,6 @@ int bow__client_intercept(struct bow__client_call *call, struct bow__text *reaso
     return 1;
 }
 
-void bow__client_intercept_end(struct bow__client_call *call, const struct bow_status *status)
-{
-    struct bow__intercepted *it = call->intercepted;
-
-    bow__list_remove(&interception_of(it)->deferred.link);
-    bow__intercepted_end(it, status, bow__loop_read_clock(call->balancer->loop));
-    call->intercepted = NULL;
-}
-
 void bow__client_intercept_undo(struct bow__client_call *call, int rc,
                                 const struct bow__text *reason)
 {
@@ -202,5 +207,5 @@ void bow__client_intercept_undo(struct bow__client_call *call, int rc,
 
     status.code = bow__code_from_errno(rc);
     status.message = reason->len > 0 ? reason->bytes : "the call cannot be started";
-    bow__client_intercept_end(call, &status);
+    bow__client_call_end_interceptors(call, &status);
 }

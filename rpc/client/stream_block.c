@@ -6,14 +6,15 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "rpc/client/stream_state.h"
+#include "rpc/client/call/stream_receive.h"
+#include "rpc/client/client.h"
 #include "rpc/core/errors.h"
 #include "transport/loop/condition.h"
 
 #include <errno.h>
 
 /* Until when; one of the two clocks counts. */
-struct patience {
+struct deadline {
     bool endless;
     uint64_t until_ns;     /* confined: of the loop's clock */
     struct timespec until; /* else */
@@ -34,10 +35,11 @@ static int check_caller(struct bow_stream *stream)
     }
     pthread_mutex_lock(&stream->lock);
     const struct bow_client *client = stream->closed ? NULL : stream->client;
-    if (client != NULL && client->confined && !pthread_equal(client->thread, pthread_self())) {
+    if (client != NULL && client->config.confined &&
+        !pthread_equal(client->thread, pthread_self())) {
         rc = -EINVAL;
     } else if (client != NULL &&
-               (client->confined ? client->driving : bow__client_in_loops(client))) {
+               (client->config.confined ? client->driving : bow__client_in_loops(client))) {
         rc = -EDEADLK;
     }
     pthread_mutex_unlock(&stream->lock);
@@ -53,9 +55,9 @@ static uint64_t now_of(const struct bow_stream *stream)
     return system->now_ns(system->user);
 }
 
-static struct patience patience_of(const struct bow_stream *stream, uint64_t timeout_ns)
+static struct deadline deadline_of(const struct bow_stream *stream, uint64_t timeout_ns)
 {
-    return (struct patience){
+    return (struct deadline){
         .endless = timeout_ns == BOW_NEVER,
         .until_ns = bow__time_add(now_of(stream), timeout_ns),
         .until = bow__cond_deadline(timeout_ns),
@@ -63,19 +65,19 @@ static struct patience patience_of(const struct bow_stream *stream, uint64_t tim
 }
 
 /* With the lock held, and the stream not closed. */
-static int wait_for_loop(struct bow_stream *stream, const struct patience *patience)
+static int wait_for_loop(struct bow_stream *stream, const struct deadline *deadline)
 {
-    if (patience->endless) {
+    if (deadline->endless) {
         pthread_cond_wait(&stream->changed, &stream->lock);
         return 0;
     }
-    return bow__cond_wait(&stream->changed, &stream->lock, &patience->until) ? 0 : -ETIMEDOUT;
+    return bow__cond_wait(&stream->changed, &stream->lock, &deadline->until) ? 0 : -ETIMEDOUT;
 }
 
-static int drive(struct bow_stream *stream, const struct patience *patience)
+static int drive(struct bow_stream *stream, const struct deadline *deadline)
 {
     uint64_t left =
-        patience->endless ? BOW_NEVER : bow__time_left(patience->until_ns, now_of(stream));
+        deadline->endless ? BOW_NEVER : bow__time_left(deadline->until_ns, now_of(stream));
 
     pthread_mutex_unlock(&stream->lock);
     int rc = bow__client_drive(stream->client, left);
@@ -85,15 +87,15 @@ static int drive(struct bow_stream *stream, const struct patience *patience)
 
 /* Returns 0, -ETIMEDOUT, or what the loop of a confined client says. */
 static int wait_until(struct bow_stream *stream, condition_fn is_true,
-                      const struct patience *patience)
+                      const struct deadline *deadline)
 {
     struct bow_client *driven = NULL;
     int rc = 0;
 
     pthread_mutex_lock(&stream->lock);
     while (rc == 0 && !is_true(stream) && !stream->closed) {
-        driven = stream->client->confined ? stream->client : NULL;
-        rc = driven != NULL ? drive(stream, patience) : wait_for_loop(stream, patience);
+        driven = stream->client->config.confined ? stream->client : NULL;
+        rc = driven != NULL ? drive(stream, deadline) : wait_for_loop(stream, deadline);
     }
     if (is_true(stream) || stream->closed) {
         rc = 0;
@@ -142,32 +144,32 @@ static void drop_messages(struct bow_stream *stream)
 static struct bow__queued_message *pop(struct bow_stream *stream)
 {
     pthread_mutex_lock(&stream->lock);
-    struct bow__queued_message *held = bow__message_queue_pop(&stream->in);
+    struct bow__queued_message *queued = bow__message_queue_pop(&stream->in);
     pthread_mutex_unlock(&stream->lock);
-    return held;
+    return queued;
 }
 
 int bow_stream_receive(struct bow_stream *stream, uint64_t timeout_ns,
                        const ProtobufCMessage **ret_message)
 {
-    struct patience patience = patience_of(stream, timeout_ns);
+    struct deadline deadline = deadline_of(stream, timeout_ns);
     ProtobufCMessage *message = NULL;
     struct bow__text reason;
 
     int rc = check_caller(stream);
     if (rc == 0) {
-        rc = wait_until(stream, has_message, &patience);
+        rc = wait_until(stream, has_message, &deadline);
     }
     if (rc < 0) {
         return rc;
     }
     bow__arena_reset(&stream->arena);
-    struct bow__queued_message *held = pop(stream);
-    if (held == NULL) {
+    struct bow__queued_message *queued = pop(stream);
+    if (queued == NULL) {
         return 0;
     }
-    size_t n = bow__consumed_bytes(held->len);
-    rc = bow__stream_decode_held(stream, held, &message, &reason);
+    size_t n = bow__consumed_bytes(queued->len);
+    rc = bow__stream_decode_queued(stream, queued, &message, &reason);
     if (rc < 0) {
         bow__stream_give_up(stream, bow__code_from_errno(rc), reason.bytes);
         drop_messages(stream);
@@ -186,7 +188,7 @@ static void drive_confined(struct bow_stream *stream)
     pthread_mutex_lock(&stream->lock);
     struct bow_client *client = stream->closed ? NULL : stream->client;
     pthread_mutex_unlock(&stream->lock);
-    if (client != NULL && client->confined) {
+    if (client != NULL && client->config.confined) {
         (void)bow__client_drive(client, 0);
         bow__client_end_drive(client);
     }
@@ -195,14 +197,14 @@ static void drive_confined(struct bow_stream *stream)
 int bow_stream_write(struct bow_stream *stream, const ProtobufCMessage *message,
                      uint64_t timeout_ns)
 {
-    struct patience patience = patience_of(stream, timeout_ns);
+    struct deadline deadline = deadline_of(stream, timeout_ns);
 
     int rc = check_caller(stream);
     if (rc < 0) {
         return rc;
     }
     while ((rc = bow_stream_send(stream, message)) == -EAGAIN) {
-        rc = wait_until(stream, may_write, &patience);
+        rc = wait_until(stream, may_write, &deadline);
         if (rc < 0) {
             return rc;
         }
@@ -228,7 +230,7 @@ static void apply_failure(struct bow_stream *stream, struct bow_result *result)
 
 int bow_stream_finish(struct bow_stream *stream, struct bow_result *ret_result)
 {
-    struct patience endless = {.endless = true};
+    struct deadline endless = {.endless = true};
 
     int rc = check_caller(stream);
     if (rc < 0) {
@@ -238,7 +240,7 @@ int bow_stream_finish(struct bow_stream *stream, struct bow_result *ret_result)
     drop_messages(stream);
     rc = wait_until(stream, is_closed, &endless);
     if (rc < 0) {
-        bow__client_fill_error(stream->client, rc, "driving the client's loop failed", ret_result);
+        bow__result_fail(stream->context, rc, "driving the client's loop failed", ret_result);
     } else {
         bow_result_move(ret_result, &stream->result);
         apply_failure(stream, ret_result);

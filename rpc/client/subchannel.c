@@ -7,7 +7,7 @@
  *      ▲                   │ failed
  *      └──(connected)── BACKING_OFF ──wanted, not at once; or the pause is over──► CONNECTING
  *
- *     READY ──another server was lost to silence──► CONNECTING (doubted) ──it answers──► READY
+ *     READY ──another server was lost to silence──► CONNECTING (probed) ──it answers──► READY
  *
  * It connects only while calls want it, and never gives up: what a failed attempt costs is a
  * pause, which grows while attempts fail and is jittered so that many clients do not come back
@@ -19,40 +19,46 @@
  * back is found. Knows nothing of the calls but whether there are any.
  */
 
+#include "rpc/client/subchannel.h"
 #include "base/clock.h"
-#include "rpc/client/client_state.h"
 #include "rpc/connection/jitter.h"
 #include "rpc/core/errors.h"
+#include "transport/address/address.h"
 
 #include <errno.h>
+#include <string.h>
 
 static uint64_t now_of(const struct bow__subchannel *subchannel)
 {
-    return bow_loop_now(subchannel->balancer->loop);
+    return bow_loop_now(subchannel->list->calls->loop);
 }
 
 static const struct bow_client_options *options_of(const struct bow__subchannel *subchannel)
 {
-    return &subchannel->balancer->client->options;
+    return &subchannel->list->config->options;
 }
 
 static bool is_one_of_many(const struct bow__subchannel *subchannel)
 {
-    return bow__target_is_list(&subchannel->balancer->client->target);
+    return bow__target_is_list(&subchannel->list->config->target);
 }
 
 static void set_state(struct bow__subchannel *subchannel, enum bow__connectivity state)
 {
-    bow__balancer_set_state(subchannel->balancer, subchannel, state);
+    enum bow__connectivity before = subchannel->state;
+
+    subchannel->state = state;
+    subchannel->n_calls_seen = subchannel->list->calls->counters.now.calls_started;
+    subchannel->list->ops->on_state(subchannel, before);
 }
 
 /* Calls wait, or were made since the state changed. */
 static bool is_wanted(const struct bow__subchannel *subchannel)
 {
-    const struct bow__balancer *balancer = subchannel->balancer;
+    const struct bow__client_calls *calls = subchannel->list->calls;
 
-    return !bow__list_is_empty(&balancer->queue) ||
-           balancer->counters.now.calls_started != subchannel->n_calls_seen;
+    return !bow__list_is_empty(&calls->queue) ||
+           calls->counters.now.calls_started != subchannel->n_calls_seen;
 }
 
 /* Back-off */
@@ -74,24 +80,24 @@ static void back_off(struct bow__subchannel *subchannel)
                                  : grown(subchannel->backoff_ns);
     subchannel->backoff_ns = bow__time_min(subchannel->backoff_ns, max);
     /* What failed while nobody looked did so at some time before, and no call fails fast for it. */
-    subchannel->failed_at_ns = subchannel->balancer->client->taking_in ? 0 : now_of(subchannel);
+    subchannel->failed_at_ns = subchannel->list->catching_up ? 0 : now_of(subchannel);
     subchannel->next_try_ns = bow__time_add(
-        now_of(subchannel), bow__jittered(subchannel->balancer->client->context,
-                                          subchannel->backoff_ns, subchannel->backoff_ns / 5));
+        now_of(subchannel), bow__jittered(subchannel->list->config->context, subchannel->backoff_ns,
+                                          subchannel->backoff_ns / 5));
     set_state(subchannel, BOW__CONNECTIVITY_BACKING_OFF);
     bow_timer_start_at(&subchannel->timer, subchannel->next_try_ns);
 }
 
 static void on_failed(struct bow__subchannel *subchannel, const char *message)
 {
-    struct bow__balancer *balancer = subchannel->balancer;
+    struct bow__client_calls *calls = subchannel->list->calls;
 
-    balancer->counters.now.connects_failed++;
-    bow__counters_touch(&balancer->counters);
+    calls->counters.now.connects_failed++;
+    bow__counters_touch(&calls->counters);
     bow__text_clear(&subchannel->last_error);
     bow__text_printf(&subchannel->last_error, "%s", message);
     back_off(subchannel);
-    bow__balancer_failed(balancer);
+    subchannel->list->ops->on_failed(subchannel);
 }
 
 /* Never beyond the next try, whose timer may have fired while nobody wanted the server. */
@@ -119,11 +125,11 @@ static void on_connected(struct bow_channel *channel, const struct bow_transport
                          void *user)
 {
     struct bow__subchannel *subchannel = user;
-    struct bow__balancer *balancer = subchannel->balancer;
+    struct bow__client_calls *calls = subchannel->list->calls;
 
     subchannel->connect = NULL;
-    if (balancer->closing) {
-        bow__balancer_check_closed(balancer);
+    if (calls->closing) {
+        calls->ops->check_closed(calls);
         return;
     }
     if (channel == NULL && subchannel->state == BOW__CONNECTIVITY_CONNECTING) {
@@ -137,8 +143,10 @@ static void on_connected(struct bow_channel *channel, const struct bow_transport
         return;
     }
     /* conn_up came before, and the connection may be lost again by now. */
-    bow__balancer_pump(balancer);
+    subchannel->list->ops->on_change(subchannel);
 }
+
+static int init_conn(struct bow_channel *channel, void *user);
 
 static void connect_now(struct bow__subchannel *subchannel)
 {
@@ -146,12 +154,12 @@ static void connect_now(struct bow__subchannel *subchannel)
     struct bow_transport_error error = {0};
 
     options.data_bytes = sizeof(struct bow__client_conn);
-    options.on_channel = bow__client_conn_init;
+    options.on_channel = init_conn;
     options.user = subchannel;
     bow_timer_stop(&subchannel->timer);
     subchannel->tried_at_ns = now_of(subchannel);
     set_state(subchannel, BOW__CONNECTIVITY_CONNECTING);
-    int rc = bow_connect_start(subchannel->balancer->loop, subchannel->address->text, &options,
+    int rc = bow_connect_start(subchannel->list->calls->loop, subchannel->address->text, &options,
                                options_of(subchannel)->connect_timeout_ns, on_connected, subchannel,
                                &subchannel->connect, &error);
     if (rc < 0) {
@@ -167,7 +175,7 @@ static void connect_now(struct bow__subchannel *subchannel)
 /* A server that takes connections and ends them is not asked for ever more of them. */
 static uint64_t rests_until(const struct bow__subchannel *subchannel)
 {
-    bool others_serve = subchannel->balancer->n_ready > 0;
+    bool others_serve = subchannel->list->n_ready > 0;
 
     if (subchannel->state == BOW__CONNECTIVITY_BACKING_OFF) {
         return others_serve ? subchannel->next_try_ns : least_pause_ends(subchannel);
@@ -177,11 +185,11 @@ static uint64_t rests_until(const struct bow__subchannel *subchannel)
                : 0;
 }
 
-void bow__subchannel_seek(struct bow__subchannel *subchannel, bool at_once)
+void bow__subchannel_request_connection(struct bow__subchannel *subchannel, bool at_once)
 {
     uint64_t rest = rests_until(subchannel);
 
-    if (subchannel->balancer->closing || subchannel->connect != NULL ||
+    if (subchannel->list->calls->closing || subchannel->connect != NULL ||
         subchannel->state > BOW__CONNECTIVITY_IDLE) {
         return;
     }
@@ -193,7 +201,7 @@ void bow__subchannel_seek(struct bow__subchannel *subchannel, bool at_once)
 }
 
 /* It took the connection and says nothing, or not enough, which no server of ours does. */
-static void give_up_mute(struct bow__subchannel *subchannel)
+static void give_up_silent(struct bow__subchannel *subchannel)
 {
     struct bow__client_conn *conn = subchannel->conn;
     struct bow__text text;
@@ -204,7 +212,7 @@ static void give_up_mute(struct bow__subchannel *subchannel)
                      conn->conn.up ? "said nothing" : "was not done with the handshake");
     bow__text_duration(&text, options_of(subchannel)->connect_timeout_ns);
     bow__text_printf(&text, " (connect_timeout_ns): is it a %s server?",
-                     subchannel->balancer->client->target.http2 ? "gRPC" : "Bowline");
+                     subchannel->list->config->target.http2 ? "gRPC" : "Bowline");
     subchannel->conn = NULL;
     if (conn->conn.up) {
         bow__conn_close(&conn->conn, "it never answered", 0);
@@ -220,14 +228,14 @@ static void on_timer(struct bow_timer *timer, void *user)
 
     (void)timer;
     if (subchannel->state == BOW__CONNECTIVITY_CONNECTING && subchannel->conn != NULL) {
-        give_up_mute(subchannel);
+        give_up_silent(subchannel);
     } else if (subchannel->state == BOW__CONNECTIVITY_CONNECTING) {
         struct bow__text why = subchannel->last_error;
         on_failed(subchannel, why.bytes);
     } else if (is_wanted(subchannel)) {
-        bow__subchannel_seek(subchannel, true);
+        bow__subchannel_request_connection(subchannel, true);
     } else {
-        subchannel->balancer->dormant = is_one_of_many(subchannel);
+        subchannel->list->has_idle = is_one_of_many(subchannel);
     }
 }
 
@@ -235,20 +243,18 @@ static void on_timer(struct bow_timer *timer, void *user)
 
 static void take_calls(struct bow__subchannel *subchannel)
 {
-    struct bow__balancer *balancer = subchannel->balancer;
-
-    balancer->counters.now.reconnects += subchannel->was_up && !subchannel->doubted;
+    subchannel->list->calls->counters.now.reconnects += subchannel->was_up && !subchannel->probed;
     subchannel->was_up = true;
-    subchannel->doubted = false;
+    subchannel->probed = false;
     subchannel->backoff_ns = 0;
     bow_timer_stop(&subchannel->timer);
     set_state(subchannel, BOW__CONNECTIVITY_READY);
-    bow__balancer_pump(balancer);
+    subchannel->list->ops->on_change(subchannel);
 }
 
-void bow__subchannel_conn_up(struct bow__subchannel *subchannel, struct bow__client_conn *conn)
+static void conn_up(struct bow__subchannel *subchannel, struct bow__client_conn *conn)
 {
-    if (subchannel->balancer->closing) {
+    if (subchannel->list->calls->closing) {
         bow__conn_close(&conn->conn, "the client was closed", 0);
         return;
     }
@@ -260,15 +266,14 @@ void bow__subchannel_conn_up(struct bow__subchannel *subchannel, struct bow__cli
     bow_timer_start_at(&subchannel->timer, attempt_ends(subchannel));
 }
 
-void bow__subchannel_conn_answered(struct bow__subchannel *subchannel,
-                                   struct bow__client_conn *conn)
+static void conn_answered(struct bow__subchannel *subchannel, struct bow__client_conn *conn)
 {
     if (subchannel->conn == conn && subchannel->state == BOW__CONNECTIVITY_CONNECTING) {
         take_calls(subchannel);
     }
 }
 
-void bow__subchannel_doubt(struct bow__subchannel *subchannel)
+void bow__subchannel_probe(struct bow__subchannel *subchannel)
 {
     struct bow__conn *conn =
         subchannel->state == BOW__CONNECTIVITY_READY ? &subchannel->conn->conn : NULL;
@@ -276,35 +281,35 @@ void bow__subchannel_doubt(struct bow__subchannel *subchannel)
     if (conn == NULL || !conn->session->ops->doubt(conn->session, now_of(subchannel))) {
         return;
     }
-    subchannel->doubted = true;
+    subchannel->probed = true;
     set_state(subchannel, BOW__CONNECTIVITY_CONNECTING);
     bow__conn_touch(conn);
 }
 
-void bow__subchannel_conn_failed(struct bow__subchannel *subchannel,
-                                 const struct bow__client_conn *conn, const char *why)
+static void conn_failed(struct bow__subchannel *subchannel, const struct bow__client_conn *conn,
+                        const char *why)
 {
     if (subchannel->conn != conn) {
         return;
     }
     subchannel->conn = NULL;
-    if (!subchannel->balancer->closing) {
+    if (!subchannel->list->calls->closing) {
         on_failed(subchannel, why);
     }
 }
 
-void bow__subchannel_conn_retired(struct bow__subchannel *subchannel, struct bow__client_conn *conn,
-                                  const char *why)
+static void conn_retired(struct bow__subchannel *subchannel, struct bow__client_conn *conn,
+                         const char *why)
 {
     bool wanted = why != NULL && is_wanted(subchannel);
-    bool attempted = subchannel->state == BOW__CONNECTIVITY_CONNECTING && !subchannel->doubted;
+    bool attempted = subchannel->state == BOW__CONNECTIVITY_CONNECTING && !subchannel->probed;
 
     if (subchannel->conn != conn) {
         return;
     }
     subchannel->conn = NULL;
-    subchannel->doubted = false;
-    if (subchannel->balancer->closing) {
+    subchannel->probed = false;
+    if (subchannel->list->calls->closing) {
         set_state(subchannel, BOW__CONNECTIVITY_IDLE);
         return;
     }
@@ -315,24 +320,155 @@ void bow__subchannel_conn_retired(struct bow__subchannel *subchannel, struct bow
     bow_timer_stop(&subchannel->timer);
     set_state(subchannel, BOW__CONNECTIVITY_IDLE);
     if (is_one_of_many(subchannel) && wanted) {
-        bow__subchannel_seek(subchannel, false);
+        bow__subchannel_request_connection(subchannel, false);
     } else {
-        subchannel->balancer->dormant = is_one_of_many(subchannel);
+        subchannel->list->has_idle = is_one_of_many(subchannel);
     }
-    bow__balancer_pump(subchannel->balancer);
+    subchannel->list->ops->on_change(subchannel);
+}
+
+/* Connections */
+
+static void on_ready(void *owner)
+{
+    struct bow__client_conn *conn = owner;
+
+    conn_answered(conn->subchannel, conn);
+    conn->subchannel->list->ops->on_change(conn->subchannel);
+}
+
+static void on_goaway(void *owner, const struct bow_status *reason)
+{
+    struct bow__client_conn *conn = owner;
+
+    conn->conn.is_announced = true;
+    conn_retired(conn->subchannel, conn, reason->message);
+    bow__conn_touch(&conn->conn);
+}
+
+static void configure(struct bow__conn *conn, struct bow__session_options *options)
+{
+    const struct bow__client_conn *ours = bow__client_conn_of(conn);
+    const struct bow__client_config *config = ours->subchannel->list->config;
+    const char *address = ours->subchannel->address->text;
+
+    options->unattended = config->confined;
+    options->max_message_bytes = config->options.max_message_bytes;
+    options->heartbeat_ns = config->options.heartbeat_ns;
+    options->heartbeat_timeout_ns = config->options.heartbeat_timeout_ns;
+    options->encodings = bow__encodings_built();
+    options->authority = bow__address_is_hostless(address)
+                             ? (struct bow_slice){(const uint8_t *)"localhost", 9}
+                             : (struct bow_slice){(const uint8_t *)address, strlen(address)};
+}
+
+static void on_up(struct bow__conn *conn)
+{
+    conn_up(bow__client_conn_of(conn)->subchannel, bow__client_conn_of(conn));
+}
+
+static void on_down(struct bow__conn *conn, const struct bow_status *why)
+{
+    struct bow__client_conn *lost = bow__client_conn_of(conn);
+
+    if (!conn->up) {
+        conn_failed(lost->subchannel, lost, why->message);
+        return;
+    }
+    if (conn->session->heartbeats_lost > 0) {
+        lost->subchannel->list->ops->on_silence(lost->subchannel);
+    }
+    conn_retired(lost->subchannel, lost, why->message);
+}
+
+static void on_aged(struct bow__conn *conn, const char *why)
+{
+    struct bow__client_conn *aged = bow__client_conn_of(conn);
+
+    if (bow__list_is_empty(&aged->calls->queue)) {
+        conn_retired(aged->subchannel, aged, NULL);
+        bow__conn_goaway(conn, why);
+    }
+}
+
+static void on_gone(struct bow__conn *conn)
+{
+    struct bow__client_conn *gone = bow__client_conn_of(conn);
+
+    bow__list_remove(&gone->at);
+    if (gone->calls->closing) {
+        gone->calls->ops->check_closed(gone->calls);
+    }
+}
+
+static int secure(const struct bow__subchannel *subchannel, struct bow_channel *channel)
+{
+    const struct bow__client_config *config = subchannel->list->config;
+    struct bow_security *security = config->options.security;
+    struct bow_security_request request = {
+        .server_name = subchannel->address->server_name,
+        .alpn = config->target.http2 ? "h2" : "bowline/1",
+    };
+
+    return security->ops->add(security, channel, &request);
+}
+
+static int init_conn(struct bow_channel *channel, void *user)
+{
+    static const struct bow__session_events events = {
+        .on_headers = bow__client_conn_on_headers,
+        .on_message = bow__client_conn_on_message,
+        .on_status = bow__client_conn_on_status,
+        .on_writable = bow__client_conn_on_writable,
+        .on_ready = on_ready,
+        .on_goaway = on_goaway,
+    };
+    static const struct bow__conn_ops ops = {
+        .events = &events,
+        .configure = configure,
+        .on_up = on_up,
+        .on_down = on_down,
+        .on_aged = on_aged,
+        .on_gone = on_gone,
+    };
+    struct bow__client_conn *conn = bow_channel_data(channel);
+    struct bow__subchannel *subchannel = user;
+    struct bow__client_calls *calls = subchannel->list->calls;
+    const struct bow__client_config *config = subchannel->list->config;
+
+    if (config->options.security != NULL) {
+        int rc = secure(subchannel, channel);
+        if (rc < 0) {
+            return rc;
+        }
+    }
+    conn->calls = calls;
+    conn->subchannel = subchannel;
+    bow__list_push_back(&subchannel->list->conns, &conn->at);
+    bow__conn_init(&conn->conn, channel, &ops, &calls->counters, false);
+    conn->conn.write_timeout_ns = config->options.write_timeout_ns;
+    bow__age_start(&conn->conn.age, config->context, bow_loop_now(calls->loop),
+                   config->options.idle_timeout_ns, BOW_NEVER, BOW_NEVER);
+    conn->conn.http2 = config->target.http2;
+    conn->conn.security = config->options.security;
+    return 0;
 }
 
 /* Life */
 
-void bow__subchannel_init(struct bow__subchannel *subchannel, struct bow__balancer *balancer,
-                          const struct bow__target_address *address)
+void bow__subchannel_list_init(struct bow__subchannel_list *list)
 {
-    subchannel->balancer = balancer;
-    subchannel->address = address;
-    subchannel->state = BOW__CONNECTIVITY_IDLE;
-    bow__list_init(&subchannel->turn);
-    bow__text_clear(&subchannel->last_error);
-    bow_timer_init(&subchannel->timer, balancer->loop, on_timer, subchannel);
+    bow__list_init(&list->ready);
+    bow__list_init(&list->conns);
+    for (uint32_t i = 0; i < bow__subchannel_list_n(list); i++) {
+        struct bow__subchannel *subchannel = &list->all[i];
+        subchannel->list = list;
+        subchannel->address = &list->config->target.addresses[i];
+        subchannel->state = BOW__CONNECTIVITY_IDLE;
+        bow__list_init(&subchannel->ready_link);
+        bow__text_clear(&subchannel->last_error);
+        bow_timer_init(&subchannel->timer, list->calls->loop, on_timer, subchannel);
+    }
 }
 
 void bow__subchannel_close(struct bow__subchannel *subchannel)

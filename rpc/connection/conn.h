@@ -5,7 +5,7 @@
 /*
  * The last handler of a connection's pipeline, on both sides: it binds a session
  * to a channel. It lives in the channel's data, at the front of what its owner
- * (a server's worker, a client's link) keeps per connection.
+ * (a server's worker, a client's subchannel) keeps per connection.
  *
  *     init ──► on_up ──► … ──► on_down ──► (streams end) ──► on_gone
  *

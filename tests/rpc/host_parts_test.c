@@ -6,8 +6,8 @@
 
 #include "base/list.h"
 #include "protos/codec3.pb-c.h"
-#include "rpc/client/call_ids.h"
-#include "rpc/client/result.h"
+#include "rpc/client/call/call_ids.h"
+#include "rpc/client/call/result.h"
 #include "rpc/connection/counters.h"
 #include "rpc/connection/detect.h"
 #include "rpc/core/call/call_invoke.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Results of calls: what they keep of a status is their own. */
 
-#include "rpc/client/result.h"
+#include "rpc/client/call/result.h"
 #include "tests/support/alloc.h"
 
 #include <setjmp.h>

@@ -5,7 +5,7 @@
  */
 
 #include "states_fixture.h"
-#include "rpc/client/stream_state.h"
+#include "rpc/client/call/stream.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -6,7 +6,7 @@
 
 #include "world.h"
 
-#include "rpc/client/client_state.h"
+#include "rpc/client/client.h"
 #include "rpc/http2/state.h"
 #include "rpc/native/native.h"
 #include "rpc/server/server_state.h"
@@ -131,7 +131,8 @@ static void check_client_sessions(const struct sim_client *client, check_fn *che
 {
     const struct bow__balancer *balancer = &client->client->balancers[0];
 
-    for (const struct bow__link *at = balancer->conns.next; at != &balancer->conns; at = at->next) {
+    for (const struct bow__link *at = balancer->subchannels.conns.next;
+         at != &balancer->subchannels.conns; at = at->next) {
         const struct bow__conn *conn = &BOW__CONTAINER(at, struct bow__client_conn, at)->conn;
         if (conn->session != NULL) {
             check(client->machine, conn->session);
@@ -193,7 +194,8 @@ static void check_client(struct sim_client *client)
         sim_violate(world, "%s had errors of the protocol", client->machine->name);
     }
     const struct bow__balancer *balancer = &client->client->balancers[0];
-    if (balancer->n_calls > 0 || balancer->n_queued > 0 || !bow__list_is_empty(&balancer->calls)) {
+    if (balancer->calls.n_calls > 0 || balancer->calls.n_queued > 0 ||
+        !bow__list_is_empty(&balancer->calls.open)) {
         sim_violate(world, "%s holds calls that have ended", client->machine->name);
     }
     check_client_sessions(client, check_idle);

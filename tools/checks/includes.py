@@ -52,8 +52,9 @@ RULES = {
         {"base", "transport", "rpc"}, {"base", "rpc/native", "rpc/http2"} | TRANSPORT | CORE,
     ),
     "rpc/interceptors": ({"base", "transport", "rpc"}, {"base"} | TRANSPORT | CORE),
+    "rpc/client/call": ({"base", "transport", "rpc"}, {"base", "rpc/connection"} | TRANSPORT | CORE),
     "rpc/client": (
-        {"base", "transport", "rpc"}, {"base", "rpc/connection", "rpc/interceptors"} | TRANSPORT | CORE,
+        {"base", "transport", "rpc"}, {"base", "rpc/connection", "rpc/client/call"} | TRANSPORT | CORE,
     ),
     "rpc/server/dispatch": (
         {"base", "transport", "rpc"}, {"base", "rpc/connection", "rpc/interceptors"} | TRANSPORT | CORE,
@@ -204,24 +205,28 @@ ORDER = {
         "acceptor",
     ),
     "transport/memory": ("ring inproc_fault", "inproc_pair", "inproc", "embedded"),
+    "rpc/client/call": (
+        "call_ids result",
+        "client_call",
+        "client_metadata stream",
+        "stream_receive stream_send",
+    ),
+    "rpc/client": (
+        "target",
+        "client_options",
+        "client_conn",
+        "subchannel",
+        "balancer",
+        "client_deadline intercept_client",
+        "client",
+        "client_start",
+        "call_set client_block stream_open",
+        "stream_block",
+    ),
 }
 
 # Files that call each other and are one concept all the same, by the name they share.
 ONE_CONCEPT = (
-    {
-        "rpc/client/balancer",
-        "rpc/client/client",
-        "rpc/client/client_call",
-        "rpc/client/client_conn",
-        "rpc/client/client_start",
-        "rpc/client/connectivity",
-        "rpc/client/intercept_client",
-        "rpc/client/stream",
-        "rpc/client/stream_receive",
-        "rpc/client/stream_send",
-        "rpc/client/stream_state",
-        "rpc/client/subchannel",
-    },
     {
         "rpc/core/session",
         "rpc/http2/answer",

@@ -2,10 +2,10 @@
 /*
  * What a call sends along: what its caller gives, and the trace context of the call that is
  * being served (https://www.w3.org/TR/trace-context/), behind it. All of it is in the memory of
- * the call, for it is sent later, and perhaps twice. Knows no balancers.
+ * the call, for it is sent later, and perhaps twice. Knows no connections.
  */
 
-#include "rpc/client/client_state.h"
+#include "rpc/client/call/client_metadata.h"
 #include "rpc/core/metadata.h"
 #include <bowline/call.h>
 #include <bowline/limits.h>

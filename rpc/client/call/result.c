@@ -3,7 +3,7 @@
  * Results of calls: their memory, moving and ending them.
  */
 
-#include "rpc/client/result.h"
+#include "rpc/client/call/result.h"
 #include "base/alloc.h"
 #include "base/block.h"
 #include "rpc/core/errors.h"
@@ -63,6 +63,18 @@ struct bow_status bow__result_keep_status(struct bow_result_memory *memory,
     }
     (void)bow__metadata_copy(&memory->arena, &status->metadata, &kept.metadata);
     return kept;
+}
+
+void bow__result_fail(struct bow_context *context, int rc, const char *message,
+                      struct bow_result *ret_result)
+{
+    struct bow_status status = BOW_STATUS_OK_INIT;
+
+    status.code = bow__code_from_errno(rc);
+    status.message = message;
+    ret_result->memory = bow__result_memory_new(context);
+    ret_result->status = bow__result_keep_status(ret_result->memory, &status);
+    ret_result->reply = NULL;
 }
 
 void bow_result_fini(struct bow_result *result)

@@ -1,51 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * A streaming call's life: opened, referred to, cancelled, ended; and the task that
- * brings it to its loop. What it sends and receives is others' business.
+ * Streaming calls opened, what their task does on the loop, and their end.
  */
 
 #include "base/alloc.h"
-#include "rpc/client/stream_state.h"
+#include "rpc/client/call/stream_receive.h"
+#include "rpc/client/call/stream_send.h"
+#include "rpc/client/client.h"
+#include "rpc/client/client_start.h"
 #include "transport/loop/condition.h"
 #include <bowline/limits.h>
 
 #include <errno.h>
-
-/* Memory */
-
-static void destroy(struct bow_stream *stream)
-{
-    struct bow_context *context = stream->context;
-
-    bow__message_queue_clear(&stream->posted);
-    bow__message_queue_clear(&stream->out);
-    bow__message_queue_clear(&stream->in);
-    bow__coders_trim(&stream->compression.coders);
-    bow__arena_fini(&stream->arena);
-    bow_result_fini(&stream->result);
-    bow__cond_fini(&stream->lock, &stream->changed);
-    bow_loop_unref(stream->loop);
-    bow__free(context, stream, sizeof(*stream));
-    bow_context_unref(context);
-}
-
-struct bow_stream *bow_stream_ref(struct bow_stream *stream)
-{
-    atomic_fetch_add_explicit(&stream->refs, 1, memory_order_relaxed);
-    return stream;
-}
-
-void bow_stream_unref(struct bow_stream *stream)
-{
-    if (stream != NULL && atomic_fetch_sub_explicit(&stream->refs, 1, memory_order_acq_rel) == 1) {
-        destroy(stream);
-    }
-}
-
-struct bow_loop *bow_stream_loop(const struct bow_stream *stream)
-{
-    return stream->loop;
-}
 
 /* The task */
 
@@ -93,58 +59,6 @@ static int stream_task(void *user)
     return 0;
 }
 
-void bow__stream_wake(struct bow_stream *stream)
-{
-    if (atomic_exchange(&stream->task_posted, true)) {
-        return;
-    }
-    bow_stream_ref(stream);
-    if (bow__loop_post_internal(stream->loop, &stream->task, 0) < 0) {
-        /* The loop shuts down, and ends its calls. */
-        atomic_store(&stream->task_posted, false);
-        bow_stream_unref(stream);
-    }
-}
-
-void bow__stream_ask(struct bow_stream *stream, enum bow__stream_ask ask)
-{
-    atomic_fetch_or_explicit(&stream->asks, ask, memory_order_release);
-    bow__stream_wake(stream);
-}
-
-void bow__stream_give_up(struct bow_stream *stream, enum bow_code code, const char *message)
-{
-    pthread_mutex_lock(&stream->lock);
-    bool first = stream->failure.len == 0;
-    if (first) {
-        stream->failure_code = code;
-        bow__text_printf(&stream->failure, "%s", message);
-    }
-    pthread_mutex_unlock(&stream->lock);
-    if (first) {
-        bow__stream_ask(stream, BOW__STREAM_GIVE_UP);
-    }
-}
-
-void bow_stream_cancel(struct bow_stream *stream)
-{
-    bow__stream_ask(stream, BOW__STREAM_CANCEL);
-}
-
-void bow__stream_changed(struct bow_stream *stream)
-{
-    pthread_mutex_lock(&stream->lock);
-    pthread_cond_broadcast(&stream->changed);
-    pthread_mutex_unlock(&stream->lock);
-}
-
-struct bow__session *bow__stream_session(const struct bow_stream *stream)
-{
-    const struct bow__client_call *call = stream->call;
-
-    return call != NULL && call->state == BOW__CLIENT_CALL_OPEN ? call->conn->conn.session : NULL;
-}
-
 /* The end */
 
 static void close_blocking(struct bow_stream *stream, struct bow_result *result)
@@ -177,26 +91,26 @@ static void on_done(struct bow_result *result, bow_any_fn fn, void *user)
 static int make(struct bow_client *client, struct bow__balancer *balancer,
                 struct bow_stream **ret_stream)
 {
-    struct bow_stream *stream = bow__alloc_zero(client->context, sizeof(*stream));
+    struct bow_stream *stream = bow__alloc_zero(client->config.context, sizeof(*stream));
 
     if (stream == NULL) {
         return -ENOMEM;
     }
     int rc = bow__cond_init(&stream->lock, &stream->changed);
     if (rc < 0) {
-        bow__free(client->context, stream, sizeof(*stream));
+        bow__free(client->config.context, stream, sizeof(*stream));
         return rc;
     }
     atomic_init(&stream->refs, 1); /* the call's */
-    stream->context = bow_context_ref(client->context);
-    stream->loop = bow_loop_ref(balancer->loop);
+    stream->context = bow_context_ref(client->config.context);
+    stream->loop = bow_loop_ref(balancer->calls.loop);
     stream->client = client;
     stream->result = (struct bow_result)BOW_RESULT_INIT;
     bow__text_clear(&stream->failure);
     bow_task_init(&stream->task, "stream", stream_task, stream);
-    bow__coders_init(&stream->compression.coders, client->context);
-    stream->compression.max_message_bytes = client->options.max_message_bytes;
-    bow__arena_init(&stream->arena, client->context, stream->slab, sizeof(stream->slab),
+    bow__coders_init(&stream->compression.coders, client->config.context);
+    stream->compression.max_message_bytes = client->config.options.max_message_bytes;
+    bow__arena_init(&stream->arena, client->config.context, stream->slab, sizeof(stream->slab),
                     BOW_LIMIT_CALL_ARENA_BYTES);
     *ret_stream = stream;
     return 0;
@@ -224,7 +138,7 @@ int bow_client_open(struct bow_client *client, const struct bow_method *method,
                     const ProtobufCMessage *request, const struct bow_call_options *options,
                     const void *events, void *user, struct bow_stream **ret_stream)
 {
-    struct bow__balancer *balancer = bow__client_link_of(client);
+    struct bow__balancer *balancer = bow__client_balancer(client);
     struct bow_stream *stream = NULL;
     struct bow__text reason;
 
@@ -250,13 +164,13 @@ int bow_client_open(struct bow_client *client, const struct bow_method *method,
     };
     bow__text_clear(&reason);
     if (events == NULL) {
-        (void)bow__client_take_in(client); /* one that can't be driven says so below */
+        (void)bow__client_catch_up(client); /* one that can't be driven says so below */
     }
     rc = begin_for(client, &begin, ret_stream, &reason);
     if (rc < 0) {
         bow_stream_unref(stream);
     }
-    if (events == NULL && client->confined && !client->driving) {
+    if (events == NULL && client->config.confined && !client->driving) {
         bow__client_end_drive(client);
     }
     return rc;

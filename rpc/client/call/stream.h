@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#ifndef BOWLINE_RPC_CLIENT_STREAM_STATE_H
-#define BOWLINE_RPC_CLIENT_STREAM_STATE_H
+#ifndef BOWLINE_RPC_CLIENT_CALL_STREAM_H
+#define BOWLINE_RPC_CLIENT_CALL_STREAM_H
 
 /*
  * A client's streaming call from inside. It is a struct bow__client_call like any other,
- * with this beside it, which lives as long as somebody has a reference:
- *
- *     stream.c          opening, references, cancelling, the end, the task
- *     stream_send.c     messages out
- *     stream_receive.c  messages in, delivered to callbacks
- *     stream_block.c    the blocking style
+ * with this beside it, which lives as long as somebody has a reference.
  *
  * What the loop does with it by itself is done by one task, posted by whoever has
  * something for it.
@@ -33,7 +28,7 @@
  *     task_posted      exchanged; the one who finds it false posts the task, with a reference
  */
 
-#include "rpc/client/client_state.h"
+#include "rpc/client/call/client_call.h"
 #include "rpc/core/message/message_queue.h"
 #include <bowline/stream.h>
 
@@ -91,18 +86,6 @@ static inline bool bow__stream_is_blocking(const struct bow_stream *stream)
     return stream->events == NULL;
 }
 
-static inline bool bow__method_sends_many(const struct bow_method *method)
-{
-    return (method->flags & BOW_METHOD_CLIENT_STREAMING) != 0;
-}
-
-static inline bool bow__method_receives_many(const struct bow_method *method)
-{
-    return (method->flags & BOW_METHOD_SERVER_STREAMING) != 0;
-}
-
-/* stream.c */
-
 /** Have the loop look at the stream. Thread: any. */
 void bow__stream_wake(struct bow_stream *stream);
 /** The same, for `ask`. */
@@ -113,40 +96,5 @@ void bow__stream_give_up(struct bow_stream *stream, enum bow_code code, const ch
 void bow__stream_changed(struct bow_stream *stream);
 /** The session of an open call, else NULL. Loop. */
 struct bow__session *bow__stream_session(const struct bow_stream *stream);
-
-/* stream_send.c: on the loop, but for what <bowline/stream.h> says */
-
-/** Directly after the session's open(): the first message, or the call's beginning. Returns as
- * those. */
-int bow__stream_begin(struct bow_stream *stream, struct bow__session *session, uint64_t key);
-/** The call is open now. */
-void bow__stream_opened(struct bow_stream *stream);
-/** Send what waits, if the call is open. */
-void bow__stream_flush(struct bow_stream *stream);
-/** Say that the stream is writable again, if it is. */
-void bow__stream_check_writable(struct bow_stream *stream);
-/** Nothing is sent any more. */
-void bow__stream_seal(struct bow_stream *stream);
-/** Whether all that was sent can be sent again. */
-bool bow__stream_may_retry(const struct bow_stream *stream);
-/** The call goes back to the queue. */
-void bow__stream_rewind(struct bow_stream *stream);
-
-/* stream_receive.c: on the loop, but for decoding */
-
-/** The server's initial metadata has come, before any message. */
-void bow__stream_take_headers(struct bow_stream *stream, const struct bow_metadata *initial);
-/** Deliver `message`, or let it wait. Its credit goes back when it has been taken. */
-void bow__stream_take_message(struct bow_stream *stream, struct bow__message *message);
-/** Deliver what waits, unless paused. */
-void bow__stream_deliver(struct bow_stream *stream);
-/** Give credit back for what was taken elsewhere. */
-void bow__stream_return_credit(struct bow_stream *stream);
-/** Whether messages wait, which the call's end comes after. */
-bool bow__stream_has_waiting(struct bow_stream *stream);
-/** Decode a message that waited into the stream's arena; it is freed. Returns as bow__decode(),
- * with the reason. Thread: the one that receives. */
-int bow__stream_decode_held(struct bow_stream *stream, struct bow__queued_message *held,
-                            ProtobufCMessage **ret_message, struct bow__text *reason);
 
 #endif

@@ -3,7 +3,7 @@
  * The table of slots. Knows nothing of a call but its address.
  */
 
-#include "rpc/client/call_ids.h"
+#include "rpc/client/call/call_ids.h"
 #include "base/alloc.h"
 
 #define SLOT_BITS 24

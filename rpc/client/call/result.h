@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#ifndef BOWLINE_RPC_CLIENT_RESULT_H
-#define BOWLINE_RPC_CLIENT_RESULT_H
+#ifndef BOWLINE_RPC_CLIENT_CALL_RESULT_H
+#define BOWLINE_RPC_CLIENT_CALL_RESULT_H
 
 /*
  * The memory behind a struct bow_result: an arena with its first bytes in place,
@@ -27,5 +27,9 @@ void bow__result_memory_free(struct bow_result_memory *memory);
  * left out. */
 struct bow_status bow__result_keep_status(struct bow_result_memory *memory,
                                           const struct bow_status *status);
+
+/** Fill an empty result with a failure of ours, `rc`. Thread: any. */
+void bow__result_fail(struct bow_context *context, int rc, const char *message,
+                      struct bow_result *ret_result);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#ifndef BOWLINE_RPC_CLIENT_CALL_IDS_H
-#define BOWLINE_RPC_CLIENT_CALL_IDS_H
+#ifndef BOWLINE_RPC_CLIENT_CALL_CALL_IDS_H
+#define BOWLINE_RPC_CLIENT_CALL_CALL_IDS_H
 
 /*
  * Names for a client's calls in flight that stay harmless for ever: a slot and how

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
  * Messages out of a client's stream: encoded by who sends, in place when that is on the
- * loop and the session has room, else held until the loop hands them over.
+ * loop and the session has room, else queued until the loop hands them over.
  */
 
+#include "rpc/client/call/stream_send.h"
 #include "base/alloc.h"
-#include "rpc/client/stream_state.h"
 #include "rpc/core/codec/encode.h"
 #include "rpc/core/message/payload.h"
 
@@ -32,10 +32,10 @@ bool bow_stream_is_writable(const struct bow_stream *stream)
     return refusal(stream) == 0;
 }
 
-/* What a held message counts for: empty ones take memory too. */
-static size_t weight(const struct bow__queued_message *held)
+/* What a queued message counts for: empty ones take memory too. */
+static size_t weight(const struct bow__queued_message *queued)
 {
-    return sizeof(*held) + held->len;
+    return sizeof(*queued) + queued->len;
 }
 
 /* With what the session has of it, which other threads are told. */
@@ -76,8 +76,8 @@ void bow__stream_check_writable(struct bow_stream *stream)
 /* To the session */
 
 /* Returns 1 when the message is to go as it is. */
-static int send_packed(struct bow_stream *stream, struct bow__session *session,
-                       struct bow_slice bytes)
+static int send_compressed(struct bow_stream *stream, struct bow__session *session,
+                           struct bow_slice bytes)
 {
     enum bow__encoding encoding = (enum bow__encoding)stream->call->encoding;
     size_t len = 0;
@@ -85,36 +85,36 @@ static int send_packed(struct bow_stream *stream, struct bow__session *session,
     if (encoding == BOW__ENCODING_IDENTITY) {
         return 1;
     }
-    return bow__compression_send(&stream->call->balancer->compression.compression, session,
+    return bow__compression_send(&stream->call->calls->compression.compression, session,
                                  stream->call->key, encoding, 0, bytes, &len);
 }
 
-static int send_held(struct bow__session *session, uint64_t key, struct bow__queued_message *held,
-                     uint32_t flags)
+static int send_queued(struct bow__session *session, uint64_t key,
+                       struct bow__queued_message *queued, uint32_t flags)
 {
-    int rc = session->ops->send(session, key, flags, bow__queued_message_block(held), held->offset,
-                                held->len);
+    int rc = session->ops->send(session, key, flags, bow__queued_message_block(queued),
+                                queued->offset, queued->len);
 
     if (rc == 0) {
-        bow__queued_message_given(held);
+        bow__queued_message_given(queued);
     }
     return rc;
 }
 
-/* Returns 0, and `held` is gone; or as the session. */
+/* Returns 0, and `queued` is gone; or as the session. */
 static int hand_over(struct bow_stream *stream, struct bow__session *session, uint64_t key,
-                     struct bow__queued_message *held, uint32_t flags)
+                     struct bow__queued_message *queued, uint32_t flags)
 {
     struct bow__client_call *call = stream->call;
     size_t len = 0;
 
-    bow__intercept_sent(call->intercepted, bow__queued_message_bytes(held), held->len);
-    int rc = bow__compression_send_queued(&call->balancer->compression.compression, session, key,
-                                          (enum bow__encoding)call->encoding, flags, held, &len);
+    bow__intercept_sent(call->intercepted, bow__queued_message_bytes(queued), queued->len);
+    int rc = bow__compression_send_queued(&call->calls->compression.compression, session, key,
+                                          (enum bow__encoding)call->encoding, flags, queued, &len);
     if (rc == 0) {
-        bow__queued_message_free(held);
+        bow__queued_message_free(queued);
     } else if (rc > 0) {
-        rc = send_held(session, key, held, flags);
+        rc = send_queued(session, key, queued, flags);
     }
     stream->n_sent += rc == 0;
     return rc;
@@ -135,12 +135,12 @@ static bool take_posted(struct bow_stream *stream)
 static int send_next(struct bow_stream *stream, struct bow__session *session, uint64_t key,
                      bool closes)
 {
-    struct bow__queued_message *held = stream->out.first;
-    bool last = closes && held->next == NULL;
-    struct bow__queued_message *next = held->next;
-    size_t n = weight(held);
+    struct bow__queued_message *queued = stream->out.first;
+    bool last = closes && queued->next == NULL;
+    struct bow__queued_message *next = queued->next;
+    size_t n = weight(queued);
 
-    int rc = hand_over(stream, session, key, held, last ? BOW__SEND_END : 0);
+    int rc = hand_over(stream, session, key, queued, last ? BOW__SEND_END : 0);
     if (rc == 0) {
         stream->out.first = next;
         stream->end_sent = last;
@@ -195,7 +195,7 @@ void bow__stream_flush(struct bow_stream *stream)
         bow__stream_give_up(stream, BOW_RESOURCE_EXHAUSTED,
                             "out of memory for a message that had been accepted");
     }
-    bow__conn_touch(&stream->call->conn->conn);
+    bow__conn_touch(stream->call->conn);
     check_blocked(stream);
 }
 
@@ -231,35 +231,35 @@ void bow__stream_rewind(struct bow_stream *stream)
 /* From the loop */
 
 static int send_as_block(struct bow_stream *stream, struct bow__session *session,
-                         struct bow__queued_message *held)
+                         struct bow__queued_message *queued)
 {
-    int rc = hand_over(stream, session, stream->call->key, held, 0);
+    int rc = hand_over(stream, session, stream->call->key, queued, 0);
 
     if (rc < 0) {
-        bow__queued_message_free(held);
+        bow__queued_message_free(queued);
         return rc == -ENOENT ? -ECANCELED : rc;
     }
-    bow__conn_touch(&stream->call->conn->conn);
+    bow__conn_touch(stream->call->conn);
     check_blocked(stream);
     return 0;
 }
 
-static void hold(struct bow_stream *stream, struct bow__queued_message *held)
+static void queue(struct bow_stream *stream, struct bow__queued_message *queued)
 {
-    atomic_fetch_add_explicit(&stream->n_waiting, weight(held), memory_order_relaxed);
-    bow__message_queue_push(&stream->out, held);
+    atomic_fetch_add_explicit(&stream->n_waiting, weight(queued), memory_order_relaxed);
+    bow__message_queue_push(&stream->out, queued);
     check_blocked(stream);
 }
 
 /* What other threads have posted comes first. */
-static int send_held_here(struct bow_stream *stream, struct bow__queued_message *held)
+static int send_queued_here(struct bow_stream *stream, struct bow__queued_message *queued)
 {
     bow__stream_flush(stream);
     struct bow__session *session = bow__stream_session(stream);
     if (session != NULL && stream->out.first == NULL) {
-        return send_as_block(stream, session, held);
+        return send_as_block(stream, session, queued);
     }
-    hold(stream, held);
+    queue(stream, queued);
     return 0;
 }
 
@@ -281,7 +281,7 @@ static int send_in_place(struct bow_stream *stream, const ProtobufCMessage *mess
         return n == -ENOBUFS ? 1 : -EINVAL;
     }
     bow__intercept_sent(stream->call->intercepted, room, (size_t)n);
-    int rc = send_packed(stream, session, (struct bow_slice){room, (size_t)n});
+    int rc = send_compressed(stream, session, (struct bow_slice){room, (size_t)n});
     if (rc > 0) {
         rc = session->ops->commit(session, stream->call->key, 0, (size_t)n);
     }
@@ -289,16 +289,16 @@ static int send_in_place(struct bow_stream *stream, const ProtobufCMessage *mess
         return rc == -ENOENT ? -ECANCELED : rc;
     }
     stream->n_sent++;
-    bow__conn_touch(&stream->call->conn->conn);
+    bow__conn_touch(stream->call->conn);
     check_blocked(stream);
     return 0;
 }
 
 /* From other threads */
 
-static int post(struct bow_stream *stream, struct bow__queued_message *held)
+static int post(struct bow_stream *stream, struct bow__queued_message *queued)
 {
-    size_t n = weight(held);
+    size_t n = weight(queued);
 
     pthread_mutex_lock(&stream->lock);
     int rc = refusal(stream);
@@ -308,11 +308,11 @@ static int post(struct bow_stream *stream, struct bow__queued_message *held)
         if (before + n + n_unsent >= BOW_STREAM_WRITABLE_BYTES) {
             atomic_store(&stream->blocked, true);
         }
-        bow__message_queue_push(&stream->posted, held);
+        bow__message_queue_push(&stream->posted, queued);
     }
     pthread_mutex_unlock(&stream->lock);
     if (rc < 0) {
-        bow__queued_message_free(held);
+        bow__queued_message_free(queued);
         return rc;
     }
     bow__stream_wake(stream);
@@ -338,22 +338,22 @@ static int encode(struct bow_stream *stream, const ProtobufCMessage *message,
     if (size == SIZE_MAX) {
         return -EINVAL;
     }
-    struct bow__queued_message *held = bow__queued_message_new(stream->context, size);
-    if (held == NULL) {
+    struct bow__queued_message *queued = bow__queued_message_new(stream->context, size);
+    if (queued == NULL) {
         return -ENOMEM;
     }
-    if (bow__encode(message, bow__queued_message_bytes(held), size, NULL) < 0) {
-        bow__queued_message_free(held);
+    if (bow__encode(message, bow__queued_message_bytes(queued), size, NULL) < 0) {
+        bow__queued_message_free(queued);
         return -EINVAL;
     }
-    *ret_held = held;
+    *ret_held = queued;
     return 0;
 }
 
 int bow_stream_send(struct bow_stream *stream, const ProtobufCMessage *message)
 {
     bool here = bow_loop_in_loop(stream->loop);
-    struct bow__queued_message *held = NULL;
+    struct bow__queued_message *queued = NULL;
 
     int rc = message != NULL ? check(stream, message) : -EINVAL;
     if (rc < 0) {
@@ -363,11 +363,11 @@ int bow_stream_send(struct bow_stream *stream, const ProtobufCMessage *message)
     if (rc <= 0) {
         return rc;
     }
-    rc = encode(stream, message, &held);
+    rc = encode(stream, message, &queued);
     if (rc < 0) {
         return rc;
     }
-    return here ? send_held_here(stream, held) : post(stream, held);
+    return here ? send_queued_here(stream, queued) : post(stream, queued);
 }
 
 int bow_stream_send_payload(struct bow_stream *stream, struct bow_payload *payload)
@@ -376,11 +376,11 @@ int bow_stream_send_payload(struct bow_stream *stream, struct bow_payload *paylo
     if (rc < 0) {
         return rc;
     }
-    struct bow__queued_message *held = bow__queued_message_share(stream->context, payload);
-    if (held == NULL) {
+    struct bow__queued_message *queued = bow__queued_message_share(stream->context, payload);
+    if (queued == NULL) {
         return -ENOMEM;
     }
-    return bow_loop_in_loop(stream->loop) ? send_held_here(stream, held) : post(stream, held);
+    return bow_loop_in_loop(stream->loop) ? send_queued_here(stream, queued) : post(stream, queued);
 }
 
 /* What was accepted goes first; the end travels with the last of it. */

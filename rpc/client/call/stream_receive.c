@@ -5,7 +5,7 @@
  * withheld, so that the server is held back.
  */
 
-#include "rpc/client/stream_state.h"
+#include "rpc/client/call/stream_receive.h"
 #include "rpc/core/call/receive.h"
 #include "rpc/core/errors.h"
 
@@ -13,13 +13,13 @@
 
 /* Decoding */
 
-/* Whoever receives in the blocking style does so on a thread of its own, and the balancer may be
+/* Whoever receives in the blocking style does so on a thread of its own, and the client may be
  * gone.
  */
-static struct bow__compression *packing_of(struct bow_stream *stream)
+static struct bow__compression *compression_of(struct bow_stream *stream)
 {
     return bow__stream_is_blocking(stream) ? &stream->compression
-                                           : &stream->call->balancer->compression.compression;
+                                           : &stream->call->calls->compression.compression;
 }
 
 /* Those of a blocking one have seen the message when it came. */
@@ -34,7 +34,7 @@ static int decode(struct bow_stream *stream, struct bow__message *message,
     struct bow__text why;
 
     bow__text_clear(&why);
-    int rc = bow__open_message(packing_of(stream), intercepted_of(stream), message, &why);
+    int rc = bow__open_message(compression_of(stream), intercepted_of(stream), message, &why);
     if (rc == 0) {
         rc =
             bow__decode_message(stream->method->output, message, &stream->arena, ret_message, &why);
@@ -49,10 +49,10 @@ static int decode(struct bow_stream *stream, struct bow__message *message,
     return rc;
 }
 
-int bow__stream_decode_held(struct bow_stream *stream, struct bow__queued_message *held,
-                            ProtobufCMessage **ret_message, struct bow__text *reason)
+int bow__stream_decode_queued(struct bow_stream *stream, struct bow__queued_message *queued,
+                              ProtobufCMessage **ret_message, struct bow__text *reason)
 {
-    struct bow__message message = bow__queued_message_release(held);
+    struct bow__message message = bow__queued_message_release(queued);
 
     int rc = decode(stream, &message, ret_message, reason);
     bow__block_unref(message.block);
@@ -67,7 +67,7 @@ static void give_up_undecodable(struct bow_stream *stream, int rc, const struct 
     if (bow__intercepted_refused(call->intercepted)) {
         code = call->intercepted->refusal.code;
     } else {
-        call->balancer->counters.now.undecodable_messages++;
+        call->calls->counters.now.undecodable_messages++;
     }
     bow__client_call_abandon(call, BOW_CANCELLED);
     bow__client_call_fail(call, code, reason->bytes);
@@ -81,7 +81,7 @@ static void consumed(struct bow_stream *stream, size_t n)
 
     if (session != NULL && n > 0) {
         session->ops->consumed(session, stream->call->key, n);
-        bow__conn_touch(&stream->call->conn->conn);
+        bow__conn_touch(stream->call->conn);
     }
 }
 
@@ -124,16 +124,16 @@ static void deliver_now(struct bow_stream *stream, struct bow__message *message)
 
 static void keep(struct bow_stream *stream, struct bow__message *message)
 {
-    struct bow__queued_message *held = bow__queued_message_keep(stream->context, message);
+    struct bow__queued_message *queued = bow__queued_message_keep(stream->context, message);
 
-    if (held == NULL) {
+    if (queued == NULL) {
         bow__client_call_abandon(stream->call, BOW_CANCELLED);
         bow__client_call_fail(stream->call, BOW_RESOURCE_EXHAUSTED,
                               "out of memory for a message that waits to be taken");
         return;
     }
     pthread_mutex_lock(&stream->lock);
-    bow__message_queue_push(&stream->in, held);
+    bow__message_queue_push(&stream->in, queued);
     /* All: one that waits to send would go on waiting, and the one that receives would not know. */
     pthread_cond_broadcast(&stream->changed);
     pthread_mutex_unlock(&stream->lock);
@@ -191,14 +191,14 @@ bool bow__stream_has_waiting(struct bow_stream *stream)
 }
 
 /* Returns false when that ended the call. */
-static bool deliver_held(struct bow_stream *stream)
+static bool deliver_queued(struct bow_stream *stream)
 {
-    struct bow__queued_message *held = bow__message_queue_pop(&stream->in);
+    struct bow__queued_message *queued = bow__message_queue_pop(&stream->in);
     ProtobufCMessage *decoded = NULL;
-    size_t n = bow__consumed_bytes(held->len);
+    size_t n = bow__consumed_bytes(queued->len);
     struct bow__text reason;
 
-    int rc = bow__stream_decode_held(stream, held, &decoded, &reason);
+    int rc = bow__stream_decode_queued(stream, queued, &decoded, &reason);
     if (rc < 0) {
         give_up_undecodable(stream, rc, &reason);
         return false;
@@ -216,7 +216,7 @@ void bow__stream_deliver(struct bow_stream *stream)
         return;
     }
     while (!stream->paused && stream->in.first != NULL) {
-        if (!deliver_held(stream)) {
+        if (!deliver_queued(stream)) {
             return;
         }
     }

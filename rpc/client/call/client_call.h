@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#ifndef BOWLINE_RPC_CLIENT_CALL_CLIENT_CALL_H
+#define BOWLINE_RPC_CLIENT_CALL_CLIENT_CALL_H
+
+/*
+ * A client's call, and all those of one loop: their memory, the lists they are in, their end.
+ *
+ *     POSTED ──► HELD ──► QUEUED ──► OPEN ──► EXPIRING, LINGERING ──► DONE
+ *        └─────────┴────────┴──► FAILING ──────────────────────────────┘
+ *
+ * Design. A call and its table belong to their loop. A call that another thread starts comes to
+ * the loop by its own task, and is cancelled by another of its own. What threads share:
+ *
+ *     n_queued         a relaxed hint; what it decides is decided again on the loop
+ *     cancel_posted    exchanged under the lock through which the call was found; cleared by the
+ *                      task, and by a thread whose start was refused: of those two the second,
+ *                      which finds it cleared, frees the call
+ */
+
+#include "rpc/client/call/call_ids.h"
+#include "rpc/client/call/result.h"
+#include "rpc/connection/conn.h"
+#include "rpc/connection/loop_compression.h"
+#include "rpc/core/call/child_calls.h"
+#include "rpc/core/intercept.h"
+#include "rpc/core/metadata.h"
+#include <bowline/client.h>
+#include <bowline/timer.h>
+#include <stdatomic.h>
+
+struct bow__client_call;
+struct bow__client_calls;
+
+/** Requests up to this size live in the call itself. */
+#define BOW__INLINE_REQUEST_BYTES 256
+
+/** What the owner of a table of calls is told. All on the loop. */
+struct bow__client_calls_ops {
+    /** The server has not processed `call`: it is tried again. `counts`: as the one time that this
+     * is done for what has left us. */
+    void (*requeue)(struct bow__client_call *call, bool counts);
+    /** Something that a table that is closing waits for has ended. */
+    void (*check_closed)(struct bow__client_calls *calls);
+};
+
+struct bow__client_calls {
+    struct bow_context *context;
+    struct bow_loop *loop;
+    struct bow__call_ids *ids; /* the client's */
+    const struct bow__client_calls_ops *ops;
+    atomic_uint n_queued;
+
+    /* The rest belongs to the loop. */
+    bool closing;
+    uint32_t n_calls;      /* all that are on the loop and not completed */
+    struct bow__link held; /* calls that wait for interceptors */
+    uint32_t n_held;
+    struct bow__link queue; /* calls that wait for a connection or a stream */
+    size_t queued_bytes;    /* of them */
+    struct bow__link open;
+    struct bow__counters counters;
+    struct bow__loop_compression compression;
+    struct bow__client_call *idle;
+    uint32_t n_idle;
+};
+
+enum bow__client_call_state {
+    BOW__CLIENT_CALL_POSTED = 0, /* on its way to the loop */
+    BOW__CLIENT_CALL_HELD,       /* by an interceptor, or refused by one: in the table's held */
+    BOW__CLIENT_CALL_QUEUED,     /* in the table's queue */
+    BOW__CLIENT_CALL_OPEN,       /* has a stream */
+    BOW__CLIENT_CALL_EXPIRING,   /* the server's clock ended it, ours is about to */
+    BOW__CLIENT_CALL_LINGERING,  /* the peer has ended it, and messages wait to be taken */
+    BOW__CLIENT_CALL_FAILING,    /* its completion is posted */
+    BOW__CLIENT_CALL_DONE,
+};
+
+/** Where a call's time-out came from, for the text that says it passed. */
+enum bow__timeout_origin {
+    BOW__TIMEOUT_GIVEN = 0,
+    BOW__TIMEOUT_DEFAULT,
+    BOW__TIMEOUT_PARENT,
+};
+
+/** What a call has beside that passes interceptors; in its memory. */
+struct bow__client_interception {
+    struct bow__intercepted it; /* first */
+    struct bow__client_call *call;
+    struct bow__deferred deferred;
+    struct bow__metadata_list request; /* all that is sent along, once something was added */
+};
+
+struct bow__client_call {
+    struct bow__link at; /* in the table's held, queue or open */
+    struct bow__client_calls *calls;
+    const struct bow_method *method;
+    bow_client_done_fn done;
+    bow_any_fn fn;
+    void *user;
+    struct bow_stream *stream; /* NULL: a unary call */
+    uint64_t id;               /* 0: has none */
+    enum bow__client_call_state state;
+    struct bow__conn *conn; /* while open */
+    uint64_t key;
+    struct bow_timer timer;
+    struct bow_task task; /* start, or completion */
+    struct bow_task cancel_task;
+    atomic_bool cancel_posted;
+    bool cancelled; /* before it began */
+    bool ended;     /* completed while the cancel task is under way, which frees it */
+    struct bow__child child;
+    uint64_t started_ns;
+    uint64_t deadline_ns;
+    uint64_t timeout_ns;
+    enum bow__timeout_origin timeout_origin;
+
+    struct bow__block *block; /* the request, when it is not inline */
+    size_t n_request;
+    size_t queued_bytes; /* what the queue counts it as, while it is there */
+    bool retried;
+    bool compresses;
+    uint8_t encoding;             /* an enum bow__encoding: of messages that pay compressing */
+    bool waits_for_ready;         /* a failed attempt to connect does not end it */
+    uint16_t n_given;             /* entries of `metadata` that are the caller's own, */
+    uint16_t n_inherited;         /* and behind them those of the parent's trace context */
+    struct bow_metadata metadata; /* sent along; in `memory`, as all that follows */
+    struct bow_metadata initial;  /* received */
+    struct bow_result_memory *memory;
+    struct bow__intercepted *intercepted; /* of a bow__client_interception; NULL: nobody does */
+    ProtobufCMessage *reply;
+    struct bow_status failure;     /* FAILING, LINGERING: what to complete with; in `memory` */
+    struct bow__client_call *next; /* idle */
+    uint8_t request[BOW__INLINE_REQUEST_BYTES];
+};
+
+static inline bool bow__method_sends_many(const struct bow_method *method)
+{
+    return (method->flags & BOW_METHOD_CLIENT_STREAMING) != 0;
+}
+
+static inline bool bow__method_receives_many(const struct bow_method *method)
+{
+    return (method->flags & BOW_METHOD_SERVER_STREAMING) != 0;
+}
+
+/** Zeroed memory that has its context, loop, ids and ops. */
+void bow__client_calls_init(struct bow__client_calls *calls,
+                            const struct bow__compression_options *compression);
+/** None is left but idle ones. */
+void bow__client_calls_fini(struct bow__client_calls *calls);
+
+/** Returns NULL out of memory. `in_loop`: the caller is on the loop. */
+struct bow__client_call *bow__client_call_new(struct bow__client_calls *calls, bool in_loop);
+void bow__client_call_free(struct bow__client_call *call, bool in_loop);
+
+/** What a call counts for in the queue. */
+size_t bow__client_call_bytes(const struct bow__client_call *call);
+/** The first of the queue, or NULL. Loop. */
+struct bow__client_call *bow__client_calls_first_queued(const struct bow__client_calls *calls);
+/** Put `call`, which is in no list, at an end of the queue, or take it out. Loop. */
+void bow__client_call_queue_back(struct bow__client_call *call);
+void bow__client_call_queue_front(struct bow__client_call *call);
+void bow__client_call_unqueue(struct bow__client_call *call);
+
+/** End it with `status` (borrowed), through its callback, now. Loop, as all that follow. */
+void bow__client_call_complete(struct bow__client_call *call, const struct bow_status *status);
+void bow__client_call_fail(struct bow__client_call *call, enum bow_code code, const char *message);
+/** As bow__client_call_fail(), by a task of its own. Returns 0 or -ESHUTDOWN. */
+int bow__client_call_fail_later(struct bow__client_call *call, enum bow_code code,
+                                const char *message);
+/** The peer has ended a stream whose messages wait to be taken: complete it after them. */
+void bow__client_call_linger(struct bow__client_call *call, const struct bow_status *status);
+/** It is over on its connection, which may be idle from now on. */
+void bow__client_call_part(struct bow__client_call *call);
+/** Tell the peer that an open call is given up. */
+void bow__client_call_abandon(struct bow__client_call *call, enum bow_code code);
+/** Tell the interceptors of a call that has some of its end. */
+void bow__client_call_end_interceptors(struct bow__client_call *call,
+                                       const struct bow_status *status);
+
+#endif

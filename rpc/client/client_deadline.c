@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * Deadlines of a client's calls. When one has passed, the text says what the call waited for, and
+ * what else is known of why.
+ */
+
+#include "rpc/client/client_deadline.h"
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "rpc/core/errors.h"
+#include <bowline/call.h>
+
+static const char *stage_of(const struct bow__client_call *call)
+{
+    const struct bow__balancer *balancer = bow__balancer_of(call);
+
+    if (call->state == BOW__CLIENT_CALL_OPEN || call->state == BOW__CLIENT_CALL_EXPIRING) {
+        return "waiting for the reply of";
+    }
+    if (call->state == BOW__CLIENT_CALL_HELD) {
+        return "held by an interceptor, before the call went to";
+    }
+    if (balancer->state == BOW__CONNECTIVITY_READY) {
+        return "waiting for a stream slot at";
+    }
+    return bow__balancer_stage(balancer);
+}
+
+/* Some server took the connection and says nothing, which no server of ours does. */
+static bool is_peer_silent(const struct bow__client_call *call)
+{
+    const struct bow__client_conn *unheard = bow__balancer_silent(bow__balancer_of(call));
+    const struct bow__conn *conn = call->conn != NULL ? call->conn
+                                   : unheard != NULL  ? &unheard->conn
+                                                      : NULL;
+
+    return call->state != BOW__CLIENT_CALL_EXPIRING && conn != NULL && !conn->heard;
+}
+
+static void describe_deadline(const struct bow__client_call *call, struct bow__text *text)
+{
+    static const char *const origins[] = {
+        [BOW__TIMEOUT_GIVEN] = "",
+        [BOW__TIMEOUT_DEFAULT] = " (the client's default_timeout_ns, for the call named none)",
+        [BOW__TIMEOUT_PARENT] = " (the parent call's)",
+    };
+    const struct bow__balancer *balancer = bow__balancer_of(call);
+    const struct bow__target *target = &balancer->subchannels.config->target;
+    const struct bow__subchannel *failed =
+        call->state == BOW__CLIENT_CALL_QUEUED ? bow__balancer_last_failed(balancer) : NULL;
+
+    bow__text_clear(text);
+    bow__text_printf(text, "deadline of ");
+    bow__text_duration(text, call->timeout_ns);
+    bow__text_printf(text, "%s passed while %s ", origins[call->timeout_origin], stage_of(call));
+    if (call->conn != NULL) {
+        bow__text_printf(text, "%s", bow__client_conn_of(call->conn)->subchannel->address->text);
+    } else {
+        bow__target_describe(target, text);
+    }
+    if (failed != NULL) {
+        bow__text_printf(text, "; the last attempt: %s", failed->last_error.bytes);
+    }
+    if (is_peer_silent(call)) {
+        bow__text_printf(text, "; nothing was ever received from it: is it a %s server?",
+                         target->http2 ? "gRPC" : "Bowline");
+    }
+}
+
+static void on_timer(struct bow_timer *timer, void *user)
+{
+    struct bow__client_call *call = user;
+    struct bow__text text;
+
+    (void)timer;
+    describe_deadline(call, &text);
+    bow__client_call_abandon(call, BOW_DEADLINE_EXCEEDED);
+    bow__client_call_fail(call, BOW_DEADLINE_EXCEEDED, text.bytes);
+}
+
+void bow__client_deadline_arm(struct bow__client_call *call)
+{
+    bow_timer_start_at(&call->timer, call->deadline_ns);
+}
+
+void bow__client_deadline_set(struct bow__client_call *call, const struct bow_call_options *options)
+{
+    const struct bow_client_options *defaults =
+        &bow__balancer_of(call)->subchannels.config->options;
+    const struct bow_system *system = bow__context_system(call->calls->context);
+
+    bow_timer_init(&call->timer, call->calls->loop, on_timer, call);
+    /* The clock itself: a loop that is not being driven has an old notion of it. */
+    call->started_ns = system->now_ns(system->user);
+    call->timeout_ns = options->timeout_ns;
+    if (call->timeout_ns == 0) {
+        call->timeout_ns = call->stream == NULL ? defaults->default_timeout_ns : BOW_NEVER;
+        call->timeout_origin = BOW__TIMEOUT_DEFAULT;
+    }
+    call->deadline_ns = bow__time_add(call->started_ns, call->timeout_ns);
+    if (options->parent != NULL && bow_call_deadline(options->parent) < call->deadline_ns) {
+        call->deadline_ns = bow_call_deadline(options->parent);
+        call->timeout_ns = bow__time_left(call->deadline_ns, call->started_ns);
+        call->timeout_origin = BOW__TIMEOUT_PARENT;
+    }
+}

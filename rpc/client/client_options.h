@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#ifndef BOWLINE_RPC_CLIENT_CLIENT_OPTIONS_H
+#define BOWLINE_RPC_CLIENT_CLIENT_OPTIONS_H
+
+/*
+ * What a client was made with. Constant while there is one, so all its loops read it.
+ */
+
+#include "rpc/client/target.h"
+#include "rpc/core/intercept.h"
+#include <bowline/client.h>
+
+struct bow__client_config {
+    struct bow_context *context;
+    struct bow_client_options options; /* complete; without what only its making needs */
+    struct bow__target target;
+    struct bow__interceptors interceptors;
+    bool confined; /* to the thread that made it, which drives its loop */
+};
+
+/** Returns 0, or as bow_client_new() with options->error filled. */
+int bow__client_options_check(const struct bow_client_options *options);
+/** Put the defaults in place of zeros. */
+void bow__client_options_complete(struct bow_client_options *options);
+
+#endif

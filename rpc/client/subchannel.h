@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#ifndef BOWLINE_RPC_CLIENT_SUBCHANNEL_H
+#define BOWLINE_RPC_CLIENT_SUBCHANNEL_H
+
+/*
+ * A client's subchannels on one loop: one for each address of its target, with at most one
+ * connection that takes calls, or is to. Beside it there may be others that take none any more and
+ * end when their calls have ended. All on the loop.
+ */
+
+#include "base/text.h"
+#include "rpc/client/client_conn.h"
+#include "rpc/client/client_options.h"
+
+struct bow__subchannel;
+
+/** In the order in which the subchannels' states make the balancer's: the highest counts. */
+enum bow__connectivity {
+    BOW__CONNECTIVITY_BACKING_OFF = 0, /* the last attempt failed */
+    BOW__CONNECTIVITY_IDLE,
+    BOW__CONNECTIVITY_CONNECTING,
+    BOW__CONNECTIVITY_READY, /* takes calls */
+};
+
+/** What the owner of subchannels, which is a balancer, is told. */
+struct bow__subchannel_ops {
+    /** Its state has changed: it takes calls from now on, or none any more. */
+    void (*on_state)(struct bow__subchannel *subchannel, enum bow__connectivity before);
+    /** An attempt failed: with the last of them, calls that wait for no other fail. */
+    void (*on_failed)(struct bow__subchannel *subchannel);
+    /** Calls that are queued may be sent, or need a connection again. */
+    void (*on_change)(struct bow__subchannel *subchannel);
+    /** Its connection was lost to silence: those of the others may be as dead. */
+    void (*on_silence)(struct bow__subchannel *subchannel);
+};
+
+struct bow__subchannel {
+    struct bow__subchannel_list *list;
+    const struct bow__target_address *address;
+    enum bow__connectivity state;
+    struct bow__link ready_link;   /* READY: in the list's ready ones */
+    struct bow__client_conn *conn; /* READY; or CONNECTING: being secured, or a list's, which has
+                                      yet to answer */
+    struct bow_connect *connect;
+    struct bow_timer timer; /* of the next attempt, or of the answer */
+    uint64_t tried_at_ns;
+    uint64_t failed_at_ns;
+    uint64_t backoff_ns; /* 0: the last attempt succeeded, or there was none */
+    uint64_t next_try_ns;
+    uint64_t n_calls_seen; /* calls that had begun on the loop when the state changed last */
+    bool was_up;           /* for the count of reconnects */
+    bool probed;           /* CONNECTING again, for its server has to show that it lives */
+    struct bow__text last_error;
+};
+
+struct bow__subchannel_list {
+    struct bow__client_calls *calls;
+    const struct bow__client_config *config;
+    const struct bow__subchannel_ops *ops;
+    struct bow__subchannel *all; /* one for each address; the client's memory */
+    struct bow__link ready;      /* those that take calls */
+    uint32_t n_ready;
+    struct bow__link conns; /* of all, with those that end */
+    bool has_idle;          /* several addresses: one may wait for a call to be of use */
+    bool catching_up;       /* what comes now came to pass while nobody drove the loop */
+};
+
+static inline uint32_t bow__subchannel_list_n(const struct bow__subchannel_list *list)
+{
+    return list->config->target.n_addresses;
+}
+
+/** Zeroed memory that has its calls, config, ops and subchannels. */
+void bow__subchannel_list_init(struct bow__subchannel_list *list);
+
+/** Connect for calls that wait, unless it is too early after a failure; `at_once`: even then. */
+void bow__subchannel_request_connection(struct bow__subchannel *subchannel, bool at_once);
+/** Whether an attempt failed less than backoff_min_ns ago, and the next is not due. */
+bool bow__subchannel_is_too_early(const struct bow__subchannel *subchannel);
+/** A server was lost to silence: one that has been silent as well takes calls when it has answered.
+ */
+void bow__subchannel_probe(struct bow__subchannel *subchannel);
+/** Make no further attempt. */
+void bow__subchannel_close(struct bow__subchannel *subchannel);
+
+#endif
