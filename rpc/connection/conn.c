@@ -10,6 +10,8 @@
 #include "rpc/connection/detect.h"
 #include "rpc/connection/http2_built.h"
 #include "rpc/core/errors.h"
+#include "rpc/http2/session.h"
+#include "rpc/native/session.h"
 #include "transport/channel/channel.h"
 #include <bowline/server.h>
 

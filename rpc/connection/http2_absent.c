@@ -4,7 +4,7 @@
  */
 
 #include "rpc/connection/http2_built.h"
-#include "rpc/core/session.h"
+#include "rpc/http2/session.h"
 
 #include <errno.h>
 

@@ -6,7 +6,7 @@
  * The session table: one connection's protocol as a machine without I/O. It is
  * fed with bytes and emits events; it is told what to send and yields bytes. The
  * host (rpc/) owns the socket, the deadlines, the calls and their codec. Adding
- * a protocol is one folder that fills this table in.
+ * a protocol is one folder that fills this table in and makes sessions.
  *
  *              events                       feed(bytes)
  *     host ◄───────────────  session  ◄──────────────────  socket
@@ -300,11 +300,5 @@ struct bow__session_options {
     uint64_t now_ns;
     uint64_t first_key; /* tests: where stream ids begin; 0: at the protocol's first */
 };
-
-/** Returns 0 or -ENOMEM. The preface and settings are ready to drain. */
-int bow__native_session_new(const struct bow__session_options *options,
-                            struct bow__session **ret_session);
-int bow__http2_session_new(const struct bow__session_options *options,
-                           struct bow__session **ret_session);
 
 #endif

@@ -5,6 +5,7 @@
  * frames mean is in the other files.
  */
 
+#include "rpc/http2/session.h"
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "rpc/http2/internal.h"

@@ -4,6 +4,7 @@
  * table through which the host holds it.
  */
 
+#include "rpc/native/session.h"
 #include "rpc/native/receive.h"
 #include "rpc/native/send.h"
 

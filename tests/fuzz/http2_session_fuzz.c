@@ -7,7 +7,7 @@
  * several messages with metadata on each side, and goes on where it is told that it may.
  */
 #include "base/pool.h"
-#include "rpc/core/session.h"
+#include "rpc/http2/session.h"
 #include <bowline/limits.h>
 #include <stdbool.h>
 #include <stdio.h>

@@ -7,7 +7,7 @@
  * The host says several messages, ends its side or not, reads or does not. No event may
  * come after a stream's last, none is writable then; all memory must come back.
  */
-#include "rpc/core/session.h"
+#include "rpc/native/session.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* The pair's bytes and logs, and frames by hand. Knows the session through its table only. */
 #include "tests/rpc/http2_pair.h"
+#include "rpc/http2/session.h"
 
 #include <bowline/limits.h>
 #include <errno.h>

@@ -3,6 +3,7 @@
  * Two native sessions back to back; see native_pair.h.
  */
 #include "tests/rpc/native_pair.h"
+#include "rpc/native/session.h"
 
 #include <errno.h>
 #include <limits.h>

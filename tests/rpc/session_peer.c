@@ -4,6 +4,8 @@
  */
 
 #include "tests/rpc/session_peer.h"
+#include "rpc/http2/session.h"
+#include "rpc/native/session.h"
 
 #include <poll.h>
 #include <setjmp.h>

@@ -5,6 +5,8 @@
 
 #include "tests/rpc/stream_peer.h"
 #include "protos/echo.bow.h"
+#include "rpc/http2/session.h"
+#include "rpc/native/session.h"
 
 #include <poll.h>
 #include <setjmp.h>

@@ -228,7 +228,6 @@ ORDER = {
 # Files that call each other and are one concept all the same, by the name they share.
 ONE_CONCEPT = (
     {
-        "rpc/core/session",
         "rpc/http2/answer",
         "rpc/http2/assemble",
         "rpc/http2/backlog",
@@ -247,6 +246,8 @@ ONE_CONCEPT = (
         "rpc/http2/stream",
         "rpc/http2/submit",
         "rpc/http2/window",
+    },
+    {
         "rpc/native/backlog",
         "rpc/native/calls",
         "rpc/native/control",

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#ifndef BOWLINE_RPC_NATIVE_SESSION_H
+#define BOWLINE_RPC_NATIVE_SESSION_H
+
+/* All that the host sees of the native protocol: how a session is made. */
+
+#include "rpc/core/session.h"
+
+/** Returns 0 or -ENOMEM. The preface and SETTINGS are ready to drain. */
+int bow__native_session_new(const struct bow__session_options *options,
+                            struct bow__session **ret_session);
+
+#endif
