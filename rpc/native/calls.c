@@ -6,7 +6,7 @@
 
 #include "rpc/core/codec/wire.h"
 #include "rpc/core/metadata.h"
-#include "rpc/native/send.h"
+#include "rpc/native/internal.h"
 
 #include "base/clock.h"
 

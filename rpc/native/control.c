@@ -8,8 +8,7 @@
  * which calls are served. A client that leaves just says so.
  */
 
-#include "rpc/native/receive.h"
-#include "rpc/native/send.h"
+#include "rpc/native/internal.h"
 
 #include <bowline/limits.h>
 #include <errno.h>
@@ -126,28 +125,6 @@ ssize_t bow__native_take_window(struct bow__native *session, const struct bow__f
 
 /* GOAWAY. */
 
-int bow__native_put_goaway(struct bow__native *session, uint64_t last,
-                           const struct bow_status *status)
-{
-    struct bow__header_status wire = bow__native_wire_of(status);
-    uint8_t body[6 + BOW_LIMIT_HEADER_BYTES];
-    struct bow__frame frame = {.type = BOW__FRAME_GOAWAY};
-
-    frame.length = (uint32_t)(6 + bow__header_status_size(&wire));
-    bow__put_u48(body, last);
-    bow__header_status_encode(body + 6, &wire);
-    return bow__native_put_frame(session, &frame, body);
-}
-
-static int put_ping(struct bow__native *session, uint8_t flags, uint64_t opaque)
-{
-    struct bow__frame frame = {.length = 8, .type = BOW__FRAME_PING, .flags = flags};
-    uint8_t body[8];
-
-    bow__put_u64(body, opaque);
-    return bow__native_put_frame(session, &frame, body);
-}
-
 void bow__native_goaway(struct bow__session *base, const struct bow_status *reason)
 {
     struct bow__native *session = bow__native_of(base);
@@ -162,7 +139,7 @@ void bow__native_goaway(struct bow__session *base, const struct bow_status *reas
     }
     session->drain = BOW__NATIVE_ANNOUNCED;
     (void)bow__native_put_goaway(session, BOW__FRAME_STREAM_MAX, reason);
-    (void)put_ping(session, 0, DRAIN_PING);
+    (void)bow__native_put_ping(session, 0, DRAIN_PING);
 }
 
 /* The client has seen the first GOAWAY: what it sent before has come. */
@@ -209,7 +186,7 @@ static int check_goaway(struct bow__native *session, const struct bow__frame *fr
 ssize_t bow__native_take_goaway(struct bow__native *session, const struct bow__frame *frame,
                                 const uint8_t *body, size_t n)
 {
-    char text[BOW__NATIVE_STATUS_TEXT_BYTES];
+    char text[BOW__STATUS_TEXT_BYTES];
     struct bow__header_status wire;
     struct bow__header_error error;
     uint64_t last = bow__get_u48(body);
@@ -221,7 +198,7 @@ ssize_t bow__native_take_goaway(struct bow__native *session, const struct bow__f
     if (bow__header_status_decode((struct bow_slice){body + 6, n - 6}, &wire, &error) < 0) {
         return bow__native_break_block(session, frame, &error);
     }
-    struct bow_status reason = bow__native_status_of(&wire, text);
+    struct bow_status reason = bow__status_of_header(&wire, text);
     bool first = !session->peer_leaves;
     session->peer_leaves = true;
     session->peer_last_id = last;
@@ -254,22 +231,12 @@ ssize_t bow__native_take_ping(struct bow__native *session, const struct bow__fra
     int rc = bow__native_count(session, frame, &session->pings, BOW_LIMIT_PINGS_PER_SECOND,
                                "BOW_LIMIT_PINGS_PER_SECOND");
     if (rc == 0 && (frame->flags & BOW__FRAME_ACK) != 0) {
-        bow__native_heartbeat_answered(session);
+        bow__native_heartbeat_answered(session, opaque);
     }
     if (rc == 0 && (frame->flags & BOW__FRAME_ACK) == 0) {
-        rc = put_ping(session, BOW__FRAME_ACK, opaque);
+        rc = bow__native_put_ping(session, BOW__FRAME_ACK, opaque);
     } else if (rc == 0 && opaque == DRAIN_PING && session->drain == BOW__NATIVE_ANNOUNCED) {
         rc = end_drain(session);
-    } else if (rc == 0 && opaque == session->n_pings && session->ping_sent_ns != 0) {
-        bow__native_window_learn(session, session->now_ns - session->ping_sent_ns);
-        session->ping_sent_ns = 0;
     }
     return rc < 0 ? rc : (ssize_t)frame->length;
-}
-
-int bow__native_put_ping(struct bow__native *session)
-{
-    session->last_ping_ns = session->now_ns;
-    session->ping_sent_ns = session->now_ns;
-    return put_ping(session, 0, ++session->n_pings);
 }

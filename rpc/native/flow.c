@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * Credit for message bytes, that the peer may send and that we may send.
+ * Flow control: credit for message bytes that the peer may send, and how large its windows are.
  *
  * A stream's credit is topped up to its window less what the host has not
  * consumed. For the one message being assembled it is topped up further, ahead
@@ -10,12 +10,83 @@
  * neighbours nothing; only when the connection holds too much is it withheld, or when it is one
  * of those that hold most in a server that is short. Not for a message that has begun: it has its
  * place, and would wait in it for ever.
+ *
+ * A window bounds what is sent in a round trip, so it grows
+ * for a reader that empties all of it in little more than one: then it, and nothing
+ * else, held the sender back.
+ *
+ * Windows only grow, for what was promised can't be taken back; all that one
+ * connection's streams have grown by is bounded, for a peer may make them grow
+ * and then fill them while nobody reads.
  */
 
-#include "rpc/native/send.h"
+#include "rpc/native/internal.h"
 
 #include <bowline/limits.h>
 #include <errno.h>
+
+/* How large windows are. */
+
+static uint64_t min_u64(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* What is on the way is what small messages beside it queue behind, so a window is no more than the
+ * path holds at a gigabyte a second: on a short one it stays as it is. */
+static uint64_t limit_of(const struct bow__native *session, size_t max)
+{
+    return min_u64(max, session->path_rtt_ns);
+}
+
+/* Whether a window's worth was spent in no more than two round trips. Looks at one stretch of time
+ * after the other; one that is too long for that is given up. */
+static bool is_too_small(const struct bow__native *session, struct bow__native_window *window,
+                         uint32_t credit)
+{
+    uint64_t n_spent = window->n_granted - credit;
+    uint64_t elapsed_ns = session->now_ns - window->since_ns;
+    bool slow = elapsed_ns > 2 * session->path_rtt_ns;
+
+    if (!slow && n_spent - window->n_spent_since < window->size) {
+        return false;
+    }
+    window->since_ns = session->now_ns;
+    window->n_spent_since = n_spent;
+    return !slow;
+}
+
+static uint32_t grow(struct bow__native *session, struct bow__native_window *window,
+                     uint32_t credit, size_t max)
+{
+    if (session->path_rtt_ns == 0 || !is_too_small(session, window, credit)) {
+        return 0;
+    }
+    uint64_t size = min_u64(2 * (uint64_t)window->size, limit_of(session, max));
+    uint32_t more = size > window->size ? (uint32_t)(size - window->size) : 0;
+    window->size += more;
+    return more;
+}
+
+static uint32_t grow_stream(struct bow__native *session, struct bow__native_stream *stream)
+{
+    size_t size = stream->window.size;
+    size_t room = BOW_LIMIT_GROWN_WINDOWS_BYTES - session->n_grown;
+    size_t max = BOW_LIMIT_STREAM_WINDOW_BYTES;
+
+    uint32_t more =
+        grow(session, &stream->window, stream->receive_credit, min_u64(max, size + room));
+    session->n_grown += more;
+    return more;
+}
+
+static uint32_t grow_connection(struct bow__native *session)
+{
+    return grow(session, &session->window, session->receive_credit,
+                BOW_LIMIT_CONNECTION_WINDOW_BYTES);
+}
+
+/* Credit. */
 
 #define MILLISECOND_NS UINT64_C(1000000)
 
@@ -69,6 +140,39 @@ static int break_credit(struct bow__native *session, const struct bow__frame *fr
                                 whose, credit);
 }
 
+static void put_window(struct bow__native *session, uint64_t stream, uint32_t credit)
+{
+    struct bow__frame frame = {.length = 4, .type = BOW__FRAME_WINDOW, .stream = stream};
+    uint8_t body[4];
+
+    bow__put_u32(body, credit);
+    (void)bow__native_put_frame(session, &frame, body);
+}
+
+/* Unless too much is held, here or in the whole server. */
+static void give_connection_credit(struct bow__native *session)
+{
+    size_t n_grown = session->window.size - session->own.connection_window_bytes;
+
+    if (session->broken || session->n_held + n_grown >= BOW_LIMIT_BYTES_IN_FLIGHT ||
+        (session->n_promised == 0 && bow__in_flight_withholds(session->base.in_flight))) {
+        return;
+    }
+    uint32_t more = session->n_unreturned + grow_connection(session);
+    put_window(session, 0, more);
+    session->receive_credit += more;
+    session->window.n_granted += more;
+    session->n_unreturned = 0;
+    session->probe_due = true;
+}
+
+void bow__native_return_connection_credit(struct bow__native *session)
+{
+    if (session->n_unreturned >= session->window.size / 2) {
+        give_connection_credit(session);
+    }
+}
+
 int bow__native_receive_credit_spend(struct bow__native *session, const struct bow__frame *frame,
                                      struct bow__native_stream *stream, size_t n)
 {
@@ -86,31 +190,6 @@ int bow__native_receive_credit_spend(struct bow__native *session, const struct b
     session->n_unreturned += (uint32_t)n;
     bow__native_return_connection_credit(session);
     return 0;
-}
-
-static void put_window(struct bow__native *session, uint64_t stream, uint32_t credit)
-{
-    struct bow__frame frame = {.length = 4, .type = BOW__FRAME_WINDOW, .stream = stream};
-    uint8_t body[4];
-
-    bow__put_u32(body, credit);
-    (void)bow__native_put_frame(session, &frame, body);
-}
-
-void bow__native_give_connection_credit(struct bow__native *session)
-{
-    size_t n_grown = session->window.size - session->own.connection_window_bytes;
-
-    if (session->broken || session->n_held + n_grown >= BOW_LIMIT_BYTES_IN_FLIGHT ||
-        (session->n_promised == 0 && bow__in_flight_withholds(session->base.in_flight))) {
-        return;
-    }
-    uint32_t more = session->n_unreturned + bow__native_window_grow_connection(session);
-    put_window(session, 0, more);
-    session->receive_credit += more;
-    session->window.n_granted += more;
-    session->n_unreturned = 0;
-    session->probe_due = true;
 }
 
 bool bow__native_refill(struct bow__session *base)
@@ -157,7 +236,7 @@ void bow__native_return_stream_credit(struct bow__native *session,
         return;
     }
     uint32_t more = (uint32_t)wanted - stream->receive_credit;
-    more += bow__native_window_grow_stream(session, stream);
+    more += grow_stream(session, stream);
     put_window(session, stream->id, more);
     stream->receive_credit += more;
     stream->window.n_granted += more;
@@ -168,32 +247,4 @@ void bow__native_unhold(struct bow__native *session, size_t n)
 {
     session->n_held -= n;
     bow__native_return_connection_credit(session);
-}
-
-/* The host counts bytes, not messages: of what they cost beside, it has done with as large a part.
- */
-static size_t overhead_of(const struct bow__native_stream *stream, size_t n)
-{
-    if (n == stream->n_unread) {
-        return stream->n_overhead;
-    }
-    return (size_t)((uint64_t)stream->n_overhead * n / stream->n_unread);
-}
-
-void bow__native_consumed(struct bow__session *base, uint64_t key, size_t n)
-{
-    struct bow__native *session = bow__native_of(base);
-    struct bow__native_stream *stream = bow__native_stream_find(session, key);
-
-    if (stream == NULL) {
-        return;
-    }
-    if (n > stream->n_unread) {
-        n = stream->n_unread;
-    }
-    size_t part = stream->n_overhead > 0 ? overhead_of(stream, n) : 0;
-    stream->n_unread -= n;
-    stream->n_overhead -= part;
-    bow__native_unhold(session, n + part);
-    bow__native_return_stream_credit(session, stream);
 }

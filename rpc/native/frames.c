@@ -1,16 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * What the frames of calls have in common: late ones, header blocks, flags, a
- * message inside, refusals; and MESSAGE, which both sides send. After an event the
+ * What the frames of calls have in common: late ones, header blocks, metadata, flags, a
+ * message inside, a call's end; and MESSAGE, which both sides send. After an event the
  * stream may have ended by what the host did in it, so only `open` is looked at then.
  */
 
 #include "rpc/core/codec/wire.h"
-#include "rpc/native/receive.h"
-#include "rpc/native/send.h"
+#include "rpc/core/metadata.h"
+#include "rpc/native/internal.h"
 
+#include <assert.h>
 #include <bowline/limits.h>
 #include <errno.h>
+#include <string.h>
+
+/* As many as BOW_LIMIT_HEADER_BYTES permits, and what their bytes and NULs take. */
+#define MAX_ENTRIES (BOW_LIMIT_HEADER_BYTES / BOW__METADATA_ENTRY_BYTES)
+#define MAX_BYTES (MAX_ENTRIES * (sizeof(struct bow_metadata_entry) + 2) + BOW_LIMIT_HEADER_BYTES)
+_Static_assert(MAX_BYTES <= BOW__CHUNK_BYTES, "metadata fits a chunk");
 
 /* A call that we ended may have had many messages on their way: those are no fault of the peer's.
  */
@@ -87,6 +94,60 @@ ssize_t bow__native_take_block(struct bow__native *session, const struct bow__fr
     return n_len + (ssize_t)len;
 }
 
+/*
+ * Metadata that came, as the host is lent it: strings in a chunk of the loop's pool, which goes
+ * back when the event has returned, so that a connection holds none of it. What
+ * breaks the rules of metadata is left out, entry by entry: the call is not the worse for it.
+ */
+
+/* `bytes` with a NUL behind them, at `*at`, which moves on. */
+static const char *put_string(char **at, struct bow_slice bytes)
+{
+    char *string = *at;
+
+    if (bytes.len > 0) {
+        memcpy(string, bytes.data, bytes.len);
+    }
+    string[bytes.len] = '\0';
+    *at += bytes.len + 1;
+    return string;
+}
+
+static bool put_entry(char **at, const struct bow__header_entry *from,
+                      struct bow_metadata_entry *to)
+{
+    char *begin = *at;
+
+    to->key = put_string(at, from->key);
+    to->value.data = (const uint8_t *)put_string(at, from->value);
+    to->value.len = from->value.len;
+    if (strlen(to->key) == from->key.len && bow__metadata_is_valid(to->key, to->value)) {
+        return true;
+    }
+    *at = begin;
+    return false;
+}
+
+int bow__native_metadata_copy(struct bow__native *session, struct bow__header_entries entries,
+                              struct bow__native_metadata *ret_metadata)
+{
+    struct bow__header_entry entry;
+    struct bow__block *chunk = bow__pool_get(session->out.pool);
+
+    if (chunk == NULL) {
+        return -ENOMEM;
+    }
+    assert(entries.n <= MAX_ENTRIES);
+    struct bow_metadata_entry *list = (void *)chunk->data;
+    char *at = (char *)(list + entries.n);
+    size_t n = 0;
+    while (bow__header_entry_next(&entries, &entry)) {
+        n += put_entry(&at, &entry, &list[n]) ? 1 : 0;
+    }
+    *ret_metadata = (struct bow__native_metadata){chunk, {list, n}};
+    return 0;
+}
+
 /* How flags go together, for a frame that holds `n` message bytes. */
 int bow__native_check_flags(struct bow__native *session, const struct bow__frame *frame, size_t n)
 {
@@ -134,51 +195,38 @@ ssize_t bow__native_take_whole_message(struct bow__native *session,
     return bow__native_message_begin(session, stream, len, compressed);
 }
 
-/* Refusals. */
+/* The end of a client's call. A STATUS whose message is still arriving keeps its header block until
+ * the message is whole. */
 
-int bow__native_refuse_id(struct bow__native *session, uint64_t id, const struct bow_status *why)
+void bow__native_end_call(struct bow__native *session, struct bow__native_stream *stream,
+                          const struct bow__header_status *wire)
 {
-    if (bow__native_put_status(session, id, why) < 0) {
-        session->out_of_memory = true;
-        return -ENOMEM;
-    }
-    return 0;
-}
+    char text[BOW__STATUS_TEXT_BYTES];
+    struct bow_status status = bow__status_of_header(wire, text);
+    struct bow__block *block = stream->status_block;
+    struct bow__native_metadata metadata;
 
-static int refuse_reply(struct bow__native *session, struct bow__native_stream *stream,
-                        const struct bow_status *why)
-{
-    struct bow__frame frame = {.length = 4, .type = BOW__FRAME_CANCEL, .stream = stream->id};
-    uint8_t body[4];
-
-    bow__put_u32(body, (uint32_t)why->code);
-    int rc = bow__native_put_frame(session, &frame, body);
+    /* A status without its metadata is better than none. */
+    (void)bow__native_metadata_take(session, &wire->entries, &metadata);
+    status.metadata = metadata.list;
+    /* What the status points to lives in the block. */
+    stream->status_block = NULL;
+    stream->peer_ended = true;
     bow__native_stream_end(session, stream);
-    session->base.events->on_status(session->base.owner, stream->id, stream->user, why);
-    return rc;
+    session->base.events->on_status(session->base.owner, stream->id, stream->user, &status);
+    bow__native_metadata_give(session, &metadata);
+    bow__block_unref(block);
 }
 
-/* After its own last message the host hears of a call no more. */
-void bow__native_end_with_reset(struct bow__native *session, struct bow__native_stream *stream,
-                                const struct bow_status *why)
+static void end_with_kept_status(struct bow__native *session, struct bow__native_stream *stream)
 {
-    bool answered = stream->out_ended;
+    struct bow__header_status wire;
+    struct bow__header_error error;
+    struct bow_slice block = {stream->status_block->data, stream->status_len};
 
-    bow__native_stream_end(session, stream);
-    if (!answered) {
-        session->base.events->on_reset(session->base.owner, stream->id, stream->user, why);
-    }
-}
-
-int bow__native_refuse(struct bow__native *session, struct bow__native_stream *stream,
-                       const struct bow_status *why)
-{
-    if (!session->base.server) {
-        return refuse_reply(session, stream, why);
-    }
-    int rc = bow__native_refuse_id(session, stream->id, why);
-    bow__native_end_with_reset(session, stream, why);
-    return rc;
+    /* It was read before, when it came. */
+    (void)bow__header_status_decode(block, &wire, &error);
+    bow__native_end_call(session, stream, &wire);
 }
 
 /* MESSAGE. */
@@ -320,7 +368,7 @@ int bow__native_end_body(struct bow__native *session)
     }
     bow__native_message_end(session, stream, (flags & BOW__FRAME_END) != 0);
     if (stream->open && stream->status_block != NULL) {
-        bow__native_end_with_kept_status(session, stream);
+        end_with_kept_status(session, stream);
     }
     return 0;
 }

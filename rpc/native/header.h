@@ -9,6 +9,7 @@
  */
 
 #include "rpc/core/session.h"
+#include <bowline/limits.h>
 #include <bowline/metadata.h>
 
 struct bow__header_settings {
@@ -107,6 +108,12 @@ int bow__header_status_decode(struct bow_slice block, struct bow__header_status 
  */
 bool bow__header_entry_next(struct bow__header_entries *entries,
                             struct bow__header_entry *ret_entry);
+
+/** The header that `status` is sent as: what is too long is cut or left out. */
+struct bow__header_status bow__header_of_status(const struct bow_status *status);
+#define BOW__STATUS_TEXT_BYTES (BOW_LIMIT_STATUS_MESSAGE_BYTES + 1)
+/** A status that came; its message is copied to `text`. Without its metadata. */
+struct bow_status bow__status_of_header(const struct bow__header_status *wire, char *text);
 
 /** Empty for identity. */
 struct bow_slice bow__header_encoding_name(enum bow__encoding encoding);

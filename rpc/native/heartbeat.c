@@ -1,17 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * Time: whether the peer is alive. Any byte received says so; a PING asks when
+ * Time, as PINGs tell it: whether the peer is alive, and how long a round trip takes.
+ *
+ * Any byte received says that it lives; a PING asks when
  * there was none for a while. Nothing is counted while the host does not read,
  * for then silence is ours, nor while the PING waits behind bytes of ours that
  * are on their way: a slow path is no dead peer. A connection that nobody attends is not asked
- * while it has no call. Knows frames by name only.
+ * while it has no call.
+ *
+ * How long the path is is asked when credit is given for much, once a second at most.
  */
 
-#include "rpc/native/send.h"
-
 #include "base/clock.h"
+#include "rpc/native/internal.h"
 
 #include <errno.h>
+
+#define SECOND_NS UINT64_C(1000000000)
 
 /* A PING that was sent is awaited to its end, though the calls it was sent for are over. */
 static bool is_unattended(const struct bow__native *session)
@@ -34,9 +39,16 @@ static uint64_t allowed_time(const struct bow__native *session)
     return session->last_ping_ns == 0 ? 0 : bow__time_add(session->last_ping_ns, interval);
 }
 
-bool bow__native_may_ping(const struct bow__native *session)
+static bool may_ping(const struct bow__native *session)
 {
     return session->now_ns >= allowed_time(session);
+}
+
+static void put_ping(struct bow__native *session)
+{
+    session->last_ping_ns = session->now_ns;
+    session->ping_sent_ns = session->now_ns;
+    (void)bow__native_put_ping(session, 0, ++session->n_pings);
 }
 
 static uint64_t ping_time(const struct bow__native *session)
@@ -90,11 +102,14 @@ static void ask(struct bow__native *session)
     session->n_before_ping = session->out.n_bytes;
     session->ping_moved = false;
     session->base.heartbeats_sent++;
-    (void)bow__native_put_ping(session);
+    put_ping(session);
 }
 
-static int beat(struct bow__native *session)
+int bow__native_heartbeat(struct bow__native *session)
 {
+    if (is_asleep(session)) {
+        return 0;
+    }
     if (session->ping_is_out) {
         if (session->ping_moved) {
             session->ping_moved = false;
@@ -129,10 +144,29 @@ bool bow__native_doubt(struct bow__session *base, uint64_t now_ns)
     return true;
 }
 
-void bow__native_heartbeat_answered(struct bow__native *session)
+/* A quick sample is the path; a slow one may have queued behind what the peer had to send. */
+static void learn(struct bow__native *session, uint64_t sample_ns)
+{
+    uint64_t known_ns = session->path_rtt_ns;
+
+    /* 0 says that it is not known. */
+    sample_ns = sample_ns > 0 ? sample_ns : 1;
+    session->base.rtt_ns = sample_ns;
+    if (known_ns == 0 || sample_ns <= known_ns) {
+        session->path_rtt_ns = sample_ns;
+        return;
+    }
+    session->path_rtt_ns += (sample_ns - known_ns) / 8;
+}
+
+void bow__native_heartbeat_answered(struct bow__native *session, uint64_t opaque)
 {
     session->ready_due |= session->doubted;
     session->doubted = false;
+    if (opaque == session->n_pings && session->ping_sent_ns != 0) {
+        learn(session, session->now_ns - session->ping_sent_ns);
+        session->ping_sent_ns = 0;
+    }
 }
 
 void bow__native_heartbeat_sent(struct bow__native *session, size_t n)
@@ -144,24 +178,6 @@ void bow__native_heartbeat_sent(struct bow__native *session, size_t n)
     session->ping_moved = true;
 }
 
-int bow__native_on_time(struct bow__session *base, uint64_t now_ns)
-{
-    struct bow__native *session = bow__native_of(base);
-
-    if (session->broken) {
-        return session->broken_rc;
-    }
-    session->now_ns = now_ns;
-    if (!is_asleep(session)) {
-        int rc = beat(session);
-        if (rc < 0) {
-            return rc;
-        }
-    }
-    session->feeding = true;
-    return bow__native_end_feeding(session);
-}
-
 void bow__native_set_reading(struct bow__session *base, bool reading, uint64_t now_ns)
 {
     struct bow__native *session = bow__native_of(base);
@@ -171,4 +187,19 @@ void bow__native_set_reading(struct bow__session *base, bool reading, uint64_t n
         session->asked_ns = now_ns;
     }
     session->reading = reading;
+}
+
+/* How long the path is. */
+
+/* The clock is right inside feed only. */
+void bow__native_heartbeat_probe(struct bow__native *session)
+{
+    bool known = session->path_rtt_ns != 0 && session->now_ns - session->asked_path_ns < SECOND_NS;
+
+    session->probe_due = false;
+    if (known || session->base.n_streams == 0 || session->ping_sent_ns != 0 || !may_ping(session)) {
+        return;
+    }
+    session->asked_path_ns = session->now_ns;
+    put_ping(session);
 }

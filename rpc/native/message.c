@@ -3,11 +3,11 @@
  * Messages coming in. One that is whole where it was fed is lent to the host as it
  * lies; any other is assembled in a block that grows with what has arrived, not with
  * what was announced: a claim costs nothing, only bytes do. Where much of one is missing, the host
- * may put it into that block itself, frame by frame. Knows nothing of frames; credit is flow.c's.
+ * may put it into that block itself, frame by frame. What the host has consumed gives credit back.
+ * Knows nothing of frames.
  */
 
-#include "rpc/native/receive.h"
-#include "rpc/native/send.h"
+#include "rpc/native/internal.h"
 
 #include <bowline/limits.h>
 #include <errno.h>
@@ -95,17 +95,6 @@ static bool reserve(struct bow__native *session, struct bow__native_stream *stre
     return true;
 }
 
-static void give_reserved(struct bow__native *session, struct bow__native_stream *stream)
-{
-    bow__in_flight_give_message(session->base.in_flight, stream->n_reserved);
-    stream->n_reserved = 0;
-}
-
-static size_t promised(const struct bow__native_stream *stream)
-{
-    return stream->n_announced > stream->n_arrived ? stream->n_announced - stream->n_arrived : 0;
-}
-
 int bow__native_message_begin(struct bow__native *session, struct bow__native_stream *stream,
                               size_t announced, bool compressed)
 {
@@ -154,9 +143,9 @@ int bow__native_message_add(struct bow__native *session, struct bow__native_stre
 void bow__native_message_arrived(struct bow__native *session, struct bow__native_stream *stream,
                                  size_t n)
 {
-    session->n_promised -= promised(stream);
+    session->n_promised -= bow__native_stream_promised(stream);
     stream->n_arrived += n;
-    session->n_promised += promised(stream);
+    session->n_promised += bow__native_stream_promised(stream);
     session->n_held += n;
     bow__native_pace_count(session, n);
 }
@@ -165,7 +154,7 @@ uint8_t *bow__native_message_room(struct bow__native *session, struct bow__nativ
                                   size_t n, size_t *ret_len, size_t *ret_behind)
 {
     /* What goes beyond its announcement has to be checked, and add() says what is wrong. */
-    if (n > promised(stream) || n < ROOM_BYTES) {
+    if (n > bow__native_stream_promised(stream) || n < ROOM_BYTES) {
         return NULL;
     }
     /* As for add(): the block grows by the next bytes, not by all that the frame claims. */
@@ -177,16 +166,6 @@ uint8_t *bow__native_message_room(struct bow__native *session, struct bow__nativ
     *ret_len = min_size(n, n_free);
     *ret_behind = min_size(n_free - *ret_len, BEHIND_BYTES);
     return stream->block->data + stream->n_arrived;
-}
-
-void bow__native_message_drop(struct bow__native *session, struct bow__native_stream *stream)
-{
-    session->n_promised -= promised(stream);
-    stream->assembling = false;
-    stream->block = bow__block_unref(stream->block);
-    give_reserved(session, stream);
-    bow__native_unhold(session, stream->n_arrived);
-    stream->n_arrived = 0;
 }
 
 /* Of a message that came before END, for after it there is no credit to be withheld. */
@@ -228,12 +207,12 @@ void bow__native_message_end(struct bow__native *session, struct bow__native_str
         .encoding = (enum bow__encoding)stream->in_encoding,
     };
 
-    session->n_promised -= promised(stream);
+    session->n_promised -= bow__native_stream_promised(stream);
     stream->assembling = false;
     stream->block = NULL;
     stream->n_arrived = 0;
     /* From here on it is its owner's to count. */
-    give_reserved(session, stream);
+    bow__native_stream_give_reserved(session, stream);
     emit(session, stream, &message, end);
 }
 
@@ -249,4 +228,32 @@ void bow__native_message_borrowed(struct bow__native *session, struct bow__nativ
     session->n_held += bytes.len;
     bow__native_note_message(session, bytes.len);
     emit(session, stream, &message, end);
+}
+
+/* The host counts bytes, not messages: of what they cost beside, it has done with as large a part.
+ */
+static size_t overhead_of(const struct bow__native_stream *stream, size_t n)
+{
+    if (n == stream->n_unread) {
+        return stream->n_overhead;
+    }
+    return (size_t)((uint64_t)stream->n_overhead * n / stream->n_unread);
+}
+
+void bow__native_consumed(struct bow__session *base, uint64_t key, size_t n)
+{
+    struct bow__native *session = bow__native_of(base);
+    struct bow__native_stream *stream = bow__native_stream_find(session, key);
+
+    if (stream == NULL) {
+        return;
+    }
+    if (n > stream->n_unread) {
+        n = stream->n_unread;
+    }
+    size_t part = stream->n_overhead > 0 ? overhead_of(stream, n) : 0;
+    stream->n_unread -= n;
+    stream->n_overhead -= part;
+    bow__native_unhold(session, n + part);
+    bow__native_return_stream_credit(session, stream);
 }

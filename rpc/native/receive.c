@@ -5,7 +5,7 @@
  * frame by its type alone stands in one table; its handler does the rest.
  */
 
-#include "rpc/native/receive.h"
+#include "rpc/native/internal.h"
 
 #include <assert.h>
 #include <bowline/limits.h>
@@ -28,7 +28,6 @@ enum place {
 };
 
 struct kind {
-    const char *name;
     take_fn take;
     uint8_t flags; /* those that exist for it */
     enum sender sender;
@@ -42,29 +41,23 @@ struct kind {
     (BOW__FRAME_END | BOW__FRAME_MORE | BOW__FRAME_COMPRESSED | BOW__FRAME_HAS_MESSAGE)
 
 static const struct kind kinds[BOW__FRAME_N_TYPES] = {
-    [BOW__FRAME_SETTINGS] = {"SETTINGS", bow__native_take_settings, 0, FROM_BOTH, ON_CONNECTION,
-                             true, 0, BOW_LIMIT_HEADER_BYTES},
-    [BOW__FRAME_REQUEST] = {"REQUEST", bow__native_take_request, MESSAGE_FLAGS, FROM_CLIENT,
-                            ON_STREAM, false, 1, 0},
-    [BOW__FRAME_RESPONSE] = {"RESPONSE", bow__native_take_response, 0, FROM_SERVER, ON_STREAM, true,
-                             0, BOW_LIMIT_HEADER_BYTES},
-    [BOW__FRAME_MESSAGE] = {"MESSAGE", bow__native_take_message, MESSAGE_FLAGS, FROM_BOTH,
-                            ON_STREAM, false, 0, 0},
-    [BOW__FRAME_STATUS] = {"STATUS", bow__native_take_status, MESSAGE_FLAGS, FROM_SERVER, ON_STREAM,
-                           false, 1, 0},
-    [BOW__FRAME_CANCEL] = {"CANCEL", bow__native_take_cancel, 0, FROM_CLIENT, ON_STREAM, true, 4,
-                           4},
-    [BOW__FRAME_WINDOW] = {"WINDOW", bow__native_take_window, 0, FROM_BOTH, ON_ANY, true, 4, 4},
-    [BOW__FRAME_PING] = {"PING", bow__native_take_ping, BOW__FRAME_ACK, FROM_BOTH, ON_CONNECTION,
-                         true, 8, 8},
-    [BOW__FRAME_GOAWAY] = {"GOAWAY", bow__native_take_goaway, 0, FROM_BOTH, ON_CONNECTION, true, 6,
+    [BOW__FRAME_SETTINGS] = {bow__native_take_settings, 0, FROM_BOTH, ON_CONNECTION, true, 0,
+                             BOW_LIMIT_HEADER_BYTES},
+    [BOW__FRAME_REQUEST] = {bow__native_take_request, MESSAGE_FLAGS, FROM_CLIENT, ON_STREAM, false,
+                            1, 0},
+    [BOW__FRAME_RESPONSE] = {bow__native_take_response, 0, FROM_SERVER, ON_STREAM, true, 0,
+                             BOW_LIMIT_HEADER_BYTES},
+    [BOW__FRAME_MESSAGE] = {bow__native_take_message, MESSAGE_FLAGS, FROM_BOTH, ON_STREAM, false, 0,
+                            0},
+    [BOW__FRAME_STATUS] = {bow__native_take_status, MESSAGE_FLAGS, FROM_SERVER, ON_STREAM, false, 1,
+                           0},
+    [BOW__FRAME_CANCEL] = {bow__native_take_cancel, 0, FROM_CLIENT, ON_STREAM, true, 4, 4},
+    [BOW__FRAME_WINDOW] = {bow__native_take_window, 0, FROM_BOTH, ON_ANY, true, 4, 4},
+    [BOW__FRAME_PING] = {bow__native_take_ping, BOW__FRAME_ACK, FROM_BOTH, ON_CONNECTION, true, 8,
+                         8},
+    [BOW__FRAME_GOAWAY] = {bow__native_take_goaway, 0, FROM_BOTH, ON_CONNECTION, true, 6,
                            BOW_LIMIT_HEADER_BYTES + 6},
 };
-
-const char *bow__native_frame_name(uint8_t type)
-{
-    return type < BOW__FRAME_N_TYPES ? kinds[type].name : NULL;
-}
 
 /* The preface. A byte that is wrong is told at once, without waiting for the others. */
 
@@ -246,7 +239,7 @@ static ssize_t take_next(struct bow__native *session, const uint8_t *bytes, size
     return take_preface(session, bytes, n);
 }
 
-static ssize_t take_all(struct bow__native *session, const uint8_t *bytes, size_t n)
+ssize_t bow__native_receive(struct bow__native *session, const uint8_t *bytes, size_t n)
 {
     size_t at = 0;
 
@@ -267,32 +260,9 @@ static ssize_t take_all(struct bow__native *session, const uint8_t *bytes, size_
     return (ssize_t)at;
 }
 
-static void begin_feeding(struct bow__native *session, size_t n, uint64_t now_ns)
-{
-    session->now_ns = now_ns;
-    if (n > 0) {
-        session->last_byte_ns = now_ns;
-        session->ping_is_out = false;
-    }
-    session->feeding = true;
-}
-
-ssize_t bow__native_feed(struct bow__session *base, const uint8_t *bytes, size_t n, uint64_t now_ns)
-{
-    struct bow__native *session = bow__native_of(base);
-
-    if (session->broken) {
-        return session->broken_rc;
-    }
-    begin_feeding(session, n, now_ns);
-    ssize_t used = take_all(session, bytes, n);
-    int rc = bow__native_end_feeding(session);
-    return rc < 0 ? rc : used;
-}
-
 /* Into the message's block. */
 
-uint8_t *bow__native_room(struct bow__session *base, size_t *ret_len, size_t *ret_behind)
+uint8_t *bow__native_receive_room(struct bow__session *base, size_t *ret_len, size_t *ret_behind)
 {
     struct bow__native *session = bow__native_of(base);
 
@@ -303,18 +273,14 @@ uint8_t *bow__native_room(struct bow__session *base, size_t *ret_len, size_t *re
                                     ret_behind);
 }
 
-int bow__native_received(struct bow__session *base, size_t n, uint64_t now_ns)
+int bow__native_receive_filled(struct bow__native *session, size_t n)
 {
-    struct bow__native *session = bow__native_of(base);
-
     assert(n > 0 && n <= session->n_body_left && session->target != NULL);
-    begin_feeding(session, n, now_ns);
     session->n_body_left -= n;
     bow__native_message_arrived(session, session->target, n);
     int rc = end_body_if_whole(session);
     if (session->n_dead > 0) {
         bow__native_streams_bury(session);
     }
-    int end_rc = bow__native_end_feeding(session);
-    return end_rc < 0 ? end_rc : rc;
+    return rc;
 }

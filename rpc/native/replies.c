@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * What a server sends to answer a call: RESPONSE and STATUS. A STATUS whose
- * message is still arriving keeps its header block until the message is whole.
+ * What a server sends to answer a call: RESPONSE and STATUS.
  */
 
-#include "rpc/core/codec/utf8.h"
-#include "rpc/native/receive.h"
-#include "rpc/native/send.h"
+#include "rpc/native/internal.h"
 
 #include <bowline/limits.h>
 #include <errno.h>
@@ -52,72 +49,6 @@ ssize_t bow__native_take_response(struct bow__native *session, const struct bow_
     return rc < 0 ? rc : (ssize_t)frame->length;
 }
 
-/* A peer's text as a string: what is not UTF-8, and NUL, becomes '?'; too much is cut. */
-static void copy_text(char *to, struct bow_slice text)
-{
-    size_t n =
-        text.len < BOW_LIMIT_STATUS_MESSAGE_BYTES ? text.len : BOW_LIMIT_STATUS_MESSAGE_BYTES;
-    size_t at = 0;
-
-    if (n > 0) {
-        memcpy(to, text.data, n);
-    }
-    while (at < n) {
-        struct bow_slice rest = {(const uint8_t *)to + at, n - at};
-        at += bow__utf8_prefix(rest, false);
-        if (at < n) {
-            to[at++] = '?';
-        }
-    }
-    to[n] = '\0';
-}
-
-struct bow_status bow__native_status_of(const struct bow__header_status *wire, char *text)
-{
-    uint64_t us = wire->retry_after_us;
-
-    copy_text(text, wire->message);
-    return (struct bow_status){
-        .code = wire->code <= BOW_UNAUTHENTICATED ? (enum bow_code)wire->code : BOW_UNKNOWN,
-        .message = text,
-        .details = wire->details,
-        .not_processed = wire->not_processed,
-        .retry_after_ns = us > BOW_NEVER / 1000 ? BOW_NEVER : us * 1000,
-    };
-}
-
-static void end_call(struct bow__native *session, struct bow__native_stream *stream,
-                     const struct bow__header_status *wire)
-{
-    char text[BOW__NATIVE_STATUS_TEXT_BYTES];
-    struct bow_status status = bow__native_status_of(wire, text);
-    struct bow__block *block = stream->status_block;
-    struct bow__native_metadata metadata;
-
-    /* A status without its metadata is better than none. */
-    (void)bow__native_metadata_take(session, &wire->entries, &metadata);
-    status.metadata = metadata.list;
-    /* What the status points to lives in the block. */
-    stream->status_block = NULL;
-    stream->peer_ended = true;
-    bow__native_stream_end(session, stream);
-    session->base.events->on_status(session->base.owner, stream->id, stream->user, &status);
-    bow__native_metadata_give(session, &metadata);
-    bow__block_unref(block);
-}
-
-void bow__native_end_with_kept_status(struct bow__native *session,
-                                      struct bow__native_stream *stream)
-{
-    struct bow__header_status wire;
-    struct bow__header_error error;
-    struct bow_slice block = {stream->status_block->data, stream->status_len};
-
-    /* It was read before, when it came. */
-    (void)bow__header_status_decode(block, &wire, &error);
-    end_call(session, stream, &wire);
-}
-
 /* Against the block that it is to be kept for. */
 static int keep_status(struct bow__native *session, struct bow__native_stream *stream,
                        struct bow_slice block)
@@ -150,7 +81,7 @@ static ssize_t end_with_message(struct bow__native *session, struct bow__native_
     }
     ssize_t used = bow__native_take_whole_message(session, stream, frame, bytes, n, len);
     if (used >= 0 && len <= n && stream->open) {
-        end_call(session, stream, wire);
+        bow__native_end_call(session, stream, wire);
     }
     return used;
 }
@@ -205,7 +136,7 @@ ssize_t bow__native_take_status(struct bow__native *session, const struct bow__f
         return rc;
     }
     if ((frame->flags & BOW__FRAME_HAS_MESSAGE) == 0) {
-        end_call(session, stream, &wire);
+        bow__native_end_call(session, stream, &wire);
         return used;
     }
     ssize_t used_message =

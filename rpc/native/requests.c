@@ -5,8 +5,7 @@
  */
 
 #include "base/alloc.h"
-#include "rpc/native/receive.h"
-#include "rpc/native/send.h"
+#include "rpc/native/internal.h"
 
 #include <bowline/limits.h>
 #include <errno.h>

@@ -1,112 +1,52 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * Frames out. Those without credit are put down at once; a message of moderate size
- * with credit at hand is encoded where its frame lies in the output:
+ * Messages into frames. One of moderate size, with credit at hand, is encoded where its frame lies
+ * in the output:
  *
  *     reserve ──► [frame header | header block | message ...]  ──► commit fills the header in
  *
- * Any other waits on its stream, in queue.c.
+ * Any other waits on its stream (queue.c) and is sent in fragments when the connection is
+ * drained: one frame of each stream in turn, as long as there is credit, and few at
+ * a time, so that what is encoded in place meanwhile does not queue behind a large
+ * message. The bytes stay in their block, but for small ones; only headers are written.
+ *
+ * An answer's messages are preceded by RESPONSE, when there is something to say.
+ * An encoding alone is held back until it is known whether the one reply travels
+ * inside its STATUS, whose header names it as well.
  */
 
-#include "rpc/native/send.h"
-#include "rpc/core/codec/wire.h"
 #include "rpc/core/metadata.h"
+#include "rpc/native/internal.h"
 
 #include <assert.h>
 #include <bowline/limits.h>
 #include <errno.h>
 #include <string.h>
 
+/* The block of a reply that travels inside its STATUS, with its length. */
+#define REPLY_BLOCK_BYTES ((size_t)8)
+/* A message up to this size is copied: a piece of its own would cost more. */
+#define COPY_BYTES ((size_t)1 << 10)
+/* One turn of a stream; and while there are large messages alone, as the peer allows. */
+#define FRAME_BYTES ((size_t)16 << 10)
+#define QUIET_FRAME_BYTES BOW_LIMIT_FRAME_BYTES
+/* A frame header, and the announced length or the header block of a STATUS. */
+#define PREFIX_BYTES (BOW__FRAME_HEADER_BYTES + REPLY_BLOCK_BYTES)
+
 static size_t min_size(size_t a, size_t b)
 {
     return a < b ? a : b;
 }
 
-/* Frames without credit. */
+/* What precedes the messages of an answer. */
 
-int bow__native_put_frame(struct bow__native *session, const struct bow__frame *frame,
-                          const void *body)
+static int put_response(struct bow__native *session, struct bow__native_stream *stream,
+                        const struct bow__header_response *header)
 {
-    size_t n = BOW__FRAME_HEADER_BYTES + frame->length;
-    size_t cap = 0;
-
-    bow__native_drop_room(session);
-    uint8_t *at = bow__outbuf_reserve(&session->out, n, &cap);
-    if (at == NULL) {
-        session->out_of_memory = true;
-        return -ENOMEM;
-    }
-    bow__frame_encode(at, frame);
-    if (frame->length > 0) {
-        memcpy(at + BOW__FRAME_HEADER_BYTES, body, frame->length);
-    }
-    bow__outbuf_commit(&session->out, n);
-    return 0;
-}
-
-static struct bow_slice slice_of(const char *text)
-{
-    return (struct bow_slice){(const uint8_t *)text, strlen(text)};
-}
-
-/* The front of `text` that fits and ends with a whole character. */
-static struct bow_slice cut_text(struct bow_slice text, size_t max)
-{
-    if (text.len > max) {
-        text.len = max;
-        while (text.len > 0 && (text.data[text.len] & 0xC0) == 0x80) {
-            text.len--;
-        }
-    }
-    return text;
-}
-
-struct bow__header_status bow__native_wire_of(const struct bow_status *status)
-{
-    struct bow__header_status wire = {
-        .code = (uint32_t)status->code,
-        .message = cut_text(slice_of(status->message), BOW_LIMIT_STATUS_MESSAGE_BYTES),
-        .details = status->details,
-        .not_processed = status->not_processed,
-        .retry_after_us = status->retry_after_ns / 1000 + (status->retry_after_ns % 1000 > 0),
-        .metadata = status->metadata,
-    };
-
-    if (bow__metadata_bytes(&wire.metadata) > BOW_LIMIT_HEADER_BYTES) {
-        wire.metadata.n = 0;
-    }
-    if (wire.details.len > BOW_LIMIT_HEADER_BYTES ||
-        bow__header_status_size(&wire) > BOW_LIMIT_HEADER_BYTES) {
-        wire.details.len = 0;
-    }
-    if (bow__header_status_size(&wire) > BOW_LIMIT_HEADER_BYTES) {
-        wire.metadata.n = 0;
-    }
-    return wire;
-}
-
-size_t bow__native_status_body_size(const struct bow__header_status *wire)
-{
-    size_t n = bow__header_status_size(wire);
-
-    return bow__wire_varint_size(n) + n;
-}
-
-void bow__native_encode_status_body(uint8_t *to, const struct bow__header_status *wire)
-{
-    to = bow__wire_write_varint(to, bow__header_status_size(wire));
-    bow__header_status_encode(to, wire);
-}
-
-int bow__native_put_status(struct bow__native *session, uint64_t id,
-                           const struct bow_status *status)
-{
-    struct bow__header_status wire = bow__native_wire_of(status);
     struct bow__frame frame = {
-        .length = (uint32_t)bow__native_status_body_size(&wire),
-        .type = BOW__FRAME_STATUS,
-        .flags = BOW__FRAME_END,
-        .stream = id,
+        .length = (uint32_t)bow__header_response_size(header),
+        .type = BOW__FRAME_RESPONSE,
+        .stream = stream->id,
     };
     size_t n = BOW__FRAME_HEADER_BYTES + frame.length;
     size_t cap = 0;
@@ -117,46 +57,73 @@ int bow__native_put_status(struct bow__native *session, uint64_t id,
         return -ENOMEM;
     }
     bow__frame_encode(at, &frame);
-    bow__native_encode_status_body(at + BOW__FRAME_HEADER_BYTES, &wire);
+    bow__header_response_encode(at + BOW__FRAME_HEADER_BYTES, header);
     bow__outbuf_commit(&session->out, n);
+    stream->response_due = false;
     return 0;
 }
 
-/* Room in the output. */
-
-void bow__native_drop_room(struct bow__native *session)
+static struct bow_slice encoding_name(const struct bow__native_stream *stream)
 {
-    if (session->room.key != 0) {
-        session->room.key = 0;
-        bow__outbuf_commit(&session->out, 0);
-    }
+    return bow__header_encoding_name((enum bow__encoding)stream->out_encoding);
 }
 
-bool bow__native_make_room(struct bow__native *session, const struct bow__native_stream *stream,
-                           enum bow__frame_type type, size_t n_prefix)
+int bow__native_respond(struct bow__session *base, uint64_t key,
+                        const struct bow_metadata *metadata, enum bow__encoding encoding)
 {
-    size_t want = min_size(n_prefix + BOW__IN_PLACE_BYTES, BOW__CHUNK_BYTES / 2);
-    size_t cap = 0;
-
-    uint8_t *at = bow__outbuf_reserve(&session->out, want, &cap);
-    if (at == NULL) {
-        return false;
-    }
-    size_t n_body = session->peer.max_frame_bytes - (n_prefix - BOW__FRAME_HEADER_BYTES);
-    size_t credit = min_size(stream->send_credit, session->send_credit);
-    credit = credit < BOW__FRAME_MESSAGE_COST ? 0 : credit;
-    session->room = (struct bow__native_room){
-        .key = stream->id,
-        .at = at,
-        .n_prefix = n_prefix,
-        .cap = min_size(min_size(want - n_prefix, n_body), credit),
-        .type = type,
+    struct bow__native *session = bow__native_of(base);
+    struct bow__native_stream *stream = bow__native_stream_find(session, key);
+    struct bow__header_response header = {
+        .metadata = *metadata,
+        .encoding = bow__header_encoding_name(encoding),
     };
-    if (session->out.n_bytes >= BOW__NATIVE_IN_PLACE_AHEAD_BYTES) {
-        session->room.cap = 0;
+
+    if (stream == NULL || stream->out_ended) {
+        return -ENOENT;
     }
-    return true;
+    assert(base->server && stream->queue == NULL);
+    if (bow__metadata_bytes(metadata) > BOW_LIMIT_HEADER_BYTES ||
+        bow__header_response_size(&header) > BOW_LIMIT_HEADER_BYTES) {
+        return -EMSGSIZE;
+    }
+    int rc = metadata->n > 0 ? put_response(session, stream, &header) : 0;
+    if (rc < 0) {
+        return rc;
+    }
+    stream->out_encoding = (uint8_t)encoding;
+    stream->response_due = metadata->n == 0 && encoding != BOW__ENCODING_IDENTITY;
+    return 0;
 }
+
+static int put_due_response(struct bow__native *session, struct bow__native_stream *stream)
+{
+    struct bow__header_response header = {.encoding = encoding_name(stream)};
+
+    return put_response(session, stream, &header);
+}
+
+static size_t due_block(const struct bow__native_stream *stream, uint8_t *to)
+{
+    struct bow__header_status status = {.encoding = encoding_name(stream)};
+
+    size_t n = bow__header_status_size(&status);
+    *to = (uint8_t)n;
+    bow__header_status_encode(to + 1, &status);
+    return n + 1;
+}
+
+/* Length and header block of a STATUS with the one reply inside. Returns the size. */
+static size_t reply_block(const struct bow__native_stream *stream, uint8_t *to)
+{
+    if (stream->response_due) {
+        return due_block(stream, to);
+    }
+    /* OK is an empty block: its length alone. */
+    *to = 0;
+    return 1;
+}
+
+/* Messages in place. */
 
 static void spend(struct bow__native *session, struct bow__native_stream *stream, size_t n)
 {
@@ -182,16 +149,16 @@ static uint8_t flags_of(uint32_t flags)
 static bool make_message_room(struct bow__native *session, struct bow__native_stream *stream,
                               uint32_t flags)
 {
-    uint8_t block[BOW__NATIVE_REPLY_BLOCK_BYTES] = {0};
+    uint8_t block[REPLY_BLOCK_BYTES] = {0};
     bool is_reply = session->base.server && (flags & BOW__SEND_END) != 0;
 
     bow__native_drop_room(session);
     if (!is_reply) {
         return session->out.n_bytes < BOW__NATIVE_AHEAD_BYTES &&
-               (!stream->response_due || bow__native_put_due_response(session, stream) == 0) &&
+               (!stream->response_due || put_due_response(session, stream) == 0) &&
                bow__native_make_room(session, stream, BOW__FRAME_MESSAGE, BOW__FRAME_HEADER_BYTES);
     }
-    size_t n_block = bow__native_reply_block(stream, block);
+    size_t n_block = reply_block(stream, block);
     if (!bow__native_make_room(session, stream, BOW__FRAME_STATUS,
                                BOW__FRAME_HEADER_BYTES + n_block)) {
         return false;
@@ -238,4 +205,190 @@ int bow__native_commit(struct bow__session *base, uint64_t key, uint32_t flags, 
         end_out(session, stream);
     }
     return 0;
+}
+
+/* Messages that wait. */
+
+/* `n_prefix` bytes and a piece of a block, or neither: half a frame would be the end of the
+ * connection. */
+static int put_piece(struct bow__native *session, const uint8_t *prefix, size_t n_prefix,
+                     struct bow__block *block, size_t offset, size_t n)
+{
+    size_t n_copied = n <= COPY_BYTES ? n : 0;
+    size_t cap = 0;
+
+    uint8_t *at =
+        bow__outbuf_reserve(&session->out, n_prefix + n_copied + BOW__OUTBUF_PIECE_BYTES, &cap);
+    if (at == NULL) {
+        return -ENOMEM;
+    }
+    memcpy(at, prefix, n_prefix);
+    if (n_copied > 0) {
+        memcpy(at + n_prefix, block->data + offset, n_copied);
+    }
+    bow__outbuf_commit(&session->out, n_prefix + n_copied);
+    return n > n_copied ? bow__outbuf_append_block(&session->out, block, offset, n) : 0;
+}
+
+static uint32_t clip_u32(size_t n)
+{
+    return n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
+}
+
+struct cut {
+    uint8_t prefix[PREFIX_BYTES];
+    size_t n_prefix;
+    size_t n; /* bytes of the message */
+    uint32_t cost;
+    bool last;
+    bool ends_call; /* a reply that fits is inside its STATUS */
+};
+
+static size_t room_in_frame(const struct bow__native *session,
+                            const struct bow__native_stream *stream)
+{
+    size_t turn = bow__native_is_quiet(session) ? QUIET_FRAME_BYTES : FRAME_BYTES;
+    size_t n = min_size(turn, session->peer.max_frame_bytes - 4);
+
+    return min_size(n, min_size(stream->send_credit, session->send_credit));
+}
+
+static struct cut plan_cut(const struct bow__native *session,
+                           const struct bow__native_stream *stream)
+{
+    const struct bow__native_outgoing *message = stream->queue;
+    struct cut cut = {.n = min_size(message->n_left, room_in_frame(session, stream))};
+    struct bow__frame frame = {.type = BOW__FRAME_MESSAGE, .stream = stream->id};
+    size_t n_before = 0;
+
+    cut.last = cut.n == message->n_left;
+    cut.cost = (uint32_t)bow__frame_cost(!message->begun, cut.n);
+    if (!message->begun) {
+        frame.flags |= BOW__FRAME_HAS_MESSAGE;
+        frame.flags |= (message->flags & BOW__SEND_COMPRESSED) != 0 ? BOW__FRAME_COMPRESSED : 0;
+    }
+    if (!cut.last) {
+        frame.flags |= BOW__FRAME_MORE;
+    } else if ((message->flags & BOW__SEND_END) != 0) {
+        cut.ends_call = session->base.server && !message->begun;
+        frame.flags |= !session->base.server || cut.ends_call ? BOW__FRAME_END : 0;
+    }
+    if (cut.ends_call) {
+        frame.type = BOW__FRAME_STATUS;
+        n_before = reply_block(stream, cut.prefix + BOW__FRAME_HEADER_BYTES);
+    } else if (!message->begun && !cut.last) {
+        bow__put_u32(cut.prefix + BOW__FRAME_HEADER_BYTES, clip_u32(message->n_left));
+        n_before = 4;
+    }
+    frame.length = (uint32_t)(n_before + cut.n);
+    cut.n_prefix = BOW__FRAME_HEADER_BYTES + n_before;
+    bow__frame_encode(cut.prefix, &frame);
+    return cut;
+}
+
+/* The status that waits behind the last message. */
+static int cut_status(struct bow__native *session, struct bow__native_stream *stream)
+{
+    const struct bow__native_outgoing *status = stream->queue;
+    struct bow__frame frame = {
+        .length = (uint32_t)status->n_left,
+        .type = BOW__FRAME_STATUS,
+        .flags = BOW__FRAME_END,
+        .stream = stream->id,
+    };
+    int rc = bow__native_put_frame(session, &frame, status->block->data);
+    bow__native_stream_end(session, stream);
+    return rc;
+}
+
+/* A message has been cut to its end; a reply's STATUS did not fit beside it. */
+static int end_message(struct bow__native *session, struct bow__native_stream *stream,
+                       const struct cut *cut)
+{
+    bool ends = (stream->queue->flags & BOW__SEND_END) != 0;
+
+    bow__native_outgoing_pop(session, stream);
+    if (stream->queue != NULL && stream->queue->is_status) {
+        return cut_status(session, stream);
+    }
+    if (!ends || !session->base.server) {
+        return 0;
+    }
+    int rc = 0;
+    if (!cut->ends_call) {
+        static const struct bow_status ok = BOW_STATUS_OK_INIT;
+        rc = bow__native_put_status(session, stream->id, &ok);
+        session->out_of_memory |= rc < 0;
+    }
+    bow__native_stream_end(session, stream);
+    return rc;
+}
+
+static int cut_frame(struct bow__native *session, struct bow__native_stream *stream)
+{
+    struct bow__native_outgoing *message = stream->queue;
+    struct cut cut = plan_cut(session, stream);
+
+    bool due = stream->response_due && !cut.ends_call;
+    int rc = due ? put_due_response(session, stream) : 0;
+    if (rc < 0) {
+        return rc;
+    }
+    rc = put_piece(session, cut.prefix, cut.n_prefix, message->block, message->offset, cut.n);
+    if (rc < 0) {
+        return rc;
+    }
+    message->begun = true;
+    message->offset += cut.n;
+    message->n_left -= cut.n;
+    bow__native_dequeued(session, stream, cut.cost);
+    stream->send_credit -= cut.cost;
+    session->send_credit -= cut.cost;
+    return cut.last ? end_message(session, stream, &cut) : 0;
+}
+
+/* One turn of the stream whose turn it is. False when nothing can be cut now. */
+static bool cut_next(struct bow__native *session)
+{
+    struct bow__link *link = session->senders.next;
+
+    if (link == &session->senders) {
+        return false;
+    }
+    struct bow__native_stream *stream = BOW__CONTAINER(link, struct bow__native_stream, send_link);
+    if (session->send_credit < bow__native_needed_credit(stream->queue)) {
+        return false;
+    }
+    uint64_t id = stream->id;
+    bow__list_remove(link);
+    if (cut_frame(session, stream) < 0) {
+        /* With nothing on its way out, nothing would bring another try. */
+        session->out_of_memory |= session->out.n_bytes == 0;
+        if (bow__native_stream_find(session, id) != NULL) {
+            bow__list_push_front(&session->senders, link);
+        }
+        return false;
+    }
+    if (bow__native_stream_find(session, id) != NULL) {
+        bow__native_wake_sender(session, stream);
+    }
+    return true;
+}
+
+/* Of a socket that did not take all, less is asked at once: what is encoded in place meanwhile
+ * queues behind it. */
+static size_t ahead_bytes(const struct bow__native *session)
+{
+    return bow__native_is_quiet(session) && !session->is_behind ? BOW__NATIVE_QUIET_AHEAD_BYTES
+                                                                : BOW__NATIVE_AHEAD_BYTES;
+}
+
+int bow__native_drain(struct bow__session *base, struct iovec *pieces, int max)
+{
+    struct bow__native *session = bow__native_of(base);
+
+    bow__native_drop_room(session);
+    while (!session->broken && session->out.n_bytes < ahead_bytes(session) && cut_next(session)) {
+    }
+    return bow__outbuf_drain(&session->out, pieces, max);
 }

@@ -1,90 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * The native session's life: how it begins, how it breaks, how it ends, and the
+ * The native session's life: how it begins, what feed() and time do to it, how it ends, and the
  * table through which the host holds it.
  */
 
 #include "rpc/native/session.h"
-#include "rpc/native/receive.h"
-#include "rpc/native/send.h"
-
 #include "base/alloc.h"
+#include "rpc/native/internal.h"
 
 #include <bowline/limits.h>
 #include <errno.h>
 
 /* What we ask of the peer; 100 a second are where we break with it. */
 #define MIN_PING_INTERVAL_US 20000
-
-static void break_with_text(struct bow__native *session, enum bow_code code, int rc)
-{
-    struct bow_status reason = {.code = code, .message = session->base.failure.bytes};
-
-    session->base.failure_code = code;
-    session->broken = true;
-    session->broken_rc = rc;
-    /* Without memory for it the peer learns the reason no more; it sees the close. */
-    (void)bow__native_put_goaway(session, session->base.server ? session->highest_id : 0, &reason);
-}
-
-int bow__native_break(struct bow__native *session, enum bow_code code, const char *format, ...)
-{
-    va_list args;
-
-    va_start(args, format);
-    bow__text_clear(&session->base.failure);
-    bow__text_vprintf(&session->base.failure, format, args);
-    va_end(args);
-    break_with_text(session, code, -EPROTO);
-    return -EPROTO;
-}
-
-/* "PING frame: ", "STATUS frame, stream 7: ", "frame of type 99: " */
-static void begin_text(struct bow__text *text, const struct bow__frame *frame)
-{
-    const char *name = bow__native_frame_name(frame->type);
-
-    bow__text_clear(text);
-    if (name != NULL) {
-        bow__text_printf(text, "%s frame", name);
-    } else {
-        bow__text_printf(text, "frame of type %u", frame->type);
-    }
-    if (frame->stream != 0) {
-        bow__text_printf(text, ", stream %llu", (unsigned long long)frame->stream);
-    }
-    bow__text_printf(text, ": ");
-}
-
-int bow__native_break_at(struct bow__native *session, const struct bow__frame *frame,
-                         const char *format, ...)
-{
-    va_list args;
-
-    begin_text(&session->base.failure, frame);
-    va_start(args, format);
-    bow__text_vprintf(&session->base.failure, format, args);
-    va_end(args);
-    break_with_text(session, BOW_INTERNAL, -EPROTO);
-    return -EPROTO;
-}
-
-int bow__native_count(struct bow__native *session, const struct bow__frame *frame,
-                      struct bow__native_rate *rate, uint32_t limit, const char *limit_name)
-{
-    const uint64_t second_ns = 1000000000;
-
-    if (session->now_ns - rate->since_ns >= second_ns) {
-        *rate = (struct bow__native_rate){.since_ns = session->now_ns};
-    }
-    if (++rate->n <= limit) {
-        return 0;
-    }
-    begin_text(&session->base.failure, frame);
-    bow__text_printf(&session->base.failure, "more than %s (%u)", limit_name, limit);
-    break_with_text(session, BOW_RESOURCE_EXHAUSTED, -EPROTO);
-    return -EPROTO;
-}
 
 static void say_due_events(struct bow__native *session)
 {
@@ -101,13 +29,15 @@ static void say_due_events(struct bow__native *session)
     }
 }
 
-int bow__native_end_feeding(struct bow__native *session)
+/* The end of feed() or on_time(): events that no frame brings, then what waited for it. Returns
+ * what they have to return, if it is not 0. */
+static int end_feeding(struct bow__native *session)
 {
     if (!session->broken) {
         say_due_events(session);
         bow__native_backlog_end_streams(session);
         if (session->probe_due) {
-            bow__native_window_probe(session);
+            bow__native_heartbeat_probe(session);
         }
     }
     session->feeding = false;
@@ -118,6 +48,66 @@ int bow__native_end_feeding(struct bow__native *session)
     bow__native_break(session, BOW_RESOURCE_EXHAUSTED, "out of memory for a frame to the peer");
     session->broken_rc = -ENOMEM;
     return -ENOMEM;
+}
+
+static void begin_feeding(struct bow__native *session, size_t n, uint64_t now_ns)
+{
+    session->now_ns = now_ns;
+    if (n > 0) {
+        session->last_byte_ns = now_ns;
+        session->ping_is_out = false;
+    }
+    session->feeding = true;
+}
+
+static ssize_t feed(struct bow__session *base, const uint8_t *bytes, size_t n, uint64_t now_ns)
+{
+    struct bow__native *session = bow__native_of(base);
+
+    if (session->broken) {
+        return session->broken_rc;
+    }
+    begin_feeding(session, n, now_ns);
+    ssize_t used = bow__native_receive(session, bytes, n);
+    int rc = end_feeding(session);
+    return rc < 0 ? rc : used;
+}
+
+static int received(struct bow__session *base, size_t n, uint64_t now_ns)
+{
+    struct bow__native *session = bow__native_of(base);
+
+    begin_feeding(session, n, now_ns);
+    int rc = bow__native_receive_filled(session, n);
+    int end_rc = end_feeding(session);
+    return end_rc < 0 ? end_rc : rc;
+}
+
+static int on_time(struct bow__session *base, uint64_t now_ns)
+{
+    struct bow__native *session = bow__native_of(base);
+
+    if (session->broken) {
+        return session->broken_rc;
+    }
+    session->now_ns = now_ns;
+    int rc = bow__native_heartbeat(session);
+    if (rc < 0) {
+        return rc;
+    }
+    session->feeding = true;
+    return end_feeding(session);
+}
+
+static void sent(struct bow__session *base, size_t n)
+{
+    struct bow__native *session = bow__native_of(base);
+
+    bow__native_drop_room(session);
+    bow__outbuf_sent(&session->out, n);
+    session->is_behind = session->out.n_bytes > 0;
+    session->unsent_id = session->next_id;
+    bow__native_heartbeat_sent(session, n);
 }
 
 static bool is_done(const struct bow__session *base)
@@ -218,11 +208,11 @@ static bool never_left(const struct bow__session *base, uint64_t key)
 
 static const struct bow__session_ops ops = {
     .name = "native",
-    .feed = bow__native_feed,
-    .room = bow__native_room,
-    .received = bow__native_received,
+    .feed = feed,
+    .room = bow__native_receive_room,
+    .received = received,
     .next_time = bow__native_next_time,
-    .on_time = bow__native_on_time,
+    .on_time = on_time,
     .doubt = bow__native_doubt,
     .set_reading = bow__native_set_reading,
     .can_open = bow__native_can_open,
@@ -247,7 +237,7 @@ static const struct bow__session_ops ops = {
     .is_done = is_done,
     .is_clogged = is_clogged,
     .drain = bow__native_drain,
-    .sent = bow__native_sent,
+    .sent = sent,
     .fail = fail,
     .free = free_session,
 };

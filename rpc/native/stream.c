@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * The streams of a connection and what waits on them. Structs of ended streams
+ * The streams of a connection, what waits on them, and how they end by an error of their own.
+ * Structs of ended streams
  * are reused, so that calls of a busy connection allocate nothing; a stream that
  * ends while a frame is taken is reused only after it, for who takes it may hold it.
- * Knows nothing of frames.
  */
 
 #include "base/alloc.h"
-#include "rpc/native/receive.h"
-#include "rpc/native/send.h"
+#include "rpc/native/internal.h"
+
+#include <errno.h>
 
 /* As many as are in flight on a busy connection; more is a burst's and goes back. */
 #define MAX_IDLE_STREAMS ((size_t)128)
@@ -93,6 +94,24 @@ const struct bow__native_stream *bow__native_stream_peek(const struct bow__nativ
     return last != NULL && last->id == id ? last : bow__map_get(&session->by_id, id);
 }
 
+void bow__native_stream_give_reserved(struct bow__native *session,
+                                      struct bow__native_stream *stream)
+{
+    bow__in_flight_give_message(session->base.in_flight, stream->n_reserved);
+    stream->n_reserved = 0;
+}
+
+/* What has arrived of the message that is being assembled. */
+static void drop_message(struct bow__native *session, struct bow__native_stream *stream)
+{
+    session->n_promised -= bow__native_stream_promised(stream);
+    stream->assembling = false;
+    stream->block = bow__block_unref(stream->block);
+    bow__native_stream_give_reserved(session, stream);
+    bow__native_unhold(session, stream->n_arrived);
+    stream->n_arrived = 0;
+}
+
 void bow__native_stream_end(struct bow__native *session, struct bow__native_stream *stream)
 {
     /* A client that could open no call because of this one is told. */
@@ -121,7 +140,7 @@ void bow__native_stream_end(struct bow__native *session, struct bow__native_stre
         session->target = NULL;
     }
     if (stream->assembling) {
-        bow__native_message_drop(session, stream);
+        drop_message(session, stream);
     }
     if (stream->n_unread + stream->n_overhead > 0) {
         bow__native_unhold(session, stream->n_unread + stream->n_overhead);
@@ -214,4 +233,51 @@ void bow__native_outgoing_pop(struct bow__native *session, struct bow__native_st
     outgoing->next = session->idle_outgoing;
     session->idle_outgoing = outgoing;
     session->n_idle_outgoing++;
+}
+
+/* Errors of a stream: calls that the session itself refuses or ends. */
+
+int bow__native_refuse_id(struct bow__native *session, uint64_t id, const struct bow_status *why)
+{
+    if (bow__native_put_status(session, id, why) < 0) {
+        session->out_of_memory = true;
+        return -ENOMEM;
+    }
+    return 0;
+}
+
+static int refuse_reply(struct bow__native *session, struct bow__native_stream *stream,
+                        const struct bow_status *why)
+{
+    struct bow__frame frame = {.length = 4, .type = BOW__FRAME_CANCEL, .stream = stream->id};
+    uint8_t body[4];
+
+    bow__put_u32(body, (uint32_t)why->code);
+    int rc = bow__native_put_frame(session, &frame, body);
+    bow__native_stream_end(session, stream);
+    session->base.events->on_status(session->base.owner, stream->id, stream->user, why);
+    return rc;
+}
+
+/* After its own last message the host hears of a call no more. */
+void bow__native_end_with_reset(struct bow__native *session, struct bow__native_stream *stream,
+                                const struct bow_status *why)
+{
+    bool answered = stream->out_ended;
+
+    bow__native_stream_end(session, stream);
+    if (!answered) {
+        session->base.events->on_reset(session->base.owner, stream->id, stream->user, why);
+    }
+}
+
+int bow__native_refuse(struct bow__native *session, struct bow__native_stream *stream,
+                       const struct bow_status *why)
+{
+    if (!session->base.server) {
+        return refuse_reply(session, stream, why);
+    }
+    int rc = bow__native_refuse_id(session, stream->id, why);
+    bow__native_end_with_reset(session, stream, why);
+    return rc;
 }

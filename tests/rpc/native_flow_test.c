@@ -3,7 +3,7 @@
  * Credit: nothing is sent without it, it is withheld and given back as the
  * protocol says, and overstepping it breaks the connection.
  */
-#include "rpc/native/send.h"
+#include "rpc/native/internal.h"
 #include "tests/rpc/native_pair.h"
 
 #include <bowline/limits.h>

@@ -10,7 +10,7 @@
  */
 
 #include "rpc/core/session.h"
-#include "rpc/native/native.h"
+#include "rpc/native/stream.h"
 #include "tests/support/alloc.h"
 
 #define SIDE_MAX_MESSAGE ((size_t)8 << 20)

@@ -8,7 +8,7 @@
 
 #include "rpc/client/client.h"
 #include "rpc/http2/state.h"
-#include "rpc/native/native.h"
+#include "rpc/native/state.h"
 #include "rpc/server/server_state.h"
 #include <bowline/limits.h>
 #include <bowline/metrics.h>

@@ -1,37 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#ifndef BOWLINE_RPC_NATIVE_NATIVE_H
-#define BOWLINE_RPC_NATIVE_NATIVE_H
+#ifndef BOWLINE_RPC_NATIVE_STATE_H
+#define BOWLINE_RPC_NATIVE_STATE_H
 
 /*
- * The native session's state, its life and its streams. docs/protocol.md is the
- * protocol; receive.h and send.h say what else the files share.
- *
- *     receive.c   bytes in: preface, frame headers, which handler
- *     frames.c    what the frames of calls have in common; MESSAGE
- *     requests.c  REQUEST, CANCEL, method numbers
- *     replies.c   RESPONSE, STATUS
- *     message.c   messages being assembled
- *     metadata.c  metadata that came
- *     control.c   SETTINGS, WINDOW, PING, GOAWAY: the connection's own frames
- *     heartbeat.c time
- *     flow.c      credit in both directions
- *     window.c    how large windows are
- *     send.c      frames out, messages in place
- *     respond.c   what precedes an answer's messages
- *     calls.c     calls of the client
- *     queue.c     messages that wait on their streams
- *     backlog.c   when too much waits
- *     cut.c       frames out of messages that wait, and the drain
- *     stream.c    the streams and their memory
- *     session.c   the session's life, time, and its function table
- *
- * Errors. Whatever the peer does wrong with the connection goes through
- * bow__native_break(), whose result the callers hand up unchanged until feed()
- * returns it. What is wrong with one call ends in bow__native_refuse().
- *
- * Memory. An operation that cannot report a lack of memory for its few bytes of
- * control frame sets `out_of_memory`; the next feed() or on_time() breaks the
- * connection, for a frame that the peer waits for is lost.
+ * The state of a native session and of its streams. What may be done to it is in
+ * internal.h.
  */
 
 #include "base/list.h"
@@ -51,6 +24,12 @@
 /** Beyond this much output messages wait on their streams, so that a peer that does not read costs
  * little more. */
 #define BOW__NATIVE_IN_PLACE_AHEAD_BYTES ((size_t)1 << 20)
+
+/** While so much output waits for the socket, messages of streams wait on their streams, where
+ * their producers are told. */
+#define BOW__NATIVE_AHEAD_BYTES ((size_t)64 << 10)
+/** The same while there are large messages alone. */
+#define BOW__NATIVE_QUIET_AHEAD_BYTES ((size_t)512 << 10)
 
 /** A message up to this size that comes or goes is one that large ones are not to hold up. */
 #define BOW__NATIVE_SMALL_BYTES ((size_t)16 << 10)
@@ -149,7 +128,7 @@ struct bow__native_rate {
     uint32_t n;
 };
 
-enum bow__native_drain {
+enum bow__native_drain_state {
     BOW__NATIVE_SERVING,
     BOW__NATIVE_ANNOUNCED, /* server: GOAWAY(max) and a PING are out */
     BOW__NATIVE_FINAL,     /* the last GOAWAY is out */
@@ -218,7 +197,7 @@ struct bow__native {
     bool retire_due;  /* client: the ids are used up, GOAWAY and on_goaway to be said */
     bool peer_leaves; /* its GOAWAY has come */
     uint64_t peer_last_id;
-    enum bow__native_drain drain;
+    enum bow__native_drain_state drain;
     bool unattended;
     bool reading;
     bool ping_is_out; /* one that asks whether the peer is alive */
@@ -266,51 +245,10 @@ static inline bool bow__native_is_quiet(const struct bow__native *session)
     return session->now_ns - session->pace.small_ns >= BOW__NATIVE_QUIET_NS;
 }
 
-/* session.c */
-
-/**
- * The connection is broken: keep the reason, queue a GOAWAY that carries it.
- * Returns what feed() has to return.
- */
-int bow__native_break(struct bow__native *session, enum bow_code code, const char *format, ...)
-    BOW_PRINTF(3, 4);
-/** The same for `frame`, which the reason then begins with. -EPROTO. */
-int bow__native_break_at(struct bow__native *session, const struct bow__frame *frame,
-                         const char *format, ...) BOW_PRINTF(3, 4);
-/** Count one event; above `limit` a second (named `limit_name`) the connection breaks. */
-int bow__native_count(struct bow__native *session, const struct bow__frame *frame,
-                      struct bow__native_rate *rate, uint32_t limit, const char *limit_name);
-/** "REQUEST", or NULL for a type that is none of ours. */
-const char *bow__native_frame_name(uint8_t type);
-/** The end of feed() or on_time(): events that no frame brings, then what waited for it. Returns
- * what they have to return, if it is not 0. */
-int bow__native_end_feeding(struct bow__native *session);
-
-/* stream.c */
-
-/** Open stream `id`. NULL: no memory. */
-struct bow__native_stream *bow__native_stream_new(struct bow__native *session, uint64_t id,
-                                                  void *user);
-/** The open stream, or NULL, where it is not the last one. */
-struct bow__native_stream *bow__native_stream_search(struct bow__native *session, uint64_t id);
-/** The open stream, or NULL. A call's events and operations come one after the other. */
-static inline struct bow__native_stream *bow__native_stream_find(struct bow__native *session,
-                                                                 uint64_t id)
+/** What the next frame of a message that waits spends at least. */
+static inline uint32_t bow__native_needed_credit(const struct bow__native_outgoing *message)
 {
-    struct bow__native_stream *last = session->last;
-
-    return last != NULL && last->id == id ? last : bow__native_stream_search(session, id);
+    return message->begun ? 1 : (uint32_t)BOW__FRAME_MESSAGE_COST;
 }
-/** The same for one look, which does not make it the last one. */
-const struct bow__native_stream *bow__native_stream_peek(const struct bow__native *session,
-                                                         uint64_t id);
-/** End it. Its memory stays until the frame being taken is done with. */
-void bow__native_stream_end(struct bow__native *session, struct bow__native_stream *stream);
-void bow__native_streams_bury(struct bow__native *session);
-/** Let go of structs kept for reuse. */
-void bow__native_streams_trim(struct bow__native *session);
-struct bow__native_outgoing *bow__native_outgoing_push(struct bow__native *session,
-                                                       struct bow__native_stream *stream);
-void bow__native_outgoing_pop(struct bow__native *session, struct bow__native_stream *stream);
 
 #endif

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#ifndef BOWLINE_RPC_NATIVE_FRAMES_H
+#define BOWLINE_RPC_NATIVE_FRAMES_H
+
+/*
+ * What the frames of calls have in common.
+ */
+
+#include "rpc/native/state.h"
+
+/** A frame with `n_message` message bytes for a call that has ended: skipped, the credit goes back.
+ */
+ssize_t bow__native_take_late(struct bow__native *session, const struct bow__frame *frame,
+                              size_t n_message);
+/** The header block at the front of a body, behind its length. */
+ssize_t bow__native_take_block(struct bow__native *session, const struct bow__frame *frame,
+                               const uint8_t *body, size_t n, struct bow_slice *ret_block);
+int bow__native_break_block(struct bow__native *session, const struct bow__frame *frame,
+                            const struct bow__header_error *error);
+/** Whether the flags of a frame with `n` message bytes go together. Returns 0 or what breaks. */
+int bow__native_check_flags(struct bow__native *session, const struct bow__frame *frame, size_t n);
+/**
+ * Take a message of `len` bytes that is all in `frame`; `n` of them are there. It is
+ * said to the host at once as it lies, or assembled.
+ */
+ssize_t bow__native_take_whole_message(struct bow__native *session,
+                                       struct bow__native_stream *stream,
+                                       const struct bow__frame *frame, const uint8_t *bytes,
+                                       size_t n, size_t len);
+/** END alone, after whole messages: the host is told unless it has answered. */
+void bow__native_take_half_close(struct bow__native *session, struct bow__native_stream *stream);
+/** All message bytes of the frame under way have come. */
+int bow__native_end_body(struct bow__native *session);
+/** Client: the call ends with `wire`. */
+void bow__native_end_call(struct bow__native *session, struct bow__native_stream *stream,
+                          const struct bow__header_status *wire);
+
+/* Metadata that came. */
+
+struct bow__native_metadata {
+    struct bow__block *chunk; /* NULL: there is none */
+    struct bow_metadata list;
+};
+
+int bow__native_metadata_copy(struct bow__native *session, struct bow__header_entries entries,
+                              struct bow__native_metadata *ret_metadata);
+
+/** The entries that keep the rules. Returns 0, or -ENOMEM and none. */
+static inline int bow__native_metadata_take(struct bow__native *session,
+                                            const struct bow__header_entries *entries,
+                                            struct bow__native_metadata *ret_metadata)
+{
+    *ret_metadata = (struct bow__native_metadata){NULL, BOW_METADATA_INIT};
+    return entries->n == 0 ? 0 : bow__native_metadata_copy(session, *entries, ret_metadata);
+}
+
+/** Nobody looks at it any more. */
+static inline void bow__native_metadata_give(struct bow__native *session,
+                                             struct bow__native_metadata *metadata)
+{
+    if (metadata->chunk != NULL) {
+        bow__pool_put(session->out.pool, metadata->chunk);
+    }
+}
+
+#endif

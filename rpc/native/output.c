@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * Frames into the output: those without credit at once; others where they will lie, in room that
+ * is held for one message. Knows streams by id and credit only, and not why a frame is sent.
+ */
+
+#include "rpc/core/codec/wire.h"
+#include "rpc/native/internal.h"
+
+#include <bowline/limits.h>
+#include <errno.h>
+#include <string.h>
+
+static size_t min_size(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Frames without credit. */
+
+int bow__native_put_frame(struct bow__native *session, const struct bow__frame *frame,
+                          const void *body)
+{
+    size_t n = BOW__FRAME_HEADER_BYTES + frame->length;
+    size_t cap = 0;
+
+    bow__native_drop_room(session);
+    uint8_t *at = bow__outbuf_reserve(&session->out, n, &cap);
+    if (at == NULL) {
+        session->out_of_memory = true;
+        return -ENOMEM;
+    }
+    bow__frame_encode(at, frame);
+    if (frame->length > 0) {
+        memcpy(at + BOW__FRAME_HEADER_BYTES, body, frame->length);
+    }
+    bow__outbuf_commit(&session->out, n);
+    return 0;
+}
+
+size_t bow__native_status_body_size(const struct bow__header_status *wire)
+{
+    size_t n = bow__header_status_size(wire);
+
+    return bow__wire_varint_size(n) + n;
+}
+
+void bow__native_encode_status_body(uint8_t *to, const struct bow__header_status *wire)
+{
+    to = bow__wire_write_varint(to, bow__header_status_size(wire));
+    bow__header_status_encode(to, wire);
+}
+
+int bow__native_put_status(struct bow__native *session, uint64_t id,
+                           const struct bow_status *status)
+{
+    struct bow__header_status wire = bow__header_of_status(status);
+    struct bow__frame frame = {
+        .length = (uint32_t)bow__native_status_body_size(&wire),
+        .type = BOW__FRAME_STATUS,
+        .flags = BOW__FRAME_END,
+        .stream = id,
+    };
+    size_t n = BOW__FRAME_HEADER_BYTES + frame.length;
+    size_t cap = 0;
+
+    bow__native_drop_room(session);
+    uint8_t *at = bow__outbuf_reserve(&session->out, n, &cap);
+    if (at == NULL) {
+        return -ENOMEM;
+    }
+    bow__frame_encode(at, &frame);
+    bow__native_encode_status_body(at + BOW__FRAME_HEADER_BYTES, &wire);
+    bow__outbuf_commit(&session->out, n);
+    return 0;
+}
+
+int bow__native_put_goaway(struct bow__native *session, uint64_t last,
+                           const struct bow_status *status)
+{
+    struct bow__header_status wire = bow__header_of_status(status);
+    uint8_t body[6 + BOW_LIMIT_HEADER_BYTES];
+    struct bow__frame frame = {.type = BOW__FRAME_GOAWAY};
+
+    frame.length = (uint32_t)(6 + bow__header_status_size(&wire));
+    bow__put_u48(body, last);
+    bow__header_status_encode(body + 6, &wire);
+    return bow__native_put_frame(session, &frame, body);
+}
+
+int bow__native_put_ping(struct bow__native *session, uint8_t flags, uint64_t opaque)
+{
+    struct bow__frame frame = {.length = 8, .type = BOW__FRAME_PING, .flags = flags};
+    uint8_t body[8];
+
+    bow__put_u64(body, opaque);
+    return bow__native_put_frame(session, &frame, body);
+}
+
+/* Room in the output. */
+
+void bow__native_drop_room(struct bow__native *session)
+{
+    if (session->room.key != 0) {
+        session->room.key = 0;
+        bow__outbuf_commit(&session->out, 0);
+    }
+}
+
+bool bow__native_make_room(struct bow__native *session, const struct bow__native_stream *stream,
+                           enum bow__frame_type type, size_t n_prefix)
+{
+    size_t want = min_size(n_prefix + BOW__IN_PLACE_BYTES, BOW__CHUNK_BYTES / 2);
+    size_t cap = 0;
+
+    uint8_t *at = bow__outbuf_reserve(&session->out, want, &cap);
+    if (at == NULL) {
+        return false;
+    }
+    size_t n_body = session->peer.max_frame_bytes - (n_prefix - BOW__FRAME_HEADER_BYTES);
+    size_t credit = min_size(stream->send_credit, session->send_credit);
+    credit = credit < BOW__FRAME_MESSAGE_COST ? 0 : credit;
+    session->room = (struct bow__native_room){
+        .key = stream->id,
+        .at = at,
+        .n_prefix = n_prefix,
+        .cap = min_size(min_size(want - n_prefix, n_body), credit),
+        .type = type,
+    };
+    if (session->out.n_bytes >= BOW__NATIVE_IN_PLACE_AHEAD_BYTES) {
+        session->room.cap = 0;
+    }
+    return true;
+}

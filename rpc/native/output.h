@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#ifndef BOWLINE_RPC_NATIVE_OUTPUT_H
+#define BOWLINE_RPC_NATIVE_OUTPUT_H
+
+/*
+ * Frames into the output. Each put_ function appends to it or does nothing.
+ */
+
+#include "rpc/native/state.h"
+
+/** One frame that is not under credit. Returns 0, or -ENOMEM and sets `out_of_memory`. */
+int bow__native_put_frame(struct bow__native *session, const struct bow__frame *frame,
+                          const void *body);
+/** STATUS without a message. Returns 0 or -ENOMEM. */
+int bow__native_put_status(struct bow__native *session, uint64_t id,
+                           const struct bow_status *status);
+/** The body of a STATUS without a message: varint and header block. */
+size_t bow__native_status_body_size(const struct bow__header_status *wire);
+void bow__native_encode_status_body(uint8_t *to, const struct bow__header_status *wire);
+/** GOAWAY with `last`; what of `status` fits. Returns 0 or -ENOMEM. */
+int bow__native_put_goaway(struct bow__native *session, uint64_t last,
+                           const struct bow_status *status);
+int bow__native_put_ping(struct bow__native *session, uint8_t flags, uint64_t opaque);
+
+/** Forget a reservation that was not committed. */
+void bow__native_drop_room(struct bow__native *session);
+/** Room at the end of the output for a frame with up to `n_prefix` bytes before its message. False:
+ * no memory. */
+bool bow__native_make_room(struct bow__native *session, const struct bow__native_stream *stream,
+                           enum bow__frame_type type, size_t n_prefix);
+/** The frame in the room is whole, with `len` bytes of message. */
+static inline void bow__native_put_room(struct bow__native *session, uint8_t flags, size_t len)
+{
+    struct bow__native_room *room = &session->room;
+    struct bow__frame frame = {
+        .length = (uint32_t)(room->n_prefix - BOW__FRAME_HEADER_BYTES + len),
+        .type = (uint8_t)room->type,
+        .flags = flags,
+        .stream = room->key,
+    };
+
+    bow__frame_encode(room->at, &frame);
+    /* The call is on its way: what it binds is bound. */
+    room->key = 0;
+    session->new_binding = 0;
+    bow__outbuf_commit(&session->out, room->n_prefix + len);
+}
+
+#endif
