@@ -58,7 +58,7 @@ static void raise_windows(struct bow__native *session, const struct bow__header_
          link = link->next) {
         struct bow__native_stream *stream = BOW__CONTAINER(link, struct bow__native_stream, link);
         stream->send_credit += more;
-        bow__native_wake_sender(session, stream);
+        bow__native_schedule_sender(session, stream);
     }
 }
 
@@ -119,7 +119,7 @@ ssize_t bow__native_take_window(struct bow__native *session, const struct bow__f
     if (rc < 0) {
         return rc;
     }
-    bow__native_wake_sender(session, stream);
+    bow__native_schedule_sender(session, stream);
     return frame->length;
 }
 

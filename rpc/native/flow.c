@@ -7,15 +7,15 @@
  * of need, while no whole message lies unread: otherwise a message larger than
  * the window could never become whole. The connection's credit comes back as soon as its
  * bytes have been charged to a stream, so a stream that nobody reads costs its
- * neighbours nothing; only when the connection holds too much is it withheld, or when it is one
- * of those that hold most in a server that is short. Not for a message that has begun: it has its
+ * neighbours nothing; only when the connection buffers too much is it kept back, or when it is one
+ * of those that buffer most in a server that is short. Not for a message that has begun: it has its
  * place, and would wait in it for ever.
  *
  * A window bounds what is sent in a round trip, so it grows
  * for a reader that empties all of it in little more than one: then it, and nothing
- * else, held the sender back.
+ * else, kept the sender back.
  *
- * Windows only grow, for what was promised can't be taken back; all that one
+ * Windows only grow, for credit that was given can't be taken back; all that one
  * connection's streams have grown by is bounded, for a peer may make them grow
  * and then fill them while nobody reads.
  */
@@ -149,13 +149,13 @@ static void put_window(struct bow__native *session, uint64_t stream, uint32_t cr
     (void)bow__native_put_frame(session, &frame, body);
 }
 
-/* Unless too much is held, here or in the whole server. */
+/* Unless too much is buffered, here or in the whole server. */
 static void give_connection_credit(struct bow__native *session)
 {
     size_t n_grown = session->window.size - session->own.connection_window_bytes;
 
-    if (session->broken || session->n_held + n_grown >= BOW_LIMIT_BYTES_IN_FLIGHT ||
-        (session->n_promised == 0 && bow__in_flight_withholds(session->base.in_flight))) {
+    if (session->broken || session->n_buffered + n_grown >= BOW_LIMIT_BYTES_IN_FLIGHT ||
+        (session->n_missing == 0 && bow__in_flight_withholds(session->base.in_flight))) {
         return;
     }
     uint32_t more = session->n_unreturned + grow_connection(session);
@@ -207,10 +207,10 @@ static size_t wanted_credit(const struct bow__native *session,
     size_t window = stream->window.size;
     /* Bytes that still arrive of the frame under way have been charged already. */
     size_t n_arriving = session->target == stream ? session->n_body_left : 0;
-    size_t n_held = stream->n_unread + stream->n_overhead + stream->n_arrived + n_arriving;
+    size_t n_buffered = stream->n_unread + stream->n_overhead + stream->n_arrived + n_arriving;
 
     if (stream->n_unread > 0) {
-        return window > n_held ? window - n_held : 0;
+        return window > n_buffered ? window - n_buffered : 0;
     }
     if (!stream->assembling || stream->n_announced <= stream->n_arrived) {
         return window;
@@ -243,8 +243,8 @@ void bow__native_return_stream_credit(struct bow__native *session,
     session->probe_due = true;
 }
 
-void bow__native_unhold(struct bow__native *session, size_t n)
+void bow__native_release_buffered(struct bow__native *session, size_t n)
 {
-    session->n_held -= n;
+    session->n_buffered -= n;
     bow__native_return_connection_credit(session);
 }

@@ -641,7 +641,7 @@ static struct bow_slice slice_of(const char *text)
 }
 
 /* The front of `text` that fits and ends with a whole character. */
-static struct bow_slice cut_text(struct bow_slice text, size_t max)
+static struct bow_slice clip_text(struct bow_slice text, size_t max)
 {
     if (text.len > max) {
         text.len = max;
@@ -656,7 +656,7 @@ struct bow__header_status bow__header_of_status(const struct bow_status *status)
 {
     struct bow__header_status wire = {
         .code = (uint32_t)status->code,
-        .message = cut_text(slice_of(status->message), BOW_LIMIT_STATUS_MESSAGE_BYTES),
+        .message = clip_text(slice_of(status->message), BOW_LIMIT_STATUS_MESSAGE_BYTES),
         .details = status->details,
         .not_processed = status->not_processed,
         .retry_after_us = status->retry_after_ns / 1000 + (status->retry_after_ns % 1000 > 0),

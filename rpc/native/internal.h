@@ -3,8 +3,8 @@
 #define BOWLINE_RPC_NATIVE_INTERNAL_H
 
 /*
- * What the files of the native session do for each other, lowest first: each uses those above it
- * here and is used by those below. docs/protocol.md is the protocol; state.h has what they share.
+ * What the files of the native session do for each other, lowest first: each uses only those that
+ * stand before it. docs/protocol.md is the protocol; state.h has what they share.
  *
  *     header.c     header blocks, without state
  *     output.c     frames into the output
@@ -62,14 +62,14 @@ void bow__native_pace_count(struct bow__native *session, size_t n);
  */
 int bow__native_receive_credit_spend(struct bow__native *session, const struct bow__frame *frame,
                                      struct bow__native_stream *stream, size_t n);
-/** Give the connection's credit back when half of it is spent, unless too much is held, here or in
- * the whole server. */
+/** Give the connection's credit back when half of it is spent, unless too much is buffered, here or
+ * in the whole server. */
 void bow__native_return_connection_credit(struct bow__native *session);
 /** Give the stream's credit back when it is time. */
 void bow__native_return_stream_credit(struct bow__native *session,
                                       struct bow__native_stream *stream);
-/** `n` bytes are no longer held for a stream. */
-void bow__native_unhold(struct bow__native *session, size_t n);
+/** `n` bytes are no longer buffered for a stream. */
+void bow__native_release_buffered(struct bow__native *session, size_t n);
 bool bow__native_refill(struct bow__session *base);
 
 /* heartbeat.c */
@@ -88,9 +88,9 @@ void bow__native_set_reading(struct bow__session *base, bool reading, uint64_t n
 
 /* queue.c */
 
-/** Frames may be cut of `stream` now, if it has any. */
-void bow__native_wake_sender(struct bow__native *session, struct bow__native_stream *stream);
-/** `n` of the bytes that waited on `stream` have been cut. */
+/** Let `stream` have its turn if it has a message that waits and credit for it. */
+void bow__native_schedule_sender(struct bow__native *session, struct bow__native_stream *stream);
+/** `n` of the bytes that waited on `stream` are in the output. */
 void bow__native_dequeued(struct bow__native *session, struct bow__native_stream *stream, size_t n);
 int bow__native_send(struct bow__session *base, uint64_t key, uint32_t flags,
                      struct bow__block *block, size_t offset, size_t len);

@@ -41,7 +41,7 @@ static int refuse_too_large(struct bow__native *session, struct bow__native_stre
     return bow__native_refuse(session, stream, &why);
 }
 
-static int refuse_held(struct bow__native *session, struct bow__native_stream *stream, size_t n)
+static int refuse_buffered(struct bow__native *session, struct bow__native_stream *stream, size_t n)
 {
     struct bow__text text;
 
@@ -49,7 +49,7 @@ static int refuse_held(struct bow__native *session, struct bow__native_stream *s
     bow__text_printf(&text,
                      "message of %zu bytes, with %zu of others held on this connection, is above "
                      "BOW_LIMIT_BYTES_IN_FLIGHT (%zu)",
-                     n, session->n_held + session->n_promised, BOW_LIMIT_BYTES_IN_FLIGHT);
+                     n, session->n_buffered + session->n_missing, BOW_LIMIT_BYTES_IN_FLIGHT);
     struct bow_status why = refusal(&text);
     return bow__native_refuse(session, stream, &why);
 }
@@ -78,9 +78,9 @@ static int refuse_no_memory(struct bow__native *session, struct bow__native_stre
 
 /* Messages that wait for their rest must all fit below the cap together, or none of them could
  * ever be finished. A single one is bounded by max_message_bytes alone. */
-static bool may_hold(const struct bow__native *session, size_t n)
+static bool may_buffer(const struct bow__native *session, size_t n)
 {
-    size_t n_others = session->n_held + session->n_promised;
+    size_t n_others = session->n_buffered + session->n_missing;
 
     return n_others == 0 ||
            (n_others < BOW_LIMIT_BYTES_IN_FLIGHT && n <= BOW_LIMIT_BYTES_IN_FLIGHT - n_others);
@@ -101,8 +101,8 @@ int bow__native_message_begin(struct bow__native *session, struct bow__native_st
     if (announced > session->max_message_bytes) {
         return refuse_too_large(session, stream, announced, "announces");
     }
-    if (!may_hold(session, announced)) {
-        return refuse_held(session, stream, announced);
+    if (!may_buffer(session, announced)) {
+        return refuse_buffered(session, stream, announced);
     }
     if (!reserve(session, stream, announced)) {
         return refuse_flight(session, stream, announced);
@@ -111,8 +111,8 @@ int bow__native_message_begin(struct bow__native *session, struct bow__native_st
     stream->compressed = compressed;
     stream->n_announced = announced;
     stream->n_arrived = 0;
-    session->n_promised += announced;
-    /* It may have been withheld while none was under way. */
+    session->n_missing += announced;
+    /* It may have been kept back while none was under way. */
     bow__native_return_connection_credit(session);
     return 0;
 }
@@ -125,8 +125,8 @@ int bow__native_message_add(struct bow__native *session, struct bow__native_stre
     if (total > session->max_message_bytes) {
         return refuse_too_large(session, stream, total, "goes on to");
     }
-    if (total > stream->n_announced && !may_hold(session, n)) {
-        return refuse_held(session, stream, total);
+    if (total > stream->n_announced && !may_buffer(session, n)) {
+        return refuse_buffered(session, stream, total);
     }
     if (total > stream->n_reserved && !reserve(session, stream, total - stream->n_reserved)) {
         return refuse_flight(session, stream, total);
@@ -143,10 +143,10 @@ int bow__native_message_add(struct bow__native *session, struct bow__native_stre
 void bow__native_message_arrived(struct bow__native *session, struct bow__native_stream *stream,
                                  size_t n)
 {
-    session->n_promised -= bow__native_stream_promised(stream);
+    session->n_missing -= bow__native_stream_missing(stream);
     stream->n_arrived += n;
-    session->n_promised += bow__native_stream_promised(stream);
-    session->n_held += n;
+    session->n_missing += bow__native_stream_missing(stream);
+    session->n_buffered += n;
     bow__native_pace_count(session, n);
 }
 
@@ -154,7 +154,7 @@ uint8_t *bow__native_message_room(struct bow__native *session, struct bow__nativ
                                   size_t n, size_t *ret_len, size_t *ret_behind)
 {
     /* What goes beyond its announcement has to be checked, and add() says what is wrong. */
-    if (n > bow__native_stream_promised(stream) || n < ROOM_BYTES) {
+    if (n > bow__native_stream_missing(stream) || n < ROOM_BYTES) {
         return NULL;
     }
     /* As for add(): the block grows by the next bytes, not by all that the frame claims. */
@@ -168,13 +168,13 @@ uint8_t *bow__native_message_room(struct bow__native *session, struct bow__nativ
     return stream->block->data + stream->n_arrived;
 }
 
-/* Of a message that came before END, for after it there is no credit to be withheld. */
+/* Of a message that came before END, for after it there is no credit to be kept back. */
 static void add_overhead(struct bow__native *session, struct bow__native_stream *stream, size_t n)
 {
     size_t overhead = bow__frame_cost(true, n) - n;
 
     stream->n_overhead += overhead;
-    session->n_held += overhead;
+    session->n_buffered += overhead;
 }
 
 static void emit(struct bow__native *session, struct bow__native_stream *stream,
@@ -183,13 +183,13 @@ static void emit(struct bow__native *session, struct bow__native_stream *stream,
     stream->peer_ended = end;
     if (session->base.server && stream->out_ended) {
         /* Answered already: nobody wants it. */
-        bow__native_unhold(session, message->bytes.len);
+        bow__native_release_buffered(session, message->bytes.len);
         bow__block_unref(message->block);
         return;
     }
     size_t n = bow__consumed_bytes(message->bytes.len);
     stream->n_unread += n;
-    session->n_held += n - message->bytes.len;
+    session->n_buffered += n - message->bytes.len;
     if (!end) {
         add_overhead(session, stream, n);
     }
@@ -207,7 +207,7 @@ void bow__native_message_end(struct bow__native *session, struct bow__native_str
         .encoding = (enum bow__encoding)stream->in_encoding,
     };
 
-    session->n_promised -= bow__native_stream_promised(stream);
+    session->n_missing -= bow__native_stream_missing(stream);
     stream->assembling = false;
     stream->block = NULL;
     stream->n_arrived = 0;
@@ -225,7 +225,7 @@ void bow__native_message_borrowed(struct bow__native *session, struct bow__nativ
         .encoding = (enum bow__encoding)stream->in_encoding,
     };
 
-    session->n_held += bytes.len;
+    session->n_buffered += bytes.len;
     bow__native_note_message(session, bytes.len);
     emit(session, stream, &message, end);
 }
@@ -254,6 +254,6 @@ void bow__native_consumed(struct bow__session *base, uint64_t key, size_t n)
     size_t part = stream->n_overhead > 0 ? overhead_of(stream, n) : 0;
     stream->n_unread -= n;
     stream->n_overhead -= part;
-    bow__native_unhold(session, n + part);
+    bow__native_release_buffered(session, n + part);
     bow__native_return_stream_credit(session, stream);
 }

@@ -13,7 +13,7 @@
 /* How much waits on a stream, and whether its producer is to be told. */
 
 /* `writables` has the streams that were high and are low now. */
-static void settle_writable(struct bow__native *session, struct bow__native_stream *stream)
+static void update_writable(struct bow__native *session, struct bow__native_stream *stream)
 {
     if (stream->n_queued >= BOW__STREAM_HIGH_BYTES && !stream->was_high) {
         stream->was_high = true;
@@ -33,7 +33,7 @@ void bow__native_dequeued(struct bow__native *session, struct bow__native_stream
 {
     stream->n_queued -= n;
     session->n_queued -= n;
-    settle_writable(session, stream);
+    update_writable(session, stream);
 }
 
 size_t bow__native_queued(const struct bow__session *base, uint64_t key)
@@ -125,7 +125,7 @@ void bow__native_backlog_end_streams(struct bow__native *session)
 
 /* Waiting. */
 
-void bow__native_wake_sender(struct bow__native *session, struct bow__native_stream *stream)
+void bow__native_schedule_sender(struct bow__native *session, struct bow__native_stream *stream)
 {
     const struct bow__native_outgoing *first = stream->queue;
 
@@ -164,11 +164,11 @@ int bow__native_send(struct bow__session *base, uint64_t key, uint32_t flags,
     stream->out_ended = (flags & BOW__SEND_END) != 0;
     stream->n_queued += cost;
     session->n_queued += cost;
-    settle_writable(session, stream);
+    update_writable(session, stream);
     if (session->room.key == key && session->room.type == BOW__FRAME_REQUEST) {
         bow__native_put_room(session, 0, 0);
     }
-    bow__native_wake_sender(session, stream);
+    bow__native_schedule_sender(session, stream);
     return 0;
 }
 
@@ -201,7 +201,7 @@ int bow__native_half_close(struct bow__session *base, uint64_t key)
         return rc;
     }
     stream->out_ended = true;
-    settle_writable(session, stream);
+    update_writable(session, stream);
     return 0;
 }
 
@@ -228,7 +228,7 @@ static int queue_status(struct bow__native *session, struct bow__native_stream *
     stream->n_queued += n;
     session->n_queued += n;
     stream->out_ended = true;
-    settle_writable(session, stream);
+    update_writable(session, stream);
     return 0;
 }
 

@@ -253,8 +253,8 @@ ssize_t bow__native_receive(struct bow__native *session, const uint8_t *bytes, s
         }
         at += (size_t)used;
         /* Nobody holds them any more, and the next call gets memory that is in the cache. */
-        if (session->n_dead > 0) {
-            bow__native_streams_bury(session);
+        if (session->n_ended > 0) {
+            bow__native_streams_recycle(session);
         }
     }
     return (ssize_t)at;

@@ -235,7 +235,7 @@ static uint32_t clip_u32(size_t n)
     return n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
 }
 
-struct cut {
+struct fragment {
     uint8_t prefix[PREFIX_BYTES];
     size_t n_prefix;
     size_t n; /* bytes of the message */
@@ -253,41 +253,41 @@ static size_t room_in_frame(const struct bow__native *session,
     return min_size(n, min_size(stream->send_credit, session->send_credit));
 }
 
-static struct cut plan_cut(const struct bow__native *session,
-                           const struct bow__native_stream *stream)
+static struct fragment plan_fragment(const struct bow__native *session,
+                                     const struct bow__native_stream *stream)
 {
     const struct bow__native_outgoing *message = stream->queue;
-    struct cut cut = {.n = min_size(message->n_left, room_in_frame(session, stream))};
+    struct fragment fragment = {.n = min_size(message->n_left, room_in_frame(session, stream))};
     struct bow__frame frame = {.type = BOW__FRAME_MESSAGE, .stream = stream->id};
     size_t n_before = 0;
 
-    cut.last = cut.n == message->n_left;
-    cut.cost = (uint32_t)bow__frame_cost(!message->begun, cut.n);
+    fragment.last = fragment.n == message->n_left;
+    fragment.cost = (uint32_t)bow__frame_cost(!message->begun, fragment.n);
     if (!message->begun) {
         frame.flags |= BOW__FRAME_HAS_MESSAGE;
         frame.flags |= (message->flags & BOW__SEND_COMPRESSED) != 0 ? BOW__FRAME_COMPRESSED : 0;
     }
-    if (!cut.last) {
+    if (!fragment.last) {
         frame.flags |= BOW__FRAME_MORE;
     } else if ((message->flags & BOW__SEND_END) != 0) {
-        cut.ends_call = session->base.server && !message->begun;
-        frame.flags |= !session->base.server || cut.ends_call ? BOW__FRAME_END : 0;
+        fragment.ends_call = session->base.server && !message->begun;
+        frame.flags |= !session->base.server || fragment.ends_call ? BOW__FRAME_END : 0;
     }
-    if (cut.ends_call) {
+    if (fragment.ends_call) {
         frame.type = BOW__FRAME_STATUS;
-        n_before = reply_block(stream, cut.prefix + BOW__FRAME_HEADER_BYTES);
-    } else if (!message->begun && !cut.last) {
-        bow__put_u32(cut.prefix + BOW__FRAME_HEADER_BYTES, clip_u32(message->n_left));
+        n_before = reply_block(stream, fragment.prefix + BOW__FRAME_HEADER_BYTES);
+    } else if (!message->begun && !fragment.last) {
+        bow__put_u32(fragment.prefix + BOW__FRAME_HEADER_BYTES, clip_u32(message->n_left));
         n_before = 4;
     }
-    frame.length = (uint32_t)(n_before + cut.n);
-    cut.n_prefix = BOW__FRAME_HEADER_BYTES + n_before;
-    bow__frame_encode(cut.prefix, &frame);
-    return cut;
+    frame.length = (uint32_t)(n_before + fragment.n);
+    fragment.n_prefix = BOW__FRAME_HEADER_BYTES + n_before;
+    bow__frame_encode(fragment.prefix, &frame);
+    return fragment;
 }
 
 /* The status that waits behind the last message. */
-static int cut_status(struct bow__native *session, struct bow__native_stream *stream)
+static int send_status(struct bow__native *session, struct bow__native_stream *stream)
 {
     const struct bow__native_outgoing *status = stream->queue;
     struct bow__frame frame = {
@@ -301,21 +301,21 @@ static int cut_status(struct bow__native *session, struct bow__native_stream *st
     return rc;
 }
 
-/* A message has been cut to its end; a reply's STATUS did not fit beside it. */
+/* The last fragment is in the output; a reply's STATUS did not fit beside it. */
 static int end_message(struct bow__native *session, struct bow__native_stream *stream,
-                       const struct cut *cut)
+                       const struct fragment *fragment)
 {
     bool ends = (stream->queue->flags & BOW__SEND_END) != 0;
 
     bow__native_outgoing_pop(session, stream);
     if (stream->queue != NULL && stream->queue->is_status) {
-        return cut_status(session, stream);
+        return send_status(session, stream);
     }
     if (!ends || !session->base.server) {
         return 0;
     }
     int rc = 0;
-    if (!cut->ends_call) {
+    if (!fragment->ends_call) {
         static const struct bow_status ok = BOW_STATUS_OK_INIT;
         rc = bow__native_put_status(session, stream->id, &ok);
         session->out_of_memory |= rc < 0;
@@ -324,31 +324,32 @@ static int end_message(struct bow__native *session, struct bow__native_stream *s
     return rc;
 }
 
-static int cut_frame(struct bow__native *session, struct bow__native_stream *stream)
+static int send_fragment(struct bow__native *session, struct bow__native_stream *stream)
 {
     struct bow__native_outgoing *message = stream->queue;
-    struct cut cut = plan_cut(session, stream);
+    struct fragment fragment = plan_fragment(session, stream);
 
-    bool due = stream->response_due && !cut.ends_call;
+    bool due = stream->response_due && !fragment.ends_call;
     int rc = due ? put_due_response(session, stream) : 0;
     if (rc < 0) {
         return rc;
     }
-    rc = put_piece(session, cut.prefix, cut.n_prefix, message->block, message->offset, cut.n);
+    rc = put_piece(session, fragment.prefix, fragment.n_prefix, message->block, message->offset,
+                   fragment.n);
     if (rc < 0) {
         return rc;
     }
     message->begun = true;
-    message->offset += cut.n;
-    message->n_left -= cut.n;
-    bow__native_dequeued(session, stream, cut.cost);
-    stream->send_credit -= cut.cost;
-    session->send_credit -= cut.cost;
-    return cut.last ? end_message(session, stream, &cut) : 0;
+    message->offset += fragment.n;
+    message->n_left -= fragment.n;
+    bow__native_dequeued(session, stream, fragment.cost);
+    stream->send_credit -= fragment.cost;
+    session->send_credit -= fragment.cost;
+    return fragment.last ? end_message(session, stream, &fragment) : 0;
 }
 
-/* One turn of the stream whose turn it is. False when nothing can be cut now. */
-static bool cut_next(struct bow__native *session)
+/* One turn of the stream whose turn it is. False when nothing can be sent now. */
+static bool send_next(struct bow__native *session)
 {
     struct bow__link *link = session->senders.next;
 
@@ -361,7 +362,7 @@ static bool cut_next(struct bow__native *session)
     }
     uint64_t id = stream->id;
     bow__list_remove(link);
-    if (cut_frame(session, stream) < 0) {
+    if (send_fragment(session, stream) < 0) {
         /* With nothing on its way out, nothing would bring another try. */
         session->out_of_memory |= session->out.n_bytes == 0;
         if (bow__native_stream_find(session, id) != NULL) {
@@ -370,7 +371,7 @@ static bool cut_next(struct bow__native *session)
         return false;
     }
     if (bow__native_stream_find(session, id) != NULL) {
-        bow__native_wake_sender(session, stream);
+        bow__native_schedule_sender(session, stream);
     }
     return true;
 }
@@ -388,7 +389,7 @@ int bow__native_drain(struct bow__session *base, struct iovec *pieces, int max)
     struct bow__native *session = bow__native_of(base);
 
     bow__native_drop_room(session);
-    while (!session->broken && session->out.n_bytes < ahead_bytes(session) && cut_next(session)) {
+    while (!session->broken && session->out.n_bytes < ahead_bytes(session) && send_next(session)) {
     }
     return bow__outbuf_drain(&session->out, pieces, max);
 }

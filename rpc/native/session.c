@@ -41,7 +41,7 @@ static int end_feeding(struct bow__native *session)
         }
     }
     session->feeding = false;
-    bow__native_streams_bury(session);
+    bow__native_streams_recycle(session);
     if (session->broken || !session->out_of_memory) {
         return session->broken ? session->broken_rc : 0;
     }
@@ -162,7 +162,7 @@ static void fail(struct bow__session *base, const struct bow_status *status)
         }
     }
     session->feeding = false;
-    bow__native_streams_bury(session);
+    bow__native_streams_recycle(session);
 }
 
 static uint32_t encodings(const struct bow__session *base, uint64_t key)
@@ -294,7 +294,7 @@ static void init(struct bow__native *session, const struct bow__session_options 
     bow__map_init(&session->by_id, options->context);
     bow__map_init(&session->numbers, options->context);
     bow__list_init(&session->streams);
-    bow__list_init(&session->dead);
+    bow__list_init(&session->ended);
     bow__list_init(&session->idle);
     bow__list_init(&session->senders);
     bow__list_init(&session->overfull);

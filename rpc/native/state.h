@@ -49,8 +49,8 @@ struct bow__native_window {
 };
 
 struct bow__native_stream {
-    struct bow__link link;          /* in `streams` by rising id, then in `dead` or `idle` */
-    struct bow__link send_link;     /* in `senders` while a frame could be cut, or in `overfull` */
+    struct bow__link link;          /* in `streams` by rising id, then in `ended` or `idle` */
+    struct bow__link send_link;     /* in `senders` while a frame could be sent, or in `overfull` */
     struct bow__link writable_link; /* while was_high: in `writables`, or alone */
     uint64_t id;
     void *user;
@@ -90,9 +90,9 @@ struct bow__native_stream {
 struct bow__native_outgoing {
     struct bow__native_outgoing *next;
     struct bow__block *block; /* NULL when there are no bytes */
-    size_t offset;            /* of the bytes not yet cut */
+    size_t offset;            /* of the bytes not yet framed */
     size_t n_left;
-    bool begun;     /* its first frame has been cut */
+    bool begun;     /* its first frame is in the output */
     bool is_status; /* the block is a STATUS's body */
     uint32_t flags; /* enum bow__send_flags */
 };
@@ -145,10 +145,10 @@ struct bow__native {
     /* Streams. */
     struct bow__map by_id;
     struct bow__link streams;
-    struct bow__link dead; /* ended while a frame is taken */
+    struct bow__link ended; /* ended while a frame is taken */
     struct bow__link idle;
     size_t n_idle;
-    size_t n_dead;
+    size_t n_ended;
     struct bow__native_stream *last; /* found or opened last */
     uint64_t next_id;                /* client */
     uint64_t unsent_id;              /* client: next_id when a byte left last */
@@ -165,8 +165,8 @@ struct bow__native {
     struct bow__native_window window;
     uint32_t n_unreturned; /* connection credit spent and not given back */
     size_t n_grown;        /* what the windows of streams have grown by */
-    size_t n_held;         /* message bytes that arrived and were not consumed, all streams */
-    size_t n_promised;     /* bytes announced and still to come, all streams */
+    size_t n_buffered;     /* message bytes that arrived and were not consumed, all streams */
+    size_t n_missing;      /* bytes announced and still to come, all streams */
     struct bow__native_pace pace;
     uint64_t late_credit; /* of streams that we ended: what may come late without being counted */
 

@@ -104,11 +104,11 @@ void bow__native_stream_give_reserved(struct bow__native *session,
 /* What has arrived of the message that is being assembled. */
 static void drop_message(struct bow__native *session, struct bow__native_stream *stream)
 {
-    session->n_promised -= bow__native_stream_promised(stream);
+    session->n_missing -= bow__native_stream_missing(stream);
     stream->assembling = false;
     stream->block = bow__block_unref(stream->block);
     bow__native_stream_give_reserved(session, stream);
-    bow__native_unhold(session, stream->n_arrived);
+    bow__native_release_buffered(session, stream->n_arrived);
     stream->n_arrived = 0;
 }
 
@@ -143,7 +143,7 @@ void bow__native_stream_end(struct bow__native *session, struct bow__native_stre
         drop_message(session, stream);
     }
     if (stream->n_unread + stream->n_overhead > 0) {
-        bow__native_unhold(session, stream->n_unread + stream->n_overhead);
+        bow__native_release_buffered(session, stream->n_unread + stream->n_overhead);
     }
     while (stream->queue != NULL) {
         bow__native_outgoing_pop(session, stream);
@@ -152,24 +152,24 @@ void bow__native_stream_end(struct bow__native *session, struct bow__native_stre
         stream->status_block = bow__block_unref(stream->status_block);
     }
     if (session->feeding) {
-        bow__list_push_back(&session->dead, &stream->link);
-        session->n_dead++;
+        bow__list_push_back(&session->ended, &stream->link);
+        session->n_ended++;
         return;
     }
     give_struct(session, stream);
 }
 
-void bow__native_streams_bury(struct bow__native *session)
+void bow__native_streams_recycle(struct bow__native *session)
 {
-    while (session->n_idle + session->n_dead > MAX_IDLE_STREAMS) {
-        struct bow__link *link = bow__list_pop_front(&session->dead);
-        session->n_dead--;
+    while (session->n_idle + session->n_ended > MAX_IDLE_STREAMS) {
+        struct bow__link *link = bow__list_pop_front(&session->ended);
+        session->n_ended--;
         bow__free(session->base.context, BOW__CONTAINER(link, struct bow__native_stream, link),
                   sizeof(struct bow__native_stream));
     }
-    bow__list_move_front(&session->idle, &session->dead);
-    session->n_idle += session->n_dead;
-    session->n_dead = 0;
+    bow__list_move_front(&session->idle, &session->ended);
+    session->n_idle += session->n_ended;
+    session->n_ended = 0;
 }
 
 static void free_idle_outgoing(struct bow__native *session)

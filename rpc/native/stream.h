@@ -26,7 +26,7 @@ const struct bow__native_stream *bow__native_stream_peek(const struct bow__nativ
                                                          uint64_t id);
 /** End it. Its memory stays until the frame being taken is done with. */
 void bow__native_stream_end(struct bow__native *session, struct bow__native_stream *stream);
-void bow__native_streams_bury(struct bow__native *session);
+void bow__native_streams_recycle(struct bow__native *session);
 /** Let go of structs kept for reuse. */
 void bow__native_streams_trim(struct bow__native *session);
 struct bow__native_outgoing *bow__native_outgoing_push(struct bow__native *session,
@@ -34,7 +34,7 @@ struct bow__native_outgoing *bow__native_outgoing_push(struct bow__native *sessi
 void bow__native_outgoing_pop(struct bow__native *session, struct bow__native_stream *stream);
 
 /** What is still to come of the message that is being assembled, as far as it was announced. */
-static inline size_t bow__native_stream_promised(const struct bow__native_stream *stream)
+static inline size_t bow__native_stream_missing(const struct bow__native_stream *stream)
 {
     return stream->n_announced > stream->n_arrived ? stream->n_announced - stream->n_arrived : 0;
 }

@@ -291,14 +291,14 @@ static unsigned fill_connection(struct pair *pair)
         feed_large(&pair->server, 2 * i + 1, LARGE_FRAMES);
     }
     assert_int_equal(pair->server.n_messages, 16);
-    assert_int_equal(side_native(&pair->server)->n_held, 16 * LARGE_BYTES);
-    while (side_native(&pair->server)->n_held < BOW_LIMIT_BYTES_IN_FLIGHT ||
+    assert_int_equal(side_native(&pair->server)->n_buffered, 16 * LARGE_BYTES);
+    while (side_native(&pair->server)->n_buffered < BOW_LIMIT_BYTES_IN_FLIGHT ||
            side_native(&pair->server)->receive_credit >= SMALL_BYTES) {
         feed_small(&pair->server, stream);
         assert_int_equal(pair->server.rc, 0);
         stream += 2;
     }
-    assert_true(side_native(&pair->server)->n_held < BOW_LIMIT_BYTES_IN_FLIGHT + MIB + SMALL_BYTES);
+    assert_true(side_native(&pair->server)->n_buffered < BOW_LIMIT_BYTES_IN_FLIGHT + MIB + SMALL_BYTES);
     return stream;
 }
 
@@ -363,14 +363,14 @@ static void test_native_flow_small_messages_unread_are_few(void **state)
         pair_run(&pair);
     }
     assert_int_equal(pair.server.n_messages, 65536 / 64);
-    assert_int_equal(side_native(&pair.server)->n_held, 65536);
+    assert_int_equal(side_native(&pair.server)->n_buffered, 65536);
     struct bow__session *client = pair.client.session;
     assert_int_equal(client->ops->queued(client, key),
                      (2000 - 65536 / 64) * BOW__FRAME_MESSAGE_COST);
     /* Read half of them, and all: no credit is lost, none is gained. */
     struct bow__session *server = pair.server.session;
     server->ops->consumed(server, key, 512);
-    assert_int_equal(side_native(&pair.server)->n_held, 65536 / 2);
+    assert_int_equal(side_native(&pair.server)->n_buffered, 65536 / 2);
     pair_run(&pair);
     assert_int_equal(pair.server.n_messages, 65536 / 64 + 512);
     for (int i = 0; i < 10; i++) {
@@ -378,7 +378,7 @@ static void test_native_flow_small_messages_unread_are_few(void **state)
         pair_run(&pair);
     }
     assert_int_equal(pair.server.n_messages, 2000);
-    assert_int_equal(side_native(&pair.server)->n_held, 0);
+    assert_int_equal(side_native(&pair.server)->n_buffered, 0);
     pair_fini(&pair);
 }
 
@@ -397,14 +397,14 @@ static void test_native_flow_messages_without_bytes_are_held_back(void **state)
     }
     pair_run(&pair);
     assert_int_equal(pair.server.n_messages, 65536 / 64);
-    assert_int_equal(side_native(&pair.server)->n_held, 65536);
+    assert_int_equal(side_native(&pair.server)->n_buffered, 65536);
     for (size_t i = 0; i < 30000; i++) {
         server->ops->consumed(server, key, bow__consumed_bytes(0));
         pair_run(&pair);
         assert_true(pair.server.n_messages - i <= 65536 / 64 + 1);
     }
     assert_int_equal(pair.server.n_messages, 30000);
-    assert_int_equal(side_native(&pair.server)->n_held, 0);
+    assert_int_equal(side_native(&pair.server)->n_buffered, 0);
     assert_int_equal(pair.server.rc, 0);
     pair_fini(&pair);
 }

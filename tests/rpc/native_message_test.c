@@ -52,9 +52,9 @@ static void assert_echo(size_t len, size_t step, uint64_t random)
     assert_int_equal(pair.client.n_messages, 1);
     assert_int_equal(pair.client.message_len, len);
     assert_pattern(pair.client.message, len, 3);
-    assert_int_equal(side_native(&pair.client)->n_held, 0);
-    assert_int_equal(side_native(&pair.server)->n_held, 0);
-    assert_int_equal(side_native(&pair.server)->n_promised, 0);
+    assert_int_equal(side_native(&pair.client)->n_buffered, 0);
+    assert_int_equal(side_native(&pair.server)->n_buffered, 0);
+    assert_int_equal(side_native(&pair.server)->n_missing, 0);
     pair_fini(&pair);
 }
 
@@ -318,8 +318,8 @@ static void test_native_message_that_outgrows_its_claim_is_refused(void **state)
     assert_int_equal(pair.server.n_resets, 1);
     assert_string_equal(pair.server.text,
                         "request goes on to 11 bytes, above the server's max_message_bytes (10)");
-    assert_int_equal(side_native(&pair.server)->n_held, 0);
-    assert_int_equal(side_native(&pair.server)->n_promised, 0);
+    assert_int_equal(side_native(&pair.server)->n_buffered, 0);
+    assert_int_equal(side_native(&pair.server)->n_missing, 0);
     /* One that is whole is measured as well. */
     side_feed_hex(&pair.server, "00000012 01 09 000000000003 06 12042f732f6d "
                                 "0102030405060708090a0b");

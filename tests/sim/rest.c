@@ -21,7 +21,7 @@
 
 /** What a session has counted of its calls. */
 struct counted {
-    size_t n_held;
+    size_t n_buffered;
     size_t n_grown;
     size_t n_queued;
     uint64_t n_lost; /* credit that neither lies with the peer nor is about to be given to it */
@@ -85,7 +85,7 @@ static struct counted count(const struct bow__session *session)
     }
     const struct bow__native *native = (const struct bow__native *)session;
     return (struct counted){
-        .n_held = native->n_held,
+        .n_buffered = native->n_buffered,
         .n_grown = native->n_grown,
         .n_queued = native->n_queued,
         .n_lost = (uint64_t)native->window.size - native->receive_credit - native->n_unreturned,
@@ -100,13 +100,13 @@ static void check_limits(const struct sim_machine *machine, const struct bow__se
     if (is_http2(session)) {
         check_http2_windows(machine, (const struct bow__http2_session *)session);
     }
-    if (counted.n_held > BOW_LIMIT_BYTES_IN_FLIGHT + BOW_LIMIT_FRAME_BYTES ||
+    if (counted.n_buffered > BOW_LIMIT_BYTES_IN_FLIGHT + BOW_LIMIT_FRAME_BYTES ||
         counted.n_grown > BOW_LIMIT_GROWN_WINDOWS_BYTES || counted.n_lost > 0 ||
         (session->server && counted.n_queued > BOW_LIMIT_QUEUED_REPLY_BYTES)) {
         sim_violate(machine->world,
                     "%s has a connection with %zu bytes held, %zu queued, windows grown by %zu, "
                     "and credit of %" PRIu64 " lost",
-                    machine->name, counted.n_held, counted.n_queued, counted.n_grown,
+                    machine->name, counted.n_buffered, counted.n_queued, counted.n_grown,
                     counted.n_lost);
     }
 }
@@ -115,12 +115,12 @@ static void check_idle(const struct sim_machine *machine, const struct bow__sess
 {
     struct counted counted = count(session);
 
-    if (session->n_streams > 0 || counted.n_held > 0 || counted.n_grown > 0 ||
+    if (session->n_streams > 0 || counted.n_buffered > 0 || counted.n_grown > 0 ||
         counted.n_queued > 0) {
         sim_violate(machine->world,
                     "%s has a connection at rest with %u streams, %zu bytes held, %zu queued and "
                     "windows grown by %zu",
-                    machine->name, session->n_streams, counted.n_held, counted.n_queued,
+                    machine->name, session->n_streams, counted.n_buffered, counted.n_queued,
                     counted.n_grown);
     }
 }
