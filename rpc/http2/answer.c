@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
  * How a server answers: what precedes its messages, and the status that ends them, as
- * trailers or as all there is of the answer.
+ * trailers or as all there is of the answer; and how either side refuses to go on with a call.
  */
 
 #include "base/alloc.h"
@@ -11,6 +11,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdarg.h>
 #include <string.h>
 
 /* The message, cut to what we send and to what the peer says it takes. */
@@ -80,16 +81,6 @@ static int encode_trailers(struct bow__http2_session *session, const struct bow_
         *ret_trailers = bow__http2_trailers_free(session, *ret_trailers);
     }
     return rc;
-}
-
-struct bow__http2_trailers *bow__http2_trailers_free(struct bow__http2_session *session,
-                                                     struct bow__http2_trailers *trailers)
-{
-    if (trailers != NULL) {
-        bow__http2_fields_free(session, trailers->fields);
-        bow__free(session->base.context, trailers, trailers->size);
-    }
-    return NULL;
 }
 
 /* With messages that wait, the last of them brings the trailers. Without, they need no window. */
@@ -173,7 +164,7 @@ static int finish_open(struct bow__http2_session *session, struct bow__http2_str
         return 0;
     }
     if (drops_messages(status)) {
-        bow__http2_drop_queue(session, stream);
+        bow__http2_queue_clear(session, stream);
     }
     int rc = bow__http2_end_answer(session, stream, status);
     if (rc < 0) {
@@ -195,11 +186,42 @@ int bow__http2_finish(struct bow__session *base, uint64_t key, const struct bow_
     if (stream->overfull) {
         why = bow__http2_backlog_reason(session, &text);
         status = &why;
-        bow__http2_drop_queue(session, stream);
+        bow__http2_queue_clear(session, stream);
     }
     /* Whatever comes of it, the host has said its last word on the call and hears no more of it. */
     if (!bow__http2_stream_drop(session, stream) || session->broken) {
         return -ENOENT;
     }
     return finish_open(session, stream, status);
+}
+
+/* Calls that the session itself ends for a fault of the peer's. */
+
+/* The peer of a server learns the status, without the messages that wait. */
+static void tell_client(struct bow__http2_session *session, struct bow__http2_stream *stream,
+                        const struct bow_status *status)
+{
+    bow__http2_queue_clear(session, stream);
+    if (!stream->local_ended && bow__http2_end_answer(session, stream, status) == 0) {
+        return;
+    }
+    bow__http2_stream_reset(session, stream, bow__http2_reset_of_code(status->code));
+}
+
+void bow__http2_stream_refuse(struct bow__http2_session *session, struct bow__http2_stream *stream,
+                              enum bow_code code, const char *format, ...)
+{
+    struct bow__text text;
+    va_list args;
+
+    bow__text_clear(&text);
+    va_start(args, format);
+    bow__text_vprintf(&text, format, args);
+    va_end(args);
+    if (session->base.server) {
+        tell_client(session, stream, &(struct bow_status){.code = code, .message = text.bytes});
+    } else {
+        bow__http2_stream_reset(session, stream, NGHTTP2_CANCEL);
+    }
+    bow__http2_stream_end_with(session, stream, code, "%s", text.bytes);
 }

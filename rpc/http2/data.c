@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * nghttp2's sending half: it pulls DATA from the streams' queues under the
+ * nghttp2's sending half: DATA comes from the streams' queues, as nghttp2 asks for it under the
  * peer's windows, and its frames go into the session's output. Small pieces are
  * copied next to their frame header, large ones go by reference.
  */
@@ -17,37 +17,6 @@
 static struct bow__http2_outgoing *first_of(struct bow__http2_stream *stream)
 {
     return BOW__CONTAINER(stream->queue.next, struct bow__http2_outgoing, queue_link);
-}
-
-ssize_t bow__http2_read_data(nghttp2_session *ng, int32_t id, uint8_t *bytes, size_t len,
-                             uint32_t *data_flags, nghttp2_data_source *source, void *user)
-{
-    struct bow__http2_session *session = user;
-    struct bow__http2_stream *stream = source->ptr;
-    size_t n = stream->n_queued < len ? stream->n_queued : len;
-
-    (void)ng;
-    (void)id;
-    (void)bytes;
-    if (n == 0 && (!stream->local_ended || stream->has_ended)) {
-        return NGHTTP2_ERR_DEFERRED;
-    }
-    if (n > 0) {
-        *data_flags |= NGHTTP2_DATA_FLAG_NO_COPY;
-    }
-    if (n < stream->n_queued || !stream->local_ended) {
-        return (ssize_t)n;
-    }
-    *data_flags |= NGHTTP2_DATA_FLAG_EOF;
-    if (session->base.server) {
-        /* Queued now, they follow this frame. */
-        *data_flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
-        if (bow__http2_submit_trailers(session, stream) < 0) {
-            bow__http2_check(session, NGHTTP2_ERR_NOMEM);
-            return NGHTTP2_ERR_CALLBACK_FAILURE;
-        }
-    }
-    return (ssize_t)n;
 }
 
 static int append_body(struct bow__http2_session *session, struct bow__http2_outgoing *outgoing,
@@ -79,7 +48,7 @@ static ssize_t frame_first(struct bow__http2_session *session, struct bow__http2
     outgoing->len -= n_body;
     bow__http2_dequeued(session, stream, n_prefix + n_body);
     if (outgoing->len == 0 && outgoing->n_prefix_framed == sizeof(outgoing->prefix)) {
-        bow__http2_pop_queue(session, stream);
+        bow__http2_queue_pop(session, stream);
     }
     return (ssize_t)(n_prefix + n_body);
 }
@@ -135,7 +104,7 @@ static void on_goaway_sent(struct bow__http2_session *session, const nghttp2_goa
     }
     bow__text_clear(&why);
     bow__text_escape(&why, (struct bow_slice){frame->opaque_data, frame->opaque_data_len}, 128);
-    session->has_said_goodbye = true;
+    session->has_put_goaway = true;
     if (!session->has_settings && session->n_first > 0 && !session->base.server) {
         struct bow__text first;
         bow__text_clear(&first);

@@ -3,10 +3,28 @@
 #define BOWLINE_RPC_HTTP2_INTERNAL_H
 
 /*
- * What the files of the HTTP/2 session do for each other; state.h has what they share.
+ * What the files of the HTTP/2 session do for each other, lowest first: each uses only those that
+ * stand before it. state.h has what they share.
  *
- *     receive.c ──► headers.c, assemble.c ──► stream.c ──► events
- *     send.c    ◄── operations                          session.c: the table, feed and drain
+ *     grpc_text.c, codes.c   gRPC's texts and codes, without state
+ *     nghttp2.c        memory and options for nghttp2
+ *     error.c          errors of the connection
+ *     window.c         how large receive windows are
+ *     inspect.c        the peer's frame headers, before nghttp2 sees them
+ *     heartbeat.c      is the peer alive
+ *     queue.c          messages that wait on their streams
+ *     submit.c         header blocks that we send, and whence DATA comes
+ *     header_block.c   the peer's header blocks while they come in
+ *     stream.c         the life of a stream
+ *     control.c        SETTINGS, PING, GOAWAY: the connection's own frames
+ *     answer.c         a server's answer; calls that are refused
+ *     calls.c          calls of the client
+ *     send.c           messages sent
+ *     message.c        messages being assembled
+ *     headers.c        what whole header blocks of the peer mean
+ *     data.c           nghttp2's sending half
+ *     receive.c        its receiving half: callbacks
+ *     session.c        the table, feed and drain
  *
  * Design: nghttp2 runs in two places only, mem_recv inside feed() and mem_send
  * inside pump(); both are never nested. Everything else only queues in it. A
@@ -17,7 +35,14 @@
 
 #include "rpc/http2/state.h"
 
-/* session.c */
+/* nghttp2.c */
+
+nghttp2_mem bow__http2_memory(struct bow_context *context);
+void bow__http2_option_no_reset_limit(nghttp2_option *option);
+/** Take values with blanks around them, against RFC 9113 (8.2.1), as far as this nghttp2 can. */
+void bow__http2_option_blanks(nghttp2_option *option);
+
+/* error.c */
 
 /**
  * Break the connection: the first reason counts. `http2_error` goes into the GOAWAY, `error` is
@@ -29,32 +54,9 @@ void bow__http2_break(struct bow__http2_session *session, uint32_t http2_error, 
 /** Break for lack of memory if `rv` says so. What else nghttp2 refuses to queue concerns streams
  * that are gone. */
 void bow__http2_check(struct bow__http2_session *session, int rv);
-
-/* connection.c */
-
-int bow__http2_submit_settings(struct bow__http2_session *session);
-void bow__http2_on_settings(struct bow__http2_session *session, const nghttp2_settings *frame);
-void bow__http2_on_ping(struct bow__http2_session *session, const nghttp2_ping *frame);
-void bow__http2_on_goaway(struct bow__http2_session *session, const nghttp2_goaway *frame);
-void bow__http2_goaway(struct bow__session *base, const struct bow_status *reason);
-void bow__http2_leave(struct bow__session *base);
-/** A GOAWAY of ours has left nghttp2. */
-void bow__http2_goaway_sent(struct bow__http2_session *session);
-bool bow__http2_can_open(const struct bow__session *base);
 /** Count one more in this second; above `max` the connection breaks, naming `what` and `limit`. */
 void bow__http2_count(struct bow__http2_session *session, struct bow__http2_rate *rate,
                       uint32_t max, const char *what, const char *limit);
-/** Calls that the peer takes at a time. */
-uint32_t bow__http2_max_streams(const struct bow__http2_session *session);
-
-/* scan.c */
-
-void bow__http2_scan_init(struct bow__http2_session *session);
-/** The call ends; what the peer has credit for may be on its way. */
-void bow__http2_scan_forgive(struct bow__http2_session *session,
-                             const struct bow__http2_stream *stream);
-/** Look at what nghttp2 is going to get. */
-void bow__http2_scan(struct bow__http2_session *session, const uint8_t *bytes, size_t n);
 
 /* window.c */
 
@@ -67,6 +69,15 @@ void bow__http2_window_forget(struct bow__http2_session *session,
 /** A PING was answered. */
 void bow__http2_window_learn(struct bow__http2_session *session);
 
+/* inspect.c */
+
+void bow__http2_inspect_init(struct bow__http2_session *session);
+/** The call ends; what the peer has credit for may be on its way. */
+void bow__http2_expect_late(struct bow__http2_session *session,
+                            const struct bow__http2_stream *stream);
+/** Look at what nghttp2 is going to get. */
+void bow__http2_inspect(struct bow__http2_session *session, const uint8_t *bytes, size_t n);
+
 /* heartbeat.c */
 
 uint64_t bow__http2_heartbeat_time(const struct bow__http2_session *session);
@@ -78,6 +89,75 @@ void bow__http2_heartbeat_answered(struct bow__http2_session *session);
 void bow__http2_heartbeat_sent(struct bow__http2_session *session, size_t n);
 void bow__http2_set_reading(struct bow__session *base, bool reading, uint64_t now_ns);
 
+/* queue.c */
+
+size_t bow__http2_queued(const struct bow__session *base, uint64_t key);
+void *bow__http2_take_writable(struct bow__session *base, uint64_t *ret_key);
+/** Queue a copy of `what`, or nothing without memory. Returns 0 or -ENOMEM. */
+int bow__http2_queue_push(struct bow__http2_session *session, struct bow__http2_stream *stream,
+                          const struct bow__http2_outgoing *what);
+/** Undo the last push; the block stays the caller's. */
+void bow__http2_queue_pop_last(struct bow__http2_session *session,
+                               struct bow__http2_stream *stream);
+/** No message follows those that are queued. */
+void bow__http2_end_local(struct bow__http2_session *session, struct bow__http2_stream *stream);
+/** `n` bytes of the stream's messages wait no longer. */
+void bow__http2_dequeued(struct bow__http2_session *session, struct bow__http2_stream *stream,
+                         size_t n);
+/** Take the queue's first message out. */
+void bow__http2_queue_pop(struct bow__http2_session *session, struct bow__http2_stream *stream);
+void bow__http2_queue_clear(struct bow__http2_session *session, struct bow__http2_stream *stream);
+/** Whether `len` more bytes must not wait. */
+bool bow__http2_backlog_is_full(const struct bow__http2_session *session, size_t len);
+/** Why a message is dropped; its text in `text`. */
+struct bow_status bow__http2_backlog_reason(const struct bow__http2_session *session,
+                                            struct bow__text *text);
+
+/* submit.c */
+
+/** Whether values of that key are base64 on the wire. */
+bool bow__http2_is_binary(const char *key, size_t len);
+/** All of it on the wire, as RFC 9113 counts. */
+size_t bow__http2_fields_bytes(const struct bow_metadata *metadata);
+/** A copy, NULL of nothing. Returns 0 or -ENOMEM. */
+int bow__http2_fields_new(struct bow__http2_session *session, const struct bow_metadata *metadata,
+                          struct bow__http2_fields **ret_fields);
+/** NULL is allowed. Returns NULL. */
+struct bow__http2_fields *bow__http2_fields_free(struct bow__http2_session *session,
+                                                 struct bow__http2_fields *fields);
+/** Trailers may be NULL. Returns NULL. */
+struct bow__http2_trailers *bow__http2_trailers_free(struct bow__http2_session *session,
+                                                     struct bow__http2_trailers *trailers);
+
+int bow__http2_submit_request(struct bow__http2_session *session, struct bow__http2_stream *stream);
+/** `fields` may be NULL. */
+int bow__http2_submit_response(struct bow__http2_session *session, struct bow__http2_stream *stream,
+                               struct bow__http2_fields *fields);
+/** Bytes of a header block that both sides permit, without what gRPC's own fields may take. */
+size_t bow__http2_header_room(const struct bow__http2_session *session);
+/** Answer with an HTTP status and nothing else. */
+int bow__http2_submit_http_error(struct bow__http2_session *session,
+                                 struct bow__http2_stream *stream, const char *http_status);
+int bow__http2_submit_trailers(struct bow__http2_session *session,
+                               struct bow__http2_stream *stream);
+/** An answer that is nothing but its status ("Trailers-Only"); trailers may be NULL. */
+int bow__http2_submit_status(struct bow__http2_session *session, struct bow__http2_stream *stream,
+                             const struct bow__http2_trailers *trailers);
+/** Let nghttp2 ask for DATA again. */
+void bow__http2_resume(struct bow__http2_session *session, struct bow__http2_stream *stream);
+
+/* header_block.c */
+
+void bow__http2_header_init(struct bow__http2_header *header);
+void bow__http2_header_fini(struct bow__http2_session *session, struct bow__http2_header *header);
+int bow__http2_on_header(nghttp2_session *ng, const nghttp2_frame *frame, nghttp2_rcbuf *name,
+                         nghttp2_rcbuf *value, uint8_t flags, void *user);
+/** Metadata of a new block. */
+void bow__http2_metadata_begin(struct bow__http2_session *session);
+/** What there is, until the end or another beginning. */
+struct bow_metadata bow__http2_metadata(struct bow__http2_session *session);
+void bow__http2_metadata_end(struct bow__http2_session *session);
+
 /* stream.c */
 
 /** A stream in no map yet, with `path_len` bytes behind it, or NULL. */
@@ -85,10 +165,6 @@ struct bow__http2_stream *bow__http2_stream_new(struct bow__http2_session *sessi
                                                 size_t path_len);
 /** The memory; nghttp2 must not know it any more. */
 void bow__http2_stream_free(struct bow__http2_session *session, struct bow__http2_stream *stream);
-struct bow__http2_stream *bow__http2_stream_find(const struct bow__http2_session *session,
-                                                 uint64_t key);
-struct bow__http2_stream *bow__http2_stream_of_id(const struct bow__http2_session *session,
-                                                  int32_t id);
 /** Give the stream its key; it is open then. Returns 0 or -ENOMEM. */
 int bow__http2_stream_open(struct bow__http2_session *session, struct bow__http2_stream *stream,
                            uint64_t key);
@@ -103,9 +179,6 @@ void bow__http2_stream_end(struct bow__http2_session *session, struct bow__http2
 void bow__http2_stream_end_with(struct bow__http2_session *session,
                                 struct bow__http2_stream *stream, enum bow_code code,
                                 const char *format, ...) BOW_PRINTF(4, 5);
-/** End it for a fault of the peer's: the peer is told too. */
-void bow__http2_stream_refuse(struct bow__http2_session *session, struct bow__http2_stream *stream,
-                              enum bow_code code, const char *format, ...) BOW_PRINTF(4, 5);
 void bow__http2_stream_reset(struct bow__http2_session *session, struct bow__http2_stream *stream,
                              uint32_t http2_error);
 /** nghttp2 closed it. */
@@ -115,81 +188,39 @@ void bow__http2_stream_closed(struct bow__http2_session *session, struct bow__ht
  * whatever `status` says. */
 void bow__http2_streams_end(struct bow__http2_session *session, int32_t above,
                             const struct bow_status *status);
-/** Emit what became known while no event could be. */
-void bow__http2_emit_late(struct bow__http2_session *session);
-bool bow__http2_has_late(const struct bow__http2_session *session);
+/** End those that closed while no event could be. */
+void bow__http2_streams_end_late(struct bow__http2_session *session);
+/** The message being taken in counts no longer as in flight in the server. */
+void bow__http2_incoming_give_reserved(struct bow__http2_session *session,
+                                       struct bow__http2_incoming *incoming);
 
-/* receive.c */
+/* control.c */
 
-void bow__http2_set_receive_callbacks(nghttp2_session_callbacks *callbacks);
+int bow__http2_submit_settings(struct bow__http2_session *session);
+void bow__http2_on_settings(struct bow__http2_session *session, const nghttp2_settings *frame);
+void bow__http2_on_ping(struct bow__http2_session *session, const nghttp2_ping *frame);
+void bow__http2_on_goaway(struct bow__http2_session *session, const nghttp2_goaway *frame);
+void bow__http2_goaway(struct bow__session *base, const struct bow_status *reason);
+void bow__http2_leave(struct bow__session *base);
+/** A GOAWAY of ours has left nghttp2. */
+void bow__http2_goaway_sent(struct bow__http2_session *session);
+bool bow__http2_can_open(const struct bow__session *base);
+/** Calls that the peer takes at a time. */
+uint32_t bow__http2_max_streams(const struct bow__http2_session *session);
 
-/* headers.c */
+/* answer.c */
 
-void bow__http2_header_init(struct bow__http2_header *header);
-void bow__http2_header_fini(struct bow__http2_session *session, struct bow__http2_header *header);
-/** Count a field of `n` bytes. Returns whether the block is within the limit. */
-bool bow__http2_count_field(struct bow__http2_session *session, struct bow__http2_header *header,
-                            size_t n);
-int bow__http2_on_header(nghttp2_session *ng, const nghttp2_frame *frame, nghttp2_rcbuf *name,
-                         nghttp2_rcbuf *value, uint8_t flags, void *user);
-/** Server: the request's header is whole. */
-void bow__http2_on_request(struct bow__http2_session *session, struct bow__http2_stream *stream);
-/** Client: a response's header, or trailers, are whole. */
-void bow__http2_on_response(struct bow__http2_session *session, struct bow__http2_stream *stream,
-                            bool end);
+int bow__http2_respond(struct bow__session *base, uint64_t key, const struct bow_metadata *metadata,
+                       enum bow__encoding encoding);
+int bow__http2_finish(struct bow__session *base, uint64_t key, const struct bow_status *status);
+/** The answer's end, after what is queued; the host's view is not touched. Returns 0 or -ENOMEM. */
+int bow__http2_end_answer(struct bow__http2_session *session, struct bow__http2_stream *stream,
+                          const struct bow_status *status);
+/** End it for a fault of the peer's: the peer is told too. */
+void bow__http2_stream_refuse(struct bow__http2_session *session, struct bow__http2_stream *stream,
+                              enum bow_code code, const char *format, ...) BOW_PRINTF(4, 5);
 
-/* gather.c */
-
-void bow__http2_gather_begin(struct bow__http2_session *session);
-/** Take in a field that has been counted, if it is metadata. */
-void bow__http2_gather(struct bow__http2_session *session, struct bow__http2_header *header,
-                       struct bow_slice name, struct bow_slice value);
-/** What there is, until the end or another beginning. */
-struct bow_metadata bow__http2_gathered(struct bow__http2_session *session);
-void bow__http2_gather_end(struct bow__http2_session *session);
-
-/* fields.c */
-
-/** Whether values of that key are base64 on the wire. */
-bool bow__http2_is_binary(const char *key, size_t len);
-/** All of it on the wire, as RFC 9113 counts. */
-size_t bow__http2_fields_bytes(const struct bow_metadata *metadata);
-/** A copy, NULL of nothing. Returns 0 or -ENOMEM. */
-int bow__http2_fields_new(struct bow__http2_session *session, const struct bow_metadata *metadata,
-                          struct bow__http2_fields **ret_fields);
-/** NULL is allowed. Returns NULL. */
-struct bow__http2_fields *bow__http2_fields_free(struct bow__http2_session *session,
-                                                 struct bow__http2_fields *fields);
-
-/* encoding.c */
-
-/** What we say of the encodings that we decode, and the set of them. */
-void bow__http2_accept_init(struct bow__http2_session *session, uint32_t encodings);
-/** The known ones of a list of names. */
-uint32_t bow__http2_accept_read(struct bow_slice list);
-uint32_t bow__http2_encodings(const struct bow__session *base, uint64_t key);
-/** Of a message in another encoding. */
-void bow__http2_refuse_encoding(struct bow__http2_session *session,
-                                struct bow__http2_stream *stream);
-
-/* assemble.c */
-
-/** Bytes of the peer's messages. `last`: its side ends with them. */
-void bow__http2_take(struct bow__http2_session *session, struct bow__http2_stream *stream,
-                     struct bow_slice bytes, bool last);
-/** The peer's side ended. */
-void bow__http2_take_end(struct bow__http2_session *session, struct bow__http2_stream *stream);
-bool bow__http2_is_mid_message(const struct bow__http2_stream *stream);
-void bow__http2_consumed(struct bow__session *base, uint64_t key, size_t n);
-/** What is kept of an unfinished message goes. */
-void bow__http2_incoming_drop(struct bow__http2_session *session,
-                              struct bow__http2_incoming *incoming);
-/** Grant anew to the connection what came on it, unless that is withheld for what the whole
- * server has in flight. */
-void bow__http2_return_credit(struct bow__http2_session *session);
-bool bow__http2_refill(struct bow__session *base);
-
-/* open.c */
+/* calls.c */
 
 int bow__http2_open(struct bow__session *base, const struct bow__request_head *head, void *user,
                     uint64_t *ret_key);
@@ -207,82 +238,39 @@ int bow__http2_send(struct bow__session *base, uint64_t key, uint32_t flags,
 int bow__http2_half_close(struct bow__session *base, uint64_t key);
 /** Let go of the chunk when nothing lies in it. */
 void bow__http2_trim_chunk(struct bow__http2_session *session);
-void bow__http2_resume(struct bow__http2_session *session, struct bow__http2_stream *stream);
-
-/* backlog.c */
-
-/** Whether `len` more bytes must not wait. */
-bool bow__http2_backlog_is_full(const struct bow__http2_session *session, size_t len);
-/** Why a message is dropped; its text in `text`. */
-struct bow_status bow__http2_backlog_reason(const struct bow__http2_session *session,
-                                            struct bow__text *text);
-/** End the stream instead of sending the message. Returns as finish(). */
-int bow__http2_backlog_drop(struct bow__http2_session *session, struct bow__http2_stream *stream,
-                            uint32_t flags);
 /** Tell peer and host of the streams of which messages were dropped; where events may be. */
 void bow__http2_backlog_end_streams(struct bow__http2_session *session);
 
-/* queue.c */
+/* message.c */
 
-size_t bow__http2_queued(const struct bow__session *base, uint64_t key);
-void *bow__http2_take_writable(struct bow__session *base, uint64_t *ret_key);
-/** Queue a copy of `what`, or nothing without memory. Returns 0 or -ENOMEM. */
-int bow__http2_push_queue(struct bow__http2_session *session, struct bow__http2_stream *stream,
-                          const struct bow__http2_outgoing *what);
-/** Undo the last push; the block stays the caller's. */
-void bow__http2_unpush_queue(struct bow__http2_session *session, struct bow__http2_stream *stream);
-/** No message follows those that are queued. */
-void bow__http2_end_local(struct bow__http2_session *session, struct bow__http2_stream *stream);
-/** `n` bytes of the stream's messages wait no longer. */
-void bow__http2_dequeued(struct bow__http2_session *session, struct bow__http2_stream *stream,
-                         size_t n);
-/** Take the queue's first message out. */
-void bow__http2_pop_queue(struct bow__http2_session *session, struct bow__http2_stream *stream);
-void bow__http2_drop_queue(struct bow__http2_session *session, struct bow__http2_stream *stream);
+/** Bytes of the peer's messages. `last`: its side ends with them. */
+void bow__http2_take(struct bow__http2_session *session, struct bow__http2_stream *stream,
+                     struct bow_slice bytes, bool last);
+/** The peer's side ended. */
+void bow__http2_take_end(struct bow__http2_session *session, struct bow__http2_stream *stream);
+bool bow__http2_is_mid_message(const struct bow__http2_stream *stream);
+void bow__http2_consumed(struct bow__session *base, uint64_t key, size_t n);
+/** Grant anew to the connection what came on it, unless that is withheld for what the whole
+ * server has in flight. */
+void bow__http2_return_credit(struct bow__http2_session *session);
+bool bow__http2_refill(struct bow__session *base);
 
-/* submit.c: what goes into header blocks */
+/* headers.c */
 
-int bow__http2_submit_request(struct bow__http2_session *session, struct bow__http2_stream *stream);
-/** `fields` may be NULL. */
-int bow__http2_submit_response(struct bow__http2_session *session, struct bow__http2_stream *stream,
-                               struct bow__http2_fields *fields);
-/** Bytes of a header block that both sides permit, without what gRPC's own fields may take. */
-size_t bow__http2_header_room(const struct bow__http2_session *session);
-/** Answer with an HTTP status and nothing else. */
-int bow__http2_submit_http_error(struct bow__http2_session *session,
-                                 struct bow__http2_stream *stream, const char *http_status);
-int bow__http2_submit_trailers(struct bow__http2_session *session,
-                               struct bow__http2_stream *stream);
-/** An answer that is nothing but its status ("Trailers-Only"); trailers may be NULL. */
-int bow__http2_submit_status(struct bow__http2_session *session, struct bow__http2_stream *stream,
-                             const struct bow__http2_trailers *trailers);
-
-/* answer.c */
-
-/** Trailers may be NULL. Returns NULL. */
-struct bow__http2_trailers *bow__http2_trailers_free(struct bow__http2_session *session,
-                                                     struct bow__http2_trailers *trailers);
-int bow__http2_respond(struct bow__session *base, uint64_t key, const struct bow_metadata *metadata,
-                       enum bow__encoding encoding);
-int bow__http2_finish(struct bow__session *base, uint64_t key, const struct bow_status *status);
-/** The answer's end, after what is queued; the host's view is not touched. Returns 0 or -ENOMEM. */
-int bow__http2_end_answer(struct bow__http2_session *session, struct bow__http2_stream *stream,
-                          const struct bow_status *status);
+/** Server: the request's header is whole. */
+void bow__http2_on_request(struct bow__http2_session *session, struct bow__http2_stream *stream);
+/** Client: a response's header, or trailers, are whole. */
+void bow__http2_on_response(struct bow__http2_session *session, struct bow__http2_stream *stream,
+                            bool end);
 
 /* data.c */
 
-/** nghttp2's data provider of a stream: pulls from its queue. */
-ssize_t bow__http2_read_data(nghttp2_session *ng, int32_t id, uint8_t *bytes, size_t len,
-                             uint32_t *data_flags, nghttp2_data_source *source, void *user);
 void bow__http2_set_send_callbacks(nghttp2_session_callbacks *callbacks);
 /** Move nghttp2's output into `out`, up to a bound. */
 void bow__http2_pump(struct bow__http2_session *session);
 
-/* memory.c, options.c */
+/* receive.c */
 
-nghttp2_mem bow__http2_memory(struct bow_context *context);
-void bow__http2_option_no_reset_limit(nghttp2_option *option);
-/** Take values with blanks around them, against RFC 9113 (8.2.1), as far as this nghttp2 can. */
-void bow__http2_option_blanks(nghttp2_option *option);
+void bow__http2_set_receive_callbacks(nghttp2_session_callbacks *callbacks);
 
 #endif

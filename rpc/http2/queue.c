@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * Messages that wait on their streams until nghttp2 asks for them, and who is told
- * that fewer do. Knows nothing of windows: what may leave is nghttp2's business.
+ * Messages that wait on their streams until nghttp2 asks for them, how much may wait, and who is
+ * told that less does. Knows nothing of windows: what may leave is nghttp2's business.
  */
 
 #include "base/alloc.h"
@@ -15,7 +15,7 @@ static size_t bytes_of(const struct bow__http2_outgoing *outgoing)
 }
 
 /* `writables` has the streams that were high and are low now. */
-static void settle(struct bow__http2_session *session, struct bow__http2_stream *stream)
+static void update_writable(struct bow__http2_session *session, struct bow__http2_stream *stream)
 {
     if (stream->n_queued >= BOW__STREAM_HIGH_BYTES) {
         stream->was_high = true;
@@ -55,7 +55,7 @@ void *bow__http2_take_writable(struct bow__session *base, uint64_t *ret_key)
     return stream->user;
 }
 
-int bow__http2_push_queue(struct bow__http2_session *session, struct bow__http2_stream *stream,
+int bow__http2_queue_push(struct bow__http2_session *session, struct bow__http2_stream *stream,
                           const struct bow__http2_outgoing *what)
 {
     struct bow__http2_outgoing *outgoing = bow__alloc(session->base.context, sizeof(*outgoing));
@@ -66,7 +66,7 @@ int bow__http2_push_queue(struct bow__http2_session *session, struct bow__http2_
     bow__list_push_back(&stream->queue, &outgoing->queue_link);
     stream->n_queued += bytes_of(outgoing);
     session->n_queued += bytes_of(outgoing);
-    settle(session, stream);
+    update_writable(session, stream);
     return 0;
 }
 
@@ -75,7 +75,7 @@ void bow__http2_dequeued(struct bow__http2_session *session, struct bow__http2_s
 {
     stream->n_queued -= n;
     session->n_queued -= n;
-    settle(session, stream);
+    update_writable(session, stream);
 }
 
 static void release(struct bow__http2_session *session, struct bow__http2_outgoing *outgoing)
@@ -97,7 +97,7 @@ static void forget(struct bow__http2_session *session, struct bow__http2_stream 
     bow__free(session->base.context, outgoing, sizeof(*outgoing));
 }
 
-void bow__http2_pop_queue(struct bow__http2_session *session, struct bow__http2_stream *stream)
+void bow__http2_queue_pop(struct bow__http2_session *session, struct bow__http2_stream *stream)
 {
     struct bow__http2_outgoing *first =
         BOW__CONTAINER(stream->queue.next, struct bow__http2_outgoing, queue_link);
@@ -106,21 +106,46 @@ void bow__http2_pop_queue(struct bow__http2_session *session, struct bow__http2_
     forget(session, stream, first);
 }
 
-void bow__http2_unpush_queue(struct bow__http2_session *session, struct bow__http2_stream *stream)
+void bow__http2_queue_pop_last(struct bow__http2_session *session, struct bow__http2_stream *stream)
 {
     forget(session, stream,
            BOW__CONTAINER(stream->queue.prev, struct bow__http2_outgoing, queue_link));
 }
 
-void bow__http2_drop_queue(struct bow__http2_session *session, struct bow__http2_stream *stream)
+void bow__http2_queue_clear(struct bow__http2_session *session, struct bow__http2_stream *stream)
 {
     while (!bow__list_is_empty(&stream->queue)) {
-        bow__http2_pop_queue(session, stream);
+        bow__http2_queue_pop(session, stream);
     }
 }
 
 void bow__http2_end_local(struct bow__http2_session *session, struct bow__http2_stream *stream)
 {
     stream->local_ended = true;
-    settle(session, stream);
+    update_writable(session, stream);
+}
+
+/*
+ * A server's backlog: what all streams of a connection wait with for a peer that does not take it.
+ * Long before it is full the server stops to read or takes no more calls; what comes for it
+ * all the same, from calls that were taken before, is dropped, and its call ends with an
+ * error, which is small.
+ */
+
+bool bow__http2_backlog_is_full(const struct bow__http2_session *session, size_t len)
+{
+    /* One message may be of any size. */
+    return session->base.server && session->n_queued > 0 &&
+           session->n_queued + len > BOW_LIMIT_QUEUED_REPLY_BYTES;
+}
+
+struct bow_status bow__http2_backlog_reason(const struct bow__http2_session *session,
+                                            struct bow__text *text)
+{
+    bow__text_clear(text);
+    bow__text_printf(text,
+                     "the reply was dropped, for %zu bytes of others wait on this connection; "
+                     "BOW_LIMIT_QUEUED_REPLY_BYTES (%zu)",
+                     session->n_queued, BOW_LIMIT_QUEUED_REPLY_BYTES);
+    return (struct bow_status){.code = BOW_RESOURCE_EXHAUSTED, .message = text->bytes};
 }

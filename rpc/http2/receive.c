@@ -29,7 +29,7 @@ static int on_begin_headers(nghttp2_session *ng, const nghttp2_frame *frame, voi
     struct bow__http2_session *session = user;
     struct bow__http2_stream *stream = bow__http2_stream_of_id(session, frame->hd.stream_id);
 
-    bow__http2_gather_begin(session);
+    bow__http2_metadata_begin(session);
     if (stream != NULL) {
         stream->header.n_bytes = 0;
         return 0;
@@ -105,7 +105,7 @@ static int on_frame(nghttp2_session *ng, const nghttp2_frame *frame, void *user)
     switch (frame->hd.type) {
     case NGHTTP2_HEADERS:
         on_headers(session, frame);
-        bow__http2_gather_end(session);
+        bow__http2_metadata_end(session);
         break;
     case NGHTTP2_DATA:
         on_data(session, &frame->hd);

@@ -90,12 +90,6 @@ uint8_t *bow__http2_reserve(struct bow__session *base, uint64_t key, uint32_t fl
     return session->chunk->data + session->chunk_used;
 }
 
-void bow__http2_resume(struct bow__http2_session *session, struct bow__http2_stream *stream)
-{
-    /* It refuses when the data was not deferred, and then nothing is to be done. */
-    bow__http2_check(session, nghttp2_session_resume_data(session->ng, stream->id));
-}
-
 static int start(struct bow__http2_session *session, struct bow__http2_stream *stream)
 {
     if (!session->base.server && stream->id == 0) {
@@ -124,13 +118,13 @@ static int queue(struct bow__http2_session *session, struct bow__http2_stream *s
                  uint32_t flags, struct bow__http2_outgoing *what)
 {
     set_prefix(what, flags);
-    int rc = bow__http2_push_queue(session, stream, what);
+    int rc = bow__http2_queue_push(session, stream, what);
     if (rc < 0) {
         return rc;
     }
     rc = start(session, stream);
     if (rc < 0) {
-        bow__http2_unpush_queue(session, stream);
+        bow__http2_queue_pop_last(session, stream);
         return rc;
     }
     if ((flags & BOW__SEND_END) != 0) {
@@ -184,6 +178,24 @@ int bow__http2_commit(struct bow__session *base, uint64_t key, uint32_t flags, s
     return 0;
 }
 
+/* End the stream instead of sending the message. Returns as finish(). */
+static int drop_message(struct bow__http2_session *session, struct bow__http2_stream *stream,
+                        uint32_t flags)
+{
+    struct bow__text text;
+
+    if ((flags & BOW__SEND_END) != 0) {
+        struct bow_status why = bow__http2_backlog_reason(session, &text);
+        return bow__http2_finish(&session->base, stream->key, &why);
+    }
+    /* The host goes on with a stream, so it has to hear of its end: not from inside what it does.
+     */
+    stream->overfull = true;
+    bow__list_remove(&stream->overfull_link);
+    bow__list_push_back(&session->overfull, &stream->overfull_link);
+    return 0;
+}
+
 int bow__http2_send(struct bow__session *base, uint64_t key, uint32_t flags,
                     struct bow__block *block, size_t offset, size_t len)
 {
@@ -194,7 +206,7 @@ int bow__http2_send(struct bow__session *base, uint64_t key, uint32_t flags,
         return -ENOENT;
     }
     if (stream->overfull || bow__http2_backlog_is_full(session, len)) {
-        int rc = bow__http2_backlog_drop(session, stream, flags);
+        int rc = drop_message(session, stream, flags);
         if (rc == 0) {
             bow__block_unref(block);
         }
@@ -217,4 +229,17 @@ int bow__http2_half_close(struct bow__session *base, uint64_t key)
     bow__http2_end_local(session, stream);
     bow__http2_resume(session, stream);
     return 0;
+}
+
+void bow__http2_backlog_end_streams(struct bow__http2_session *session)
+{
+    struct bow__link *link = NULL;
+    struct bow__text text;
+
+    while ((link = bow__list_pop_front(&session->overfull)) != NULL) {
+        struct bow__http2_stream *stream =
+            BOW__CONTAINER(link, struct bow__http2_stream, overfull_link);
+        struct bow_status why = bow__http2_backlog_reason(session, &text);
+        bow__http2_stream_refuse(session, stream, why.code, "%s", why.message);
+    }
 }

@@ -8,10 +8,10 @@
 #include "rpc/http2/session.h"
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "rpc/core/compression/compress.h"
 #include "rpc/http2/internal.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <string.h>
 
 /** Frames queued in nghttp2 beyond what its streams need: replies to a peer that asks and does not
@@ -28,32 +28,6 @@ static struct bow__http2_session *session_of(struct bow__session *base)
     return (struct bow__http2_session *)base;
 }
 
-void bow__http2_break(struct bow__http2_session *session, uint32_t http2_error, int error,
-                      enum bow_code code, const char *format, ...)
-{
-    va_list args;
-
-    if (session->broken) {
-        return;
-    }
-    session->broken = true;
-    session->http2_error = http2_error;
-    session->error = error;
-    session->base.failure_code = code;
-    bow__text_clear(&session->base.failure);
-    va_start(args, format);
-    bow__text_vprintf(&session->base.failure, format, args);
-    va_end(args);
-}
-
-void bow__http2_check(struct bow__http2_session *session, int rv)
-{
-    if (rv == NGHTTP2_ERR_NOMEM) {
-        bow__http2_break(session, NGHTTP2_INTERNAL_ERROR, -ENOMEM, BOW_RESOURCE_EXHAUSTED,
-                         "no memory for the HTTP/2 connection");
-    }
-}
-
 static void put_u32(uint8_t *at, uint32_t value)
 {
     at[0] = (uint8_t)(value >> 24);
@@ -65,7 +39,7 @@ static void put_u32(uint8_t *at, uint32_t value)
 /* A connection that breaks in its first bytes has said nothing yet, and what a peer reads first
  * has to be SETTINGS (RFC 9113, 3.4). A client would have to say its magic, too, to a server that
  * has nothing to learn from it. */
-static bool begin_at_all(struct bow__http2_session *session)
+static bool put_first_settings(struct bow__http2_session *session)
 {
     static const uint8_t no_settings[9] = {[3] = NGHTTP2_SETTINGS};
 
@@ -77,7 +51,7 @@ static bool begin_at_all(struct bow__http2_session *session)
 }
 
 /* GOAWAY by hand, for nghttp2 may not be asked any more. */
-static void say_goodbye(struct bow__http2_session *session)
+static void put_goaway(struct bow__http2_session *session)
 {
     const struct bow__text *why = &session->base.failure;
     uint32_t len =
@@ -85,11 +59,11 @@ static void say_goodbye(struct bow__http2_session *session)
                                                            : BOW__HTTP2_GOAWAY_TEXT_BYTES);
     uint8_t frame[17 + BOW__HTTP2_GOAWAY_TEXT_BYTES] = {0};
 
-    if (session->has_said_goodbye) {
+    if (session->has_put_goaway) {
         return;
     }
-    session->has_said_goodbye = true;
-    if (!begin_at_all(session)) {
+    session->has_put_goaway = true;
+    if (!put_first_settings(session)) {
         return;
     }
     put_u32(frame, (len + 8) << 8 | NGHTTP2_GOAWAY);
@@ -103,7 +77,7 @@ static void say_goodbye(struct bow__http2_session *session)
 static int failed(struct bow__http2_session *session)
 {
     session->is_failed = true;
-    say_goodbye(session);
+    put_goaway(session);
     return session->error;
 }
 
@@ -144,6 +118,42 @@ static void keep_first(struct bow__http2_session *session, const uint8_t *bytes,
     session->n_first += n;
 }
 
+static bool is_ready_due(const struct bow__http2_session *session)
+{
+    return session->is_ready_wanted && !session->broken && bow__http2_can_open(&session->base);
+}
+
+static bool is_goaway_due(const struct bow__http2_session *session)
+{
+    return session->are_ids_used_up && !session->is_goaway_told;
+}
+
+static bool has_late(const struct bow__http2_session *session)
+{
+    return !bow__list_is_empty(&session->late) || !bow__list_is_empty(&session->overfull) ||
+           is_ready_due(session) || is_goaway_due(session);
+}
+
+/* Emit what became known while no event could be. */
+static void emit_late(struct bow__http2_session *session)
+{
+    struct bow__session *base = &session->base;
+
+    bow__http2_streams_end_late(session);
+    bow__http2_backlog_end_streams(session);
+    if (is_goaway_due(session)) {
+        struct bow_status reason = {.code = BOW_UNAVAILABLE,
+                                    .message = "the connection's stream ids are used up"};
+        session->is_goaway_told = true;
+        bow__http2_goaway(base, &reason);
+        base->events->on_goaway(base->owner, &reason);
+    }
+    if (is_ready_due(session)) {
+        session->is_ready_wanted = false;
+        base->events->on_ready(base->owner);
+    }
+}
+
 static ssize_t feed(struct bow__session *base, const uint8_t *bytes, size_t n, uint64_t now_ns)
 {
     struct bow__http2_session *session = session_of(base);
@@ -155,7 +165,7 @@ static ssize_t feed(struct bow__session *base, const uint8_t *bytes, size_t n, u
     }
     if (!session->broken && n > 0) {
         keep_first(session, bytes, n);
-        bow__http2_scan(session, bytes, n);
+        bow__http2_inspect(session, bytes, n);
     }
     if (!session->broken && n > 0) {
         session->is_receiving = true;
@@ -167,7 +177,7 @@ static ssize_t feed(struct bow__session *base, const uint8_t *bytes, size_t n, u
     }
     /* Here, too, for what nghttp2 has against the peer shows in its output. */
     bow__http2_pump(session);
-    bow__http2_emit_late(session);
+    emit_late(session);
     return session->broken ? failed(session) : (ssize_t)n;
 }
 
@@ -175,7 +185,7 @@ static uint64_t next_time(const struct bow__session *base)
 {
     const struct bow__http2_session *session = (const struct bow__http2_session *)base;
 
-    if ((session->broken && !session->is_failed) || bow__http2_has_late(session)) {
+    if ((session->broken && !session->is_failed) || has_late(session)) {
         return 0;
     }
     return bow__http2_heartbeat_time(session);
@@ -186,7 +196,7 @@ static int on_time(struct bow__session *base, uint64_t now_ns)
     struct bow__http2_session *session = session_of(base);
 
     session->now_ns = now_ns;
-    bow__http2_emit_late(session);
+    emit_late(session);
     bow__http2_heartbeat(session);
     return session->broken ? failed(session) : 0;
 }
@@ -252,7 +262,7 @@ static void fail(struct bow__session *base, const struct bow_status *status)
     }
     session->is_failed = true;
     session->is_goaway_told = true;
-    bow__http2_emit_late(session);
+    emit_late(session);
     bow__http2_streams_end(session, 0, status);
 }
 
@@ -268,7 +278,7 @@ static void session_free(struct bow__session *base)
             session, BOW__CONTAINER(session->streams.next, struct bow__http2_stream, link));
     }
     bow__block_unref(session->chunk);
-    bow__block_unref(session->gathered.chunk);
+    bow__block_unref(session->metadata.chunk);
     bow__outbuf_fini(&session->out);
     bow__map_fini(&session->by_key);
     bow__free(context, session->authority, session->authority_size);
@@ -276,6 +286,18 @@ static void session_free(struct bow__session *base)
         bow__free(context, session->leaving_why, strlen(session->leaving_why) + 1);
     }
     bow__free(context, session, sizeof(*session));
+}
+
+static uint32_t encodings(const struct bow__session *base, uint64_t key)
+{
+    const struct bow__http2_session *session = (const struct bow__http2_session *)base;
+    uint32_t identity = 1u << BOW__ENCODING_IDENTITY;
+
+    if (!base->server) {
+        return session->peer_encodings;
+    }
+    const struct bow__http2_stream *stream = bow__http2_stream_find(session, key);
+    return identity | (stream != NULL ? stream->header.accepts : 0);
 }
 
 static const struct bow__session_ops http2_ops = {
@@ -291,7 +313,7 @@ static const struct bow__session_ops http2_ops = {
     .begin = bow__http2_begin,
     .half_close = bow__http2_half_close,
     .respond = bow__http2_respond,
-    .encodings = bow__http2_encodings,
+    .encodings = encodings,
     .queued = bow__http2_queued,
     .take_writable = bow__http2_take_writable,
     .reserve = bow__http2_reserve,
@@ -353,6 +375,27 @@ static int new_nghttp2(struct bow__http2_session *session)
     return rv < 0 ? -ENOMEM : 0;
 }
 
+/* What we say of the encodings that we decode, and the set of them. */
+static void init_encodings(struct bow__http2_session *session, uint32_t encodings)
+{
+    size_t n = 0;
+
+    session->encodings = (encodings & bow__encodings_built()) | 1u << BOW__ENCODING_IDENTITY;
+    session->peer_encodings = 1u << BOW__ENCODING_IDENTITY;
+    for (unsigned i = 0; i < BOW__N_ENCODINGS; i++) {
+        const char *name = bow__encoding_name((enum bow__encoding)i);
+        if ((session->encodings >> i & 1u) == 0) {
+            continue;
+        }
+        if (n > 0) {
+            session->accept_encoding[n++] = ',';
+        }
+        memcpy(session->accept_encoding + n, name, strlen(name));
+        n += strlen(name);
+    }
+    session->accept_encoding[n] = '\0';
+}
+
 static void init(struct bow__http2_session *session, const struct bow__session_options *options)
 {
     session->base = (struct bow__session){
@@ -373,12 +416,12 @@ static void init(struct bow__http2_session *session, const struct bow__session_o
     session->max_message_bytes = options->max_message_bytes;
     session->max_calls = options->max_calls;
     session->unattended = options->unattended;
-    bow__http2_accept_init(session, options->encodings);
+    init_encodings(session, options->encodings);
     session->now_ns = options->now_ns;
     session->life_ns = options->now_ns;
     session->window.size = (uint32_t)BOW__HTTP2_CONNECTION_WINDOW;
     session->window.since_ns = options->now_ns;
-    bow__http2_scan_init(session);
+    bow__http2_inspect_init(session);
     session->heartbeat_ns = options->heartbeat_ns;
     session->heartbeat_timeout_ns = options->heartbeat_timeout_ns;
 }

@@ -48,7 +48,7 @@ struct bow__http2_window {
 };
 
 /** Where in the peer's frames we are. */
-struct bow__http2_scan {
+struct bow__http2_frame_reader {
     size_t n_skip; /* of a payload, or of the preface */
     size_t n_header;
     uint8_t header[9];
@@ -77,7 +77,7 @@ struct bow__http2_fields {
 };
 
 /** The metadata of the header block that is coming in. */
-struct bow__http2_gathered {
+struct bow__http2_incoming_metadata {
     struct bow__block *chunk; /* entries, then texts; or NULL */
     size_t n;                 /* entries */
     size_t n_bytes;           /* of the chunk, that are used up to the last text */
@@ -153,8 +153,8 @@ struct bow__http2_stream {
     struct bow__http2_header header;
     struct bow__http2_incoming incoming;
     bool remote_ended;
-    size_t n_unread;   /* bytes of messages the host has not consumed */
-    size_t n_withheld; /* received, and not yet granted anew */
+    size_t n_unread;     /* bytes of messages the host has not consumed */
+    size_t n_unreturned; /* received, and not yet granted anew */
     struct bow__http2_window window;
 
     /* out */
@@ -208,10 +208,10 @@ struct bow__http2_session {
     bool broken;       /* nghttp2 is not to be called any more, but for deletion */
     int error;         /* why: a negative errno */
     uint32_t http2_error;
-    bool has_begun;        /* our preface is in `out`, or sent */
-    bool has_said_goodbye; /* a GOAWAY with the reason is in `out` */
-    bool is_failed;        /* fail() was called, or the failure was returned */
-    struct bow__http2_gathered gathered;
+    bool has_begun;      /* our preface is in `out`, or sent */
+    bool has_put_goaway; /* a GOAWAY with the reason is in `out` */
+    bool is_failed;      /* fail() was called, or the failure was returned */
+    struct bow__http2_incoming_metadata metadata;
     nghttp2_frame_hd frame;
     size_t frame_left; /* payload of the DATA frame still to come; SIZE_MAX: padded, unknown */
     uint8_t first[24]; /* what the peer began with, for the error text */
@@ -244,7 +244,7 @@ struct bow__http2_session {
     struct bow__http2_rate empties;
     struct bow__http2_rate lates;
     size_t late_credit; /* what peers may have sent to calls before they heard of their end */
-    struct bow__http2_scan scan;
+    struct bow__http2_frame_reader frames;
 
     /* our receive windows */
     struct bow__http2_window window;
@@ -268,5 +268,32 @@ struct bow__http2_session {
     uint32_t n_silent_pings;
     uint64_t paused_ns; /* reading stands still since; 0: it does not */
 };
+
+/** The open stream, or NULL. */
+static inline struct bow__http2_stream *
+bow__http2_stream_find(const struct bow__http2_session *session, uint64_t key)
+{
+    return key == 0 ? NULL : bow__map_get(&session->by_key, key);
+}
+
+/** Whatever nghttp2 knows by that number, or NULL. */
+static inline struct bow__http2_stream *
+bow__http2_stream_of_id(const struct bow__http2_session *session, int32_t id)
+{
+    return nghttp2_session_get_stream_user_data(session->ng, id);
+}
+
+static inline struct bow_slice bow__http2_slice_of(nghttp2_rcbuf *buf)
+{
+    nghttp2_vec vec = nghttp2_rcbuf_get_buf(buf);
+    return (struct bow_slice){vec.base, vec.len};
+}
+
+/** Of several defects the one that goes before counts. */
+static inline void bow__http2_raise_defect(struct bow__http2_header *header,
+                                           enum bow__http2_defect defect)
+{
+    header->defect = defect > header->defect ? defect : header->defect;
+}
 
 #endif

@@ -10,7 +10,6 @@
 #include "rpc/http2/codes.h"
 #include "rpc/http2/internal.h"
 
-#include <errno.h>
 #include <stdarg.h>
 
 struct bow__http2_stream *bow__http2_stream_new(struct bow__http2_session *session, size_t path_len)
@@ -33,12 +32,29 @@ struct bow__http2_stream *bow__http2_stream_new(struct bow__http2_session *sessi
     return stream;
 }
 
+void bow__http2_incoming_give_reserved(struct bow__http2_session *session,
+                                       struct bow__http2_incoming *incoming)
+{
+    if (incoming->is_reserved) {
+        incoming->is_reserved = false;
+        session->n_under_way--;
+        bow__in_flight_give_message(session->base.in_flight, incoming->len);
+    }
+}
+
+/* What is kept of an unfinished message. */
+static void drop_incoming(struct bow__http2_session *session, struct bow__http2_incoming *incoming)
+{
+    incoming->block = bow__block_unref(incoming->block);
+    bow__http2_incoming_give_reserved(session, incoming);
+}
+
 void bow__http2_stream_free(struct bow__http2_session *session, struct bow__http2_stream *stream)
 {
     bow__http2_stream_detach(session, stream);
-    bow__http2_drop_queue(session, stream);
+    bow__http2_queue_clear(session, stream);
     bow__http2_header_fini(session, &stream->header);
-    bow__http2_incoming_drop(session, &stream->incoming);
+    drop_incoming(session, &stream->incoming);
     bow__http2_window_forget(session, stream);
     bow__http2_fields_free(session, stream->fields);
     bow__http2_trailers_free(session, stream->trailers);
@@ -48,18 +64,6 @@ void bow__http2_stream_free(struct bow__http2_session *session, struct bow__http
     bow__list_remove(&stream->late_link);
     bow__list_remove(&stream->link);
     bow__free(session->base.context, stream, sizeof(*stream) + stream->path_len);
-}
-
-struct bow__http2_stream *bow__http2_stream_find(const struct bow__http2_session *session,
-                                                 uint64_t key)
-{
-    return key == 0 ? NULL : bow__map_get(&session->by_key, key);
-}
-
-struct bow__http2_stream *bow__http2_stream_of_id(const struct bow__http2_session *session,
-                                                  int32_t id)
-{
-    return nghttp2_session_get_stream_user_data(session->ng, id);
 }
 
 int bow__http2_stream_open(struct bow__http2_session *session, struct bow__http2_stream *stream,
@@ -81,7 +85,7 @@ void bow__http2_stream_detach(struct bow__http2_session *session, struct bow__ht
         return;
     }
     stream->open = false;
-    bow__http2_scan_forgive(session, stream);
+    bow__http2_expect_late(session, stream);
     bow__list_remove(&stream->writable_link);
     bow__list_remove(&stream->overfull_link);
     bow__map_remove(&session->by_key, stream->key);
@@ -152,35 +156,6 @@ void bow__http2_stream_reset(struct bow__http2_session *session, struct bow__htt
                                                         http2_error));
 }
 
-/* The peer of a server learns the status, without the messages that wait. */
-static void tell_client(struct bow__http2_session *session, struct bow__http2_stream *stream,
-                        const struct bow_status *status)
-{
-    bow__http2_drop_queue(session, stream);
-    if (!stream->local_ended && bow__http2_end_answer(session, stream, status) == 0) {
-        return;
-    }
-    bow__http2_stream_reset(session, stream, bow__http2_reset_of_code(status->code));
-}
-
-void bow__http2_stream_refuse(struct bow__http2_session *session, struct bow__http2_stream *stream,
-                              enum bow_code code, const char *format, ...)
-{
-    struct bow__text text;
-    va_list args;
-
-    bow__text_clear(&text);
-    va_start(args, format);
-    bow__text_vprintf(&text, format, args);
-    va_end(args);
-    if (session->base.server) {
-        tell_client(session, stream, &(struct bow_status){.code = code, .message = text.bytes});
-    } else {
-        bow__http2_stream_reset(session, stream, NGHTTP2_CANCEL);
-    }
-    end_with_text(session, stream, code, &text);
-}
-
 static void end_by_reset(struct bow__http2_session *session, struct bow__http2_stream *stream,
                          const char *by)
 {
@@ -215,6 +190,18 @@ void bow__http2_stream_closed(struct bow__http2_session *session, struct bow__ht
     bow__http2_stream_free(session, stream);
 }
 
+void bow__http2_streams_end_late(struct bow__http2_session *session)
+{
+    struct bow__link *link = NULL;
+
+    while ((link = bow__list_pop_front(&session->late)) != NULL) {
+        struct bow__http2_stream *stream =
+            BOW__CONTAINER(link, struct bow__http2_stream, late_link);
+        end_by_reset(session, stream, "this side");
+        bow__http2_stream_free(session, stream);
+    }
+}
+
 void bow__http2_streams_end(struct bow__http2_session *session, int32_t above,
                             const struct bow_status *given)
 {
@@ -234,46 +221,5 @@ void bow__http2_streams_end(struct bow__http2_session *session, int32_t above,
     }
     while ((link = bow__list_pop_front(&visited)) != NULL) {
         bow__list_push_back(&session->streams, link);
-    }
-}
-
-static bool is_ready_due(const struct bow__http2_session *session)
-{
-    return session->is_ready_wanted && !session->broken && bow__http2_can_open(&session->base);
-}
-
-static bool is_goaway_due(const struct bow__http2_session *session)
-{
-    return session->are_ids_used_up && !session->is_goaway_told;
-}
-
-bool bow__http2_has_late(const struct bow__http2_session *session)
-{
-    return !bow__list_is_empty(&session->late) || !bow__list_is_empty(&session->overfull) ||
-           is_ready_due(session) || is_goaway_due(session);
-}
-
-void bow__http2_emit_late(struct bow__http2_session *session)
-{
-    struct bow__session *base = &session->base;
-    struct bow__link *link = NULL;
-
-    while ((link = bow__list_pop_front(&session->late)) != NULL) {
-        struct bow__http2_stream *stream =
-            BOW__CONTAINER(link, struct bow__http2_stream, late_link);
-        end_by_reset(session, stream, "this side");
-        bow__http2_stream_free(session, stream);
-    }
-    bow__http2_backlog_end_streams(session);
-    if (is_goaway_due(session)) {
-        struct bow_status reason = {.code = BOW_UNAVAILABLE,
-                                    .message = "the connection's stream ids are used up"};
-        session->is_goaway_told = true;
-        bow__http2_goaway(base, &reason);
-        base->events->on_goaway(base->owner, &reason);
-    }
-    if (is_ready_due(session)) {
-        session->is_ready_wanted = false;
-        base->events->on_ready(base->owner);
     }
 }

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * The header blocks that we send: requests, answers, trailers. Constant names
+ * What goes to nghttp2 to be sent on a stream: header blocks of requests, answers and trailers,
+ * metadata in them, and whence the DATA behind them comes. Constant names
  * and values are lent to nghttp2, others it copies.
  */
 
+#include "base/alloc.h"
 #include "rpc/core/compression/compress.h"
+#include "rpc/core/metadata.h"
 #include "rpc/http2/grpc_text.h"
 #include "rpc/http2/internal.h"
 
@@ -19,6 +22,97 @@
 #define BLOCK_SPARE_BYTES ((size_t)1 << 10)
 
 #define MAX_PUSHBACK_BYTES ((size_t)24)
+
+/* Metadata: one allocation, with room in front for the fields that gRPC itself puts there, so that
+ * all of them stand together. */
+
+bool bow__http2_is_binary(const char *key, size_t len)
+{
+    return len >= 4 && memcmp(key + len - 4, "-bin", 4) == 0;
+}
+
+static size_t value_size(const struct bow_metadata_entry *entry, size_t key_len)
+{
+    bool is_binary = bow__http2_is_binary(entry->key, key_len);
+
+    return is_binary ? bow__base64_size(entry->value.len) : entry->value.len;
+}
+
+size_t bow__http2_fields_bytes(const struct bow_metadata *metadata)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < metadata->n; i++) {
+        const struct bow_metadata_entry *entry = &metadata->entries[i];
+        size_t key_len = strlen(entry->key);
+        n += key_len + value_size(entry, key_len) + BOW__METADATA_ENTRY_BYTES;
+    }
+    return n;
+}
+
+/* Writes the entry's texts at `*at`, which moves behind them. */
+static nghttp2_nv put_entry(const struct bow_metadata_entry *entry, char **at)
+{
+    struct bow_slice value = entry->value;
+    nghttp2_nv field = {.name = (uint8_t *)*at, .namelen = strlen(entry->key)};
+
+    memcpy(*at, entry->key, field.namelen);
+    *at += field.namelen;
+    field.value = (uint8_t *)*at;
+    field.valuelen = value.len;
+    if (bow__http2_is_binary(entry->key, field.namelen)) {
+        field.valuelen = bow__base64_encode(value, *at);
+    } else if (value.len > 0) {
+        memcpy(*at, value.data, value.len);
+    }
+    *at += field.valuelen;
+    return field;
+}
+
+int bow__http2_fields_new(struct bow__http2_session *session, const struct bow_metadata *metadata,
+                          struct bow__http2_fields **ret_fields)
+{
+    size_t size = sizeof(struct bow__http2_fields) + metadata->n * sizeof(nghttp2_nv) +
+                  bow__http2_fields_bytes(metadata);
+
+    *ret_fields = NULL;
+    if (metadata->n == 0) {
+        return 0;
+    }
+    struct bow__http2_fields *fields = bow__alloc(session->base.context, size);
+    if (fields == NULL) {
+        return -ENOMEM;
+    }
+    fields->size = size;
+    fields->n = metadata->n;
+    char *at = (char *)(fields->own + metadata->n);
+    for (size_t i = 0; i < metadata->n; i++) {
+        fields->own[i] = put_entry(&metadata->entries[i], &at);
+    }
+    *ret_fields = fields;
+    return 0;
+}
+
+struct bow__http2_fields *bow__http2_fields_free(struct bow__http2_session *session,
+                                                 struct bow__http2_fields *fields)
+{
+    if (fields != NULL) {
+        bow__free(session->base.context, fields, fields->size);
+    }
+    return NULL;
+}
+
+struct bow__http2_trailers *bow__http2_trailers_free(struct bow__http2_session *session,
+                                                     struct bow__http2_trailers *trailers)
+{
+    if (trailers != NULL) {
+        bow__http2_fields_free(session, trailers->fields);
+        bow__free(session->base.context, trailers, trailers->size);
+    }
+    return NULL;
+}
+
+/* Blocks. */
 
 struct block {
     nghttp2_nv fields[BOW__HTTP2_MAX_FIELDS];
@@ -77,76 +171,6 @@ static const nghttp2_nv *join(const struct block *block, struct bow__http2_field
     return first;
 }
 
-int bow__http2_submit_request(struct bow__http2_session *session, struct bow__http2_stream *stream)
-{
-    nghttp2_data_provider provider = {{.ptr = stream}, bow__http2_read_data};
-    char timeout[BOW__GRPC_TIMEOUT_BYTES];
-    struct block block = {.n_fields = 0};
-
-    add_constant(&block, ":method", "POST");
-    add_constant(&block, ":scheme", "http");
-    add_lent(&block, ":path", stream->path, stream->path_len);
-    add_constant(&block, ":authority", session->authority);
-    add_constant(&block, "te", "trailers");
-    add_constant(&block, "content-type", "application/grpc");
-    add_constant(&block, "user-agent", USER_AGENT);
-    add_constant(&block, "grpc-accept-encoding", session->accept_encoding);
-    add_encoding(&block, stream->encoding);
-    if (stream->time_left_ns != BOW_NEVER) {
-        size_t len = bow__grpc_timeout_encode(stream->time_left_ns, timeout);
-        /* Hardly two calls have the same: the peer's table is for better things. */
-        add(&block, "grpc-timeout", timeout, len, NGHTTP2_NV_FLAG_NO_INDEX);
-    }
-    size_t n = 0;
-    const nghttp2_nv *fields = join(&block, stream->fields, &n);
-    int32_t id = nghttp2_submit_request(session->ng, NULL, fields, n, &provider, stream);
-    if (id < 0) {
-        return -ENOMEM;
-    }
-    stream->id = id;
-    stream->fields = bow__http2_fields_free(session, stream->fields);
-    session->are_ids_used_up = nghttp2_session_get_next_stream_id(session->ng) > INT32_MAX;
-    return 0;
-}
-
-static void add_answer(const struct bow__http2_session *session, struct block *block)
-{
-    add_constant(block, ":status", "200");
-    add_constant(block, "content-type", "application/grpc");
-    add_constant(block, "grpc-accept-encoding", session->accept_encoding);
-}
-
-int bow__http2_submit_response(struct bow__http2_session *session, struct bow__http2_stream *stream,
-                               struct bow__http2_fields *metadata)
-{
-    nghttp2_data_provider provider = {{.ptr = stream}, bow__http2_read_data};
-    struct block block = {.n_fields = 0};
-    size_t n = 0;
-
-    add_answer(session, &block);
-    add_encoding(&block, stream->encoding);
-    const nghttp2_nv *fields = join(&block, metadata, &n);
-    int rv = nghttp2_submit_response(session->ng, stream->id, fields, n, &provider);
-    if (rv == 0) {
-        stream->has_begun = true;
-    }
-    return result_of(rv);
-}
-
-int bow__http2_submit_http_error(struct bow__http2_session *session,
-                                 struct bow__http2_stream *stream, const char *http_status)
-{
-    struct block block = {.n_fields = 0};
-
-    add_constant(&block, ":status", http_status);
-    int rv = nghttp2_submit_response(session->ng, stream->id, block.fields, block.n_fields, NULL);
-    if (rv == 0) {
-        stream->has_begun = true;
-        stream->local_ended = true;
-    }
-    return rv;
-}
-
 static const char *number_of_code(enum bow_code code)
 {
     static const char *const numbers[] = {"0", "1",  "2",  "3",  "4",  "5",  "6",  "7", "8",
@@ -188,6 +212,117 @@ int bow__http2_submit_trailers(struct bow__http2_session *session, struct bow__h
     int rv = nghttp2_submit_trailer(session->ng, stream->id, fields, n);
     stream->has_ended = rv == 0;
     return result_of(rv);
+}
+
+/*
+ * nghttp2's data provider of a stream: it counts what waits; data.c writes it. The trailers are
+ * submitted when the last of it is asked for.
+ */
+static ssize_t read_data(nghttp2_session *ng, int32_t id, uint8_t *bytes, size_t len,
+                         uint32_t *data_flags, nghttp2_data_source *source, void *user)
+{
+    struct bow__http2_session *session = user;
+    struct bow__http2_stream *stream = source->ptr;
+    size_t n = stream->n_queued < len ? stream->n_queued : len;
+
+    (void)ng;
+    (void)id;
+    (void)bytes;
+    if (n == 0 && (!stream->local_ended || stream->has_ended)) {
+        return NGHTTP2_ERR_DEFERRED;
+    }
+    if (n > 0) {
+        *data_flags |= NGHTTP2_DATA_FLAG_NO_COPY;
+    }
+    if (n < stream->n_queued || !stream->local_ended) {
+        return (ssize_t)n;
+    }
+    *data_flags |= NGHTTP2_DATA_FLAG_EOF;
+    if (session->base.server) {
+        /* Queued now, they follow this frame. */
+        *data_flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
+        if (bow__http2_submit_trailers(session, stream) < 0) {
+            bow__http2_check(session, NGHTTP2_ERR_NOMEM);
+            return NGHTTP2_ERR_CALLBACK_FAILURE;
+        }
+    }
+    return (ssize_t)n;
+}
+
+void bow__http2_resume(struct bow__http2_session *session, struct bow__http2_stream *stream)
+{
+    /* It refuses when the data was not deferred, and then nothing is to be done. */
+    bow__http2_check(session, nghttp2_session_resume_data(session->ng, stream->id));
+}
+
+int bow__http2_submit_request(struct bow__http2_session *session, struct bow__http2_stream *stream)
+{
+    nghttp2_data_provider provider = {{.ptr = stream}, read_data};
+    char timeout[BOW__GRPC_TIMEOUT_BYTES];
+    struct block block = {.n_fields = 0};
+
+    add_constant(&block, ":method", "POST");
+    add_constant(&block, ":scheme", "http");
+    add_lent(&block, ":path", stream->path, stream->path_len);
+    add_constant(&block, ":authority", session->authority);
+    add_constant(&block, "te", "trailers");
+    add_constant(&block, "content-type", "application/grpc");
+    add_constant(&block, "user-agent", USER_AGENT);
+    add_constant(&block, "grpc-accept-encoding", session->accept_encoding);
+    add_encoding(&block, stream->encoding);
+    if (stream->time_left_ns != BOW_NEVER) {
+        size_t len = bow__grpc_timeout_encode(stream->time_left_ns, timeout);
+        /* Hardly two calls have the same: the peer's table is for better things. */
+        add(&block, "grpc-timeout", timeout, len, NGHTTP2_NV_FLAG_NO_INDEX);
+    }
+    size_t n = 0;
+    const nghttp2_nv *fields = join(&block, stream->fields, &n);
+    int32_t id = nghttp2_submit_request(session->ng, NULL, fields, n, &provider, stream);
+    if (id < 0) {
+        return -ENOMEM;
+    }
+    stream->id = id;
+    stream->fields = bow__http2_fields_free(session, stream->fields);
+    session->are_ids_used_up = nghttp2_session_get_next_stream_id(session->ng) > INT32_MAX;
+    return 0;
+}
+
+static void add_answer(const struct bow__http2_session *session, struct block *block)
+{
+    add_constant(block, ":status", "200");
+    add_constant(block, "content-type", "application/grpc");
+    add_constant(block, "grpc-accept-encoding", session->accept_encoding);
+}
+
+int bow__http2_submit_response(struct bow__http2_session *session, struct bow__http2_stream *stream,
+                               struct bow__http2_fields *metadata)
+{
+    nghttp2_data_provider provider = {{.ptr = stream}, read_data};
+    struct block block = {.n_fields = 0};
+    size_t n = 0;
+
+    add_answer(session, &block);
+    add_encoding(&block, stream->encoding);
+    const nghttp2_nv *fields = join(&block, metadata, &n);
+    int rv = nghttp2_submit_response(session->ng, stream->id, fields, n, &provider);
+    if (rv == 0) {
+        stream->has_begun = true;
+    }
+    return result_of(rv);
+}
+
+int bow__http2_submit_http_error(struct bow__http2_session *session,
+                                 struct bow__http2_stream *stream, const char *http_status)
+{
+    struct block block = {.n_fields = 0};
+
+    add_constant(&block, ":status", http_status);
+    int rv = nghttp2_submit_response(session->ng, stream->id, block.fields, block.n_fields, NULL);
+    if (rv == 0) {
+        stream->has_begun = true;
+        stream->local_ended = true;
+    }
+    return rv;
 }
 
 int bow__http2_submit_status(struct bow__http2_session *session, struct bow__http2_stream *stream,

@@ -59,7 +59,7 @@ static void grow(struct bow__http2_session *session, struct bow__http2_window *w
 /* A window that was used up because nobody reads is not too small. */
 static bool is_read(const struct bow__http2_stream *stream)
 {
-    return stream->n_withheld < stream->window.size / 2;
+    return stream->n_unreturned < stream->window.size / 2;
 }
 
 static void grow_stream(struct bow__http2_session *session, struct bow__http2_stream *stream)

@@ -11,9 +11,8 @@
  * of those that buffer most in a server that is short. Not for a message that has begun: it has its
  * place, and would wait in it for ever.
  *
- * A window bounds what is sent in a round trip, so it grows
- * for a reader that empties all of it in little more than one: then it, and nothing
- * else, kept the sender back.
+ * A window bounds what is sent in a round trip, so it grows for a reader that empties all of it in
+ * little more than one: then it, and nothing else, kept the sender back.
  *
  * Windows only grow, for credit that was given can't be taken back; all that one
  * connection's streams have grown by is bounded, for a peer may make them grow

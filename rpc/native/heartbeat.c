@@ -2,13 +2,12 @@
 /*
  * Time, as PINGs tell it: whether the peer is alive, and how long a round trip takes.
  *
- * Any byte received says that it lives; a PING asks when
- * there was none for a while. Nothing is counted while the host does not read,
- * for then silence is ours, nor while the PING waits behind bytes of ours that
- * are on their way: a slow path is no dead peer. A connection that nobody attends is not asked
- * while it has no call.
+ * Any byte received says that it lives; a PING asks when there was none for a while. Nothing is
+ * counted while the host does not read, for then silence is ours, nor while the PING waits behind
+ * bytes of ours that are on their way: a slow path is no dead peer. A connection that nobody
+ * attends is not asked while it has no call.
  *
- * How long the path is is asked when credit is given for much, once a second at most.
+ * The round trip is measured when credit is given for much, once a second at most.
  */
 
 #include "base/clock.h"

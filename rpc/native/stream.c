@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
  * The streams of a connection, what waits on them, and how they end by an error of their own.
- * Structs of ended streams
- * are reused, so that calls of a busy connection allocate nothing; a stream that
- * ends while a frame is taken is reused only after it, for who takes it may hold it.
+ * Structs of ended streams are reused, so that calls of a busy connection allocate nothing; a
+ * stream that ends while a frame is taken is reused only after it, for who takes it may hold it.
  */
 
 #include "base/alloc.h"

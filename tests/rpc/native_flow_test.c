@@ -298,7 +298,8 @@ static unsigned fill_connection(struct pair *pair)
         assert_int_equal(pair->server.rc, 0);
         stream += 2;
     }
-    assert_true(side_native(&pair->server)->n_buffered < BOW_LIMIT_BYTES_IN_FLIGHT + MIB + SMALL_BYTES);
+    assert_true(side_native(&pair->server)->n_buffered <
+                BOW_LIMIT_BYTES_IN_FLIGHT + MIB + SMALL_BYTES);
     return stream;
 }
 

@@ -47,12 +47,12 @@ static void check_http2_windows(const struct sim_machine *machine,
         size_t credit = window > 0 ? (size_t)window : 0;
         n_grown += stream->window.size - (uint32_t)BOW__HTTP2_STREAM_WINDOW;
         if (stream->window.size > BOW_LIMIT_STREAM_WINDOW_BYTES ||
-            credit + stream->n_withheld > stream->window.size ||
+            credit + stream->n_unreturned > stream->window.size ||
             credit + stream->n_unread > stream->window.size + MAX_UNREAD_BYTES) {
             sim_violate(machine->world,
                         "%s has a stream with a window of %u bytes, of which the peer has %zu, "
                         "%zu are withheld, and %zu unread",
-                        machine->name, stream->window.size, credit, stream->n_withheld,
+                        machine->name, stream->window.size, credit, stream->n_unreturned,
                         stream->n_unread);
         }
     }

@@ -239,30 +239,24 @@ ORDER = {
         "session",
         "internal",
     ),
+    "rpc/http2": (
+        "state codes grpc_text nghttp2",
+        "error",
+        "window inspect heartbeat queue submit",
+        "header_block",
+        "stream",
+        "control answer",
+        "calls send message",
+        "headers",
+        "data",
+        "receive",
+        "session",
+        "internal",
+    ),
 }
 
 # Files that call each other and are one concept all the same, by the name they share.
 ONE_CONCEPT = (
-    {
-        "rpc/http2/answer",
-        "rpc/http2/assemble",
-        "rpc/http2/backlog",
-        "rpc/http2/connection",
-        "rpc/http2/data",
-        "rpc/http2/encoding",
-        "rpc/http2/gather",
-        "rpc/http2/headers",
-        "rpc/http2/heartbeat",
-        "rpc/http2/open",
-        "rpc/http2/queue",
-        "rpc/http2/receive",
-        "rpc/http2/scan",
-        "rpc/http2/send",
-        "rpc/http2/session",
-        "rpc/http2/stream",
-        "rpc/http2/submit",
-        "rpc/http2/window",
-    },
 )
 
 # Those whose files are held to be without rings.

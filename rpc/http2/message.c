@@ -11,9 +11,13 @@
  * but to one that holds most in a server that is short, while no message of it is under way.
  */
 
+#include "rpc/core/compression/compress.h"
 #include "rpc/http2/internal.h"
 
 #include <string.h>
+
+/* Of a name that the peer chose. */
+#define SHOWN_BYTES 32
 
 static uint32_t get_u32(const uint8_t *at)
 {
@@ -36,7 +40,7 @@ static void grant(struct bow__http2_session *session, struct bow__http2_stream *
 static void charge(struct bow__http2_session *session, struct bow__http2_stream *stream, size_t n)
 {
     if (stream->n_unread > 0) {
-        stream->n_withheld += n;
+        stream->n_unreturned += n;
         return;
     }
     grant(session, stream, n);
@@ -73,10 +77,33 @@ void bow__http2_consumed(struct bow__session *base, uint64_t key, size_t n)
     }
     stream->n_unread -= n < stream->n_unread ? n : stream->n_unread;
     if (stream->n_unread == 0) {
-        grant(session, stream, stream->n_withheld);
-        stream->n_withheld = 0;
+        grant(session, stream, stream->n_unreturned);
+        stream->n_unreturned = 0;
     }
     bow__http2_return_credit(session);
+}
+
+static struct bow_slice name_of(const struct bow__http2_header *header)
+{
+    if (header->encoding != BOW__ENCODING_UNKNOWN) {
+        const char *name = bow__encoding_name(header->encoding);
+        return (struct bow_slice){(const uint8_t *)name, strlen(name)};
+    }
+    nghttp2_vec vec = nghttp2_rcbuf_get_buf(header->unknown_encoding);
+    return (struct bow_slice){vec.base, vec.len};
+}
+
+/* Of a server's answers gRPC says that they are INTERNAL errors then. */
+static void refuse_encoding(struct bow__http2_session *session, struct bow__http2_stream *stream)
+{
+    struct bow__text name;
+
+    bow__text_clear(&name);
+    bow__text_escape(&name, name_of(&stream->header), SHOWN_BYTES);
+    bow__http2_stream_refuse(
+        session, stream, session->base.server ? BOW_UNIMPLEMENTED : BOW_INTERNAL,
+        "message is compressed with grpc-encoding \"%s\", which is not supported (supported: %s)",
+        name.bytes, session->accept_encoding);
 }
 
 /* Of a message that is marked compressed; false when it is refused. */
@@ -90,7 +117,7 @@ static bool check_encoding(struct bow__http2_session *session, struct bow__http2
         return false;
     }
     if (encoding == BOW__ENCODING_UNKNOWN || (session->encodings >> encoding & 1u) == 0) {
-        bow__http2_refuse_encoding(session, stream);
+        refuse_encoding(session, stream);
         return false;
     }
     return true;
@@ -140,22 +167,6 @@ static bool reserve(struct bow__http2_session *session, struct bow__http2_stream
     return true;
 }
 
-static void give_reserved(struct bow__http2_session *session, struct bow__http2_incoming *incoming)
-{
-    if (incoming->is_reserved) {
-        incoming->is_reserved = false;
-        session->n_under_way--;
-        bow__in_flight_give_message(session->base.in_flight, incoming->len);
-    }
-}
-
-void bow__http2_incoming_drop(struct bow__http2_session *session,
-                              struct bow__http2_incoming *incoming)
-{
-    incoming->block = bow__block_unref(incoming->block);
-    give_reserved(session, incoming);
-}
-
 static void emit(struct bow__http2_session *session, struct bow__http2_stream *stream,
                  const uint8_t *bytes, struct bow__block *block, bool end)
 {
@@ -168,7 +179,7 @@ static void emit(struct bow__http2_session *session, struct bow__http2_stream *s
     };
 
     /* From here on it is its owner's to count. */
-    give_reserved(session, &stream->incoming);
+    bow__http2_incoming_give_reserved(session, &stream->incoming);
     stream->incoming = (struct bow__http2_incoming){0};
     stream->n_unread += bow__consumed_bytes(message.bytes.len);
     /* A client's last event is its status, which trailers bring. */
@@ -214,7 +225,7 @@ static size_t take_body(struct bow__http2_session *session, struct bow__http2_st
         return 0;
     }
     /* Before the event, in which the host may consume it. */
-    stream->n_withheld += n;
+    stream->n_unreturned += n;
     emit(session, stream, bytes.data, incoming->block, last && n == bytes.len);
     return n;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * nghttp2's memory through the context. Our frees are sized and nghttp2's are
- * not, so each block carries its size in front of it.
+ * What nghttp2 gets from us beside callbacks: memory through the context, and options that not
+ * every version of it has.
  */
 
 #include "base/alloc.h"
@@ -9,6 +9,8 @@
 
 #include <stdalign.h>
 #include <string.h>
+
+/* Memory. Our frees are sized and nghttp2's are not, so each block carries its size in front. */
 
 struct sized {
     alignas(max_align_t) size_t size; /* of the whole allocation */
@@ -74,3 +76,35 @@ nghttp2_mem bow__http2_memory(struct bow_context *context)
 {
     return (nghttp2_mem){context, sized_malloc, sized_free, sized_calloc, sized_realloc};
 }
+
+#ifdef BOW__HAVE_NGHTTP2_RESET_LIMIT
+
+void bow__http2_option_no_reset_limit(nghttp2_option *option)
+{
+    nghttp2_option_set_stream_reset_rate_limit(option, UINT64_MAX / 2, UINT64_MAX / 2);
+}
+
+#else
+
+void bow__http2_option_no_reset_limit(nghttp2_option *option)
+{
+    (void)option;
+}
+
+#endif
+
+#ifdef BOW__HAVE_NGHTTP2_BLANKS
+
+void bow__http2_option_blanks(nghttp2_option *option)
+{
+    nghttp2_option_set_no_rfc9113_leading_and_trailing_ws_validation(option, 1);
+}
+
+#else
+
+void bow__http2_option_blanks(nghttp2_option *option)
+{
+    (void)option;
+}
+
+#endif

@@ -58,19 +58,6 @@ bool bow__http2_can_open(const struct bow__session *base)
            !session->are_ids_used_up && session->n_live < bow__http2_max_streams(session);
 }
 
-void bow__http2_count(struct bow__http2_session *session, struct bow__http2_rate *rate,
-                      uint32_t max, const char *what, const char *limit)
-{
-    if (session->now_ns - rate->began_ns >= UINT64_C(1000000000)) {
-        *rate = (struct bow__http2_rate){.began_ns = session->now_ns};
-    }
-    rate->n++;
-    if (rate->n > max) {
-        bow__http2_break(session, NGHTTP2_ENHANCE_YOUR_CALM, -EPROTO, BOW_RESOURCE_EXHAUSTED,
-                         "more %s in a second than %s (%u)", what, limit, max);
-    }
-}
-
 void bow__http2_on_settings(struct bow__http2_session *session, const nghttp2_settings *frame)
 {
     struct bow__session *base = &session->base;

@@ -107,5 +107,5 @@ void bow__http2_cancel(struct bow__session *base, uint64_t key, enum bow_code co
     }
     /* No DATA is pulled once the reset is queued. */
     bow__http2_stream_reset(session, stream, bow__http2_reset_of_code(code));
-    bow__http2_drop_queue(session, stream);
+    bow__http2_queue_clear(session, stream);
 }

@@ -6,7 +6,7 @@
 
 #include "rpc/http2/internal.h"
 
-#define HEADER_BYTES sizeof(((struct bow__http2_scan *)0)->header)
+#define HEADER_BYTES sizeof(((struct bow__http2_frame_reader *)0)->header)
 
 #define FIRST_UNKNOWN_TYPE 10u
 
@@ -37,8 +37,8 @@ static bool is_late(struct bow__http2_session *session, uint8_t type, int32_t id
     return stream == NULL || !stream->open;
 }
 
-void bow__http2_scan_forgive(struct bow__http2_session *session,
-                             const struct bow__http2_stream *stream)
+void bow__http2_expect_late(struct bow__http2_session *session,
+                            const struct bow__http2_stream *stream)
 {
     if (stream->remote_ended || stream->closed || stream->id == 0 || session->broken) {
         return;
@@ -61,7 +61,7 @@ static bool is_forgiven(struct bow__http2_session *session, uint8_t type, size_t
 
 static void judge(struct bow__http2_session *session, size_t len)
 {
-    const uint8_t *header = session->scan.header;
+    const uint8_t *header = session->frames.header;
     uint8_t type = header[3];
     int32_t id = (int32_t)(get_u32(header + 5) & INT32_MAX);
 
@@ -75,31 +75,31 @@ static void judge(struct bow__http2_session *session, size_t len)
     }
 }
 
-void bow__http2_scan_init(struct bow__http2_session *session)
+void bow__http2_inspect_init(struct bow__http2_session *session)
 {
-    session->scan = (struct bow__http2_scan){
+    session->frames = (struct bow__http2_frame_reader){
         .n_skip = session->base.server ? NGHTTP2_CLIENT_MAGIC_LEN : 0,
     };
 }
 
-void bow__http2_scan(struct bow__http2_session *session, const uint8_t *bytes, size_t n)
+void bow__http2_inspect(struct bow__http2_session *session, const uint8_t *bytes, size_t n)
 {
-    struct bow__http2_scan *scan = &session->scan;
+    struct bow__http2_frame_reader *reader = &session->frames;
 
     while (n > 0 && !session->broken) {
-        if (scan->n_skip > 0) {
-            size_t skipped = scan->n_skip < n ? scan->n_skip : n;
-            scan->n_skip -= skipped;
+        if (reader->n_skip > 0) {
+            size_t skipped = reader->n_skip < n ? reader->n_skip : n;
+            reader->n_skip -= skipped;
             bytes += skipped;
             n -= skipped;
             continue;
         }
-        scan->header[scan->n_header++] = *bytes++;
+        reader->header[reader->n_header++] = *bytes++;
         n--;
-        if (scan->n_header == HEADER_BYTES) {
-            scan->n_header = 0;
-            scan->n_skip = get_u32(scan->header) >> 8;
-            judge(session, scan->n_skip);
+        if (reader->n_header == HEADER_BYTES) {
+            reader->n_header = 0;
+            reader->n_skip = get_u32(reader->header) >> 8;
+            judge(session, reader->n_skip);
         }
     }
 }

@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * The peer's header blocks while they come in: each field that gRPC knows has its
+ * reader, all others are metadata. What is wrong with a block is noted; it is judged when it is
+ * whole, so that the answer can say it.
+ */
+
+#include "base/alloc.h"
+#include "rpc/core/compression/compress.h"
+#include "rpc/core/metadata.h"
+#include "rpc/http2/grpc_text.h"
+#include "rpc/http2/internal.h"
+
+#include <errno.h>
+#include <string.h>
+
+/** A block this many times over the limit is no mistake: the connection ends. */
+#define HEADER_BOMB_FACTOR 16u
+
+/* As many as BOW_LIMIT_HEADER_BYTES permits, for each is counted. */
+#define MAX_ENTRIES (BOW_LIMIT_HEADER_BYTES / BOW__METADATA_ENTRY_BYTES)
+#define ENTRIES_BYTES (MAX_ENTRIES * sizeof(struct bow_metadata_entry))
+_Static_assert(ENTRIES_BYTES + BOW_LIMIT_HEADER_BYTES + 2 * MAX_ENTRIES <= BOW__CHUNK_BYTES,
+               "metadata fits a chunk");
+
+typedef void (*read_fn)(struct bow__http2_session *session, struct bow__http2_header *header,
+                        nghttp2_rcbuf *value);
+
+struct field {
+    const char *name;
+    size_t len;
+    read_fn read;
+};
+
+#define FIELD(name, read)                                                                          \
+    {                                                                                              \
+        name, sizeof(name) - 1, read                                                               \
+    }
+
+void bow__http2_header_init(struct bow__http2_header *header)
+{
+    *header = (struct bow__http2_header){.time_left_ns = BOW_NEVER, .grpc_status = -1};
+}
+
+static nghttp2_rcbuf *drop(nghttp2_rcbuf *buf)
+{
+    if (buf != NULL) {
+        nghttp2_rcbuf_decref(buf);
+    }
+    return NULL;
+}
+
+void bow__http2_header_fini(struct bow__http2_session *session, struct bow__http2_header *header)
+{
+    header->path = drop(header->path);
+    header->timeout = drop(header->timeout);
+    header->unknown_encoding = drop(header->unknown_encoding);
+    bow__free(session->base.context, header->message, header->message_size);
+    bow__free(session->base.context, header->details, header->details_size);
+}
+
+static bool is_text(struct bow_slice slice, const char *text)
+{
+    return slice.len == strlen(text) && memcmp(slice.data, text, slice.len) == 0;
+}
+
+/* Count a field of `n` bytes. Returns whether the block is within the limit. */
+static bool count_field(struct bow__http2_session *session, struct bow__http2_header *header,
+                        size_t n)
+{
+    header->n_bytes += n + BOW__METADATA_ENTRY_BYTES;
+    if (header->n_bytes <= BOW_LIMIT_HEADER_BYTES) {
+        return true;
+    }
+    bow__http2_raise_defect(header, BOW__HTTP2_DEFECT_TOO_LARGE);
+    if (header->n_bytes > HEADER_BOMB_FACTOR * BOW_LIMIT_HEADER_BYTES) {
+        bow__http2_break(session, NGHTTP2_ENHANCE_YOUR_CALM, -EMSGSIZE, BOW_RESOURCE_EXHAUSTED,
+                         "header block of more than %u times BOW_LIMIT_HEADER_BYTES (%zu)",
+                         HEADER_BOMB_FACTOR, BOW_LIMIT_HEADER_BYTES);
+    }
+    return false;
+}
+
+/* Fields that gRPC knows. */
+
+static void read_method(struct bow__http2_session *session, struct bow__http2_header *header,
+                        nghttp2_rcbuf *value)
+{
+    (void)session;
+    if (!is_text(bow__http2_slice_of(value), "POST")) {
+        bow__http2_raise_defect(header, BOW__HTTP2_DEFECT_METHOD);
+    }
+}
+
+static void read_path(struct bow__http2_session *session, struct bow__http2_header *header,
+                      nghttp2_rcbuf *value)
+{
+    (void)session;
+    drop(header->path);
+    nghttp2_rcbuf_incref(value);
+    header->path = value;
+}
+
+/* application/grpc, with +proto, with parameters, or both. */
+static void read_content_type(struct bow__http2_session *session, struct bow__http2_header *header,
+                              nghttp2_rcbuf *value)
+{
+    static const char grpc[] = "application/grpc";
+    static const char proto[] = "+proto";
+    struct bow_slice type = bow__http2_slice_of(value);
+    size_t at = sizeof(grpc) - 1;
+
+    (void)session;
+    header->has_content_type = false;
+    if (type.len < at || memcmp(type.data, grpc, at) != 0) {
+        return;
+    }
+    if (type.len - at >= sizeof(proto) - 1 &&
+        memcmp(type.data + at, proto, sizeof(proto) - 1) == 0) {
+        at += sizeof(proto) - 1;
+    }
+    header->has_content_type = at == type.len || type.data[at] == ';';
+}
+
+static void read_timeout(struct bow__http2_session *session, struct bow__http2_header *header,
+                         nghttp2_rcbuf *value)
+{
+    (void)session;
+    if (bow__grpc_timeout_decode(bow__http2_slice_of(value), &header->time_left_ns) == 0) {
+        /* Clients write the least there is when none is left: it is positive on the wire. */
+        header->time_left_ns -= header->time_left_ns == 1;
+        return;
+    }
+    bow__http2_raise_defect(header, BOW__HTTP2_DEFECT_TIMEOUT);
+    drop(header->timeout);
+    nghttp2_rcbuf_incref(value);
+    header->timeout = value;
+}
+
+static void read_encoding(struct bow__http2_session *session, struct bow__http2_header *header,
+                          nghttp2_rcbuf *value)
+{
+    (void)session;
+    header->encoding = bow__encoding_of(bow__http2_slice_of(value));
+    if (header->encoding == BOW__ENCODING_UNKNOWN) {
+        drop(header->unknown_encoding);
+        nghttp2_rcbuf_incref(value);
+        header->unknown_encoding = value;
+    }
+}
+
+/* The known ones of a list of names. */
+static uint32_t accept_of(struct bow_slice list)
+{
+    uint32_t set = 0;
+
+    while (list.len > 0) {
+        const uint8_t *comma = memchr(list.data, ',', list.len);
+        size_t len = comma != NULL ? (size_t)(comma - list.data) : list.len;
+        enum bow__encoding encoding =
+            bow__encoding_of(bow__grpc_trim((struct bow_slice){list.data, len}));
+        if (encoding != BOW__ENCODING_UNKNOWN) {
+            set |= 1u << encoding;
+        }
+        len += comma != NULL;
+        list = (struct bow_slice){list.data + len, list.len - len};
+    }
+    return set;
+}
+
+static void read_accept_encoding(struct bow__http2_session *session,
+                                 struct bow__http2_header *header, nghttp2_rcbuf *value)
+{
+    (void)session;
+    header->accepts |= accept_of(bow__http2_slice_of(value));
+}
+
+/* A decimal number that is at most `max`; -1 for anything else. */
+static int64_t read_number(nghttp2_rcbuf *value, int64_t max)
+{
+    struct bow_slice text = bow__http2_slice_of(value);
+    int64_t number = 0;
+
+    if (text.len == 0) {
+        return -1;
+    }
+    for (size_t i = 0; i < text.len; i++) {
+        if (text.data[i] < '0' || text.data[i] > '9') {
+            return -1;
+        }
+        number = number * 10 + (text.data[i] - '0');
+        if (number > max) {
+            return -1;
+        }
+    }
+    return number;
+}
+
+static void read_http_status(struct bow__http2_session *session, struct bow__http2_header *header,
+                             nghttp2_rcbuf *value)
+{
+    (void)session;
+    header->http_status = (int)read_number(value, 999);
+}
+
+static void read_grpc_status(struct bow__http2_session *session, struct bow__http2_header *header,
+                             nghttp2_rcbuf *value)
+{
+    int64_t number = read_number(value, BOW_UNAUTHENTICATED);
+
+    (void)session;
+    header->grpc_status = number < 0 ? BOW_UNKNOWN : (int)number;
+}
+
+static void read_message(struct bow__http2_session *session, struct bow__http2_header *header,
+                         nghttp2_rcbuf *value)
+{
+    struct bow_slice text = bow__http2_slice_of(value);
+    size_t max = BOW_LIMIT_STATUS_MESSAGE_BYTES;
+    size_t size = (text.len < max ? text.len : max) + 1;
+
+    if (header->message != NULL) {
+        return;
+    }
+    header->message = bow__alloc(session->base.context, size);
+    if (header->message == NULL) {
+        bow__http2_check(session, NGHTTP2_ERR_NOMEM);
+        return;
+    }
+    header->message_size = size;
+    bow__grpc_percent_decode(text, header->message, size);
+}
+
+/* Details that are no base64 are left out: the code and the message still count. */
+static void read_details(struct bow__http2_session *session, struct bow__http2_header *header,
+                         nghttp2_rcbuf *value)
+{
+    struct bow_slice text = bow__http2_slice_of(value);
+
+    if (text.len == 0 || header->details != NULL) {
+        return;
+    }
+    header->details = bow__alloc(session->base.context, text.len);
+    if (header->details == NULL) {
+        bow__http2_check(session, NGHTTP2_ERR_NOMEM);
+        return;
+    }
+    header->details_size = text.len;
+    if (bow__base64_decode(text, header->details, &header->details_len) < 0) {
+        header->details_len = 0;
+    }
+}
+
+static void read_pushback(struct bow__http2_session *session, struct bow__http2_header *header,
+                          nghttp2_rcbuf *value)
+{
+    int64_t ms = read_number(value, INT32_MAX);
+
+    (void)session;
+    header->retry_after_ns = ms < 0 ? 0 : (uint64_t)ms * 1000000;
+}
+
+static const struct field request_fields[] = {
+    FIELD(":method", read_method),
+    FIELD(":path", read_path),
+    FIELD("content-type", read_content_type),
+    FIELD("grpc-timeout", read_timeout),
+    FIELD("grpc-encoding", read_encoding),
+    FIELD("grpc-accept-encoding", read_accept_encoding),
+    {NULL, 0, NULL},
+};
+
+static const struct field response_fields[] = {
+    FIELD(":status", read_http_status),
+    FIELD("content-type", read_content_type),
+    FIELD("grpc-encoding", read_encoding),
+    FIELD("grpc-accept-encoding", read_accept_encoding),
+    FIELD("grpc-status", read_grpc_status),
+    FIELD("grpc-message", read_message),
+    FIELD("grpc-status-details-bin", read_details),
+    FIELD("grpc-retry-pushback-ms", read_pushback),
+    {NULL, 0, NULL},
+};
+
+static const struct field *find_field(const struct field *fields, struct bow_slice name)
+{
+    for (; fields->name != NULL; fields++) {
+        if (fields->len == name.len && memcmp(fields->name, name.data, name.len) == 0) {
+            return fields;
+        }
+    }
+    return NULL;
+}
+
+/*
+ * Metadata, as the host is lent it: in a chunk of the loop's pool, which goes back when the block's
+ * event has returned. What breaks the rules of metadata is left out, field by field: the call is
+ * not the worse for it.
+ */
+
+static struct bow_metadata_entry *entries_of(struct bow__http2_incoming_metadata *metadata)
+{
+    return (void *)metadata->chunk->data;
+}
+
+void bow__http2_metadata_begin(struct bow__http2_session *session)
+{
+    session->metadata.n = 0;
+    session->metadata.n_bytes = ENTRIES_BYTES;
+}
+
+void bow__http2_metadata_end(struct bow__http2_session *session)
+{
+    if (session->metadata.chunk != NULL) {
+        bow__pool_put(session->out.pool, session->metadata.chunk);
+    }
+    session->metadata = (struct bow__http2_incoming_metadata){0};
+}
+
+struct bow_metadata bow__http2_metadata(struct bow__http2_session *session)
+{
+    struct bow__http2_incoming_metadata *metadata = &session->metadata;
+
+    if (metadata->n == 0) {
+        return (struct bow_metadata)BOW_METADATA_INIT;
+    }
+    return (struct bow_metadata){entries_of(metadata), metadata->n};
+}
+
+/* Where the next text goes. */
+static char *top_of(struct bow__http2_incoming_metadata *metadata)
+{
+    return (char *)metadata->chunk->data + metadata->n_bytes;
+}
+
+static bool has_chunk(struct bow__http2_session *session)
+{
+    struct bow__http2_incoming_metadata *metadata = &session->metadata;
+
+    if (metadata->chunk == NULL) {
+        metadata->chunk = bow__pool_get(session->out.pool);
+    }
+    if (metadata->chunk == NULL) {
+        bow__http2_check(session, NGHTTP2_ERR_NOMEM);
+        return false;
+    }
+    return true;
+}
+
+static const char *keep_key(struct bow__http2_incoming_metadata *metadata, struct bow_slice name)
+{
+    char *key = top_of(metadata);
+
+    memcpy(key, name.data, name.len);
+    key[name.len] = '\0';
+    metadata->n_bytes += name.len + 1;
+    return key;
+}
+
+/* The value lies at the top; it is kept if the rules permit it. */
+static void keep_entry(struct bow__http2_incoming_metadata *metadata, const char *key, size_t len)
+{
+    char *text = top_of(metadata);
+    struct bow_slice value = {(const uint8_t *)text, len};
+
+    if (!bow__metadata_is_valid(key, value)) {
+        return;
+    }
+    text[len] = '\0';
+    entries_of(metadata)[metadata->n++] = (struct bow_metadata_entry){key, value};
+    metadata->n_bytes += len + 1;
+}
+
+static void keep_binary(struct bow__http2_incoming_metadata *metadata, const char *key,
+                        struct bow_slice text)
+{
+    size_t len = 0;
+
+    text = bow__grpc_trim(text);
+    if (bow__base64_decode(text, (uint8_t *)top_of(metadata), &len) == 0) {
+        keep_entry(metadata, key, len);
+    }
+}
+
+/* HTTP may have joined several fields of one name with commas, which base64 has none of. */
+static void keep_binaries(struct bow__http2_session *session, struct bow__http2_header *header,
+                          const char *key, struct bow_slice text)
+{
+    const uint8_t *comma = NULL;
+
+    while (text.len > 0 && (comma = memchr(text.data, ',', text.len)) != NULL) {
+        size_t len = (size_t)(comma - text.data);
+        keep_binary(&session->metadata, key, (struct bow_slice){text.data, len});
+        text = (struct bow_slice){comma + 1, text.len - len - 1};
+        if (!count_field(session, header, strlen(key))) {
+            return;
+        }
+    }
+    keep_binary(&session->metadata, key, text);
+}
+
+/* A field that has been counted, if it is metadata. */
+static void keep_metadata(struct bow__http2_session *session, struct bow__http2_header *header,
+                          struct bow_slice name, struct bow_slice value)
+{
+    struct bow__http2_incoming_metadata *metadata = &session->metadata;
+
+    /* Before anything is kept: every gRPC client's calls have a user-agent. */
+    if (bow__metadata_is_reserved(name) || !has_chunk(session)) {
+        return;
+    }
+    const char *key = keep_key(metadata, name);
+    if (bow__http2_is_binary(key, name.len)) {
+        keep_binaries(session, header, key, value);
+        return;
+    }
+    value = bow__grpc_trim(value);
+    if (value.len > 0) {
+        memcpy(top_of(metadata), value.data, value.len);
+    }
+    keep_entry(metadata, key, value.len);
+}
+
+static void read_field(struct bow__http2_session *session, struct bow__http2_stream *stream,
+                       nghttp2_rcbuf *name, nghttp2_rcbuf *value)
+{
+    const struct field *fields = session->base.server ? request_fields : response_fields;
+    const struct field *field = find_field(fields, bow__http2_slice_of(name));
+
+    if (field != NULL) {
+        field->read(session, &stream->header, value);
+        return;
+    }
+    keep_metadata(session, &stream->header, bow__http2_slice_of(name), bow__http2_slice_of(value));
+}
+
+int bow__http2_on_header(nghttp2_session *ng, const nghttp2_frame *frame, nghttp2_rcbuf *name,
+                         nghttp2_rcbuf *value, uint8_t flags, void *user)
+{
+    struct bow__http2_session *session = user;
+    struct bow__http2_stream *stream = bow__http2_stream_of_id(session, frame->hd.stream_id);
+    size_t n_bytes = bow__http2_slice_of(name).len + bow__http2_slice_of(value).len;
+
+    (void)ng;
+    (void)flags;
+    if (stream != NULL && count_field(session, &stream->header, n_bytes)) {
+        /* A client's trailers say nothing that we know. */
+        bool skip = session->base.server && frame->headers.cat != NGHTTP2_HCAT_REQUEST;
+        if (!skip) {
+            read_field(session, stream, name, value);
+        }
+    }
+    return session->broken ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
+}
