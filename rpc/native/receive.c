@@ -279,8 +279,8 @@ int bow__native_receive_filled(struct bow__native *session, size_t n)
     session->n_body_left -= n;
     bow__native_message_arrived(session, session->target, n);
     int rc = end_body_if_whole(session);
-    if (session->n_dead > 0) {
-        bow__native_streams_bury(session);
+    if (session->n_ended > 0) {
+        bow__native_streams_trim(session);
     }
     return rc;
 }

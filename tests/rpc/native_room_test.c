@@ -69,8 +69,8 @@ static void assert_whole(size_t cut)
     open_server(&pair, OPEN_1 BEGIN);
     size_t n = fill_pattern(&pair.server, 0, cut);
     assert_int_equal(n, cut);
-    assert_int_equal(side_native(&pair.server)->n_held, n);
-    assert_int_equal(side_native(&pair.server)->n_promised, N_BYTES - n);
+    assert_int_equal(side_native(&pair.server)->n_buffered, n);
+    assert_int_equal(side_native(&pair.server)->n_missing, N_BYTES - n);
     if (N_BYTES - n >= (size_t)32 << 10) {
         n += fill_pattern(&pair.server, n, N_BYTES);
     } else {
@@ -176,8 +176,8 @@ static void test_native_room_f68_is_gone_when_the_call_ends_in_the_middle(void *
     side_feed(&pair.server, rest, sizeof(rest) - n);
     assert_int_equal(pair.server.rc, 0);
     assert_int_equal(pair.server.n_messages, 0);
-    assert_int_equal(side_native(&pair.server)->n_held, 0);
-    assert_int_equal(side_native(&pair.server)->n_promised, 0);
+    assert_int_equal(side_native(&pair.server)->n_buffered, 0);
+    assert_int_equal(side_native(&pair.server)->n_missing, 0);
     /* What follows is read as what it is. */
     side_feed_hex(&pair.server, "00000007 01 01 000000000003 06 12042f732f6d");
     assert_int_equal(pair.server.n_opens, 2);
@@ -195,7 +195,7 @@ static void test_native_room_f68_is_for_what_was_announced_alone(void **state)
     assert_no_room(&pair.server);
     side_feed(&pair.server, bytes, sizeof(bytes));
     assert_int_equal(pair.server.rc, 0);
-    assert_int_equal(side_native(&pair.server)->n_held, N_BYTES);
+    assert_int_equal(side_native(&pair.server)->n_buffered, N_BYTES);
     pair_fini(&pair);
 }
 
