@@ -39,7 +39,7 @@ static void end(struct counted *t)
     bow__in_flight_share_fini(&t->parts[0]);
     bow__in_flight_share_fini(&t->parts[1]);
     assert_int_equal(t->in_flight.n_bytes, 0);
-    assert_int_equal(t->in_flight.n_parts, 0);
+    assert_int_equal(t->in_flight.n_shares, 0);
     assert_false(t->in_flight.is_short);
 }
 
