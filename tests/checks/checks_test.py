@@ -4,15 +4,44 @@
     checks_test.py CHECKS_FOLDER
 """
 
+import contextlib
+import functools
+import importlib.machinery
+import importlib.util
+import io
 import pathlib
 import shutil
 import subprocess
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
-CHECKS = pathlib.Path(sys.argv.pop(1)) if len(sys.argv) > 1 else None
+CHECKS = pathlib.Path(sys.argv.pop(1)) if len(sys.argv) > 1 else pathlib.Path("tools/checks")
+sys.path.insert(0, str(CHECKS))  # as for a script that is run there
+sys.dont_write_bytecode = True   # the tools without a suffix would leave files called toolsc
 SPDX = "/* SPDX-License-Identifier: Apache-2.0 OR MIT */\n"
+
+
+@functools.lru_cache(maxsize=None)
+def tool(path):
+    """The script as a module: 200 runs of it in processes of their own are most of a minute."""
+    name = f"tool_{path.stem.replace('-', '_')}"
+    loader = importlib.machinery.SourceFileLoader(name, str(path))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(name, loader))
+    loader.exec_module(module)
+    return module
+
+
+def run_tool(path, *arguments):
+    """Its exit code and what it prints, as if it had been run."""
+    out = io.StringIO()
+    with mock.patch.object(sys, "argv", [str(path), *arguments]), contextlib.redirect_stdout(out):
+        try:
+            code = tool(path).main()
+        except SystemExit as end:
+            code = end.code
+    return code, out.getvalue()
 
 
 def block_of(includes):
@@ -63,11 +92,7 @@ class TreeTest(unittest.TestCase):
         path.write_text(text, encoding="utf-8")
 
     def run_check(self, name, *arguments):
-        run = subprocess.run(
-            [sys.executable, str(CHECKS / f"{name}.py"), str(self.root), *arguments],
-            capture_output=True, text=True, check=False)
-        self.assertEqual(run.stderr, "")
-        return run.returncode, run.stdout
+        return run_tool(CHECKS / f"{name}.py", str(self.root), *arguments)
 
     def assert_clean(self, name, *arguments):
         code, out = self.run_check(name, *arguments)
@@ -402,11 +427,7 @@ BOW_EXPORT BOW_MUST_USE int bow_loop_new(const struct bow_loop_options *options,
     ]
 
     def run_check(self, name, *arguments):
-        run = subprocess.run(
-            [sys.executable, str(CHECKS.parent / "api-index"), *arguments, str(self.root)],
-            capture_output=True, text=True, check=False)
-        self.assertEqual(run.stderr, "")
-        return run.returncode, run.stdout
+        return run_tool(CHECKS.parent / "api-index", *arguments, str(self.root))
 
     def declare(self, text):
         self.write("include/bowline/loop.h", header("BOWLINE_LOOP_H").replace("#endif\n", text + "#endif\n"))
@@ -457,11 +478,8 @@ class RowsTest(TreeTest):
         self.write("tests/mutants/F02-goes-on.mutant", "")
 
     def rows(self, *arguments):
-        run = subprocess.run(
-            [sys.executable, str(CHECKS.parent / "rows"), "--root", str(self.root), *arguments],
-            capture_output=True, text=True, check=False)
-        self.assertEqual(run.stderr, "")
-        return run.returncode, run.stdout.splitlines()
+        code, out = run_tool(CHECKS.parent / "rows", "--root", str(self.root), *arguments)
+        return code, out.splitlines()
 
     def test_rows_are_printed_with_their_tests_and_mutants(self):
         code, lines = self.rows()

@@ -10,7 +10,7 @@ WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
 
 
 def command_errors(command):
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=900)
     return "" if done.returncode == 0 else f"{' '.join(map(str, command))}\n{done.stderr[:4000]}"
 
 

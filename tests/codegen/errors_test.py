@@ -155,7 +155,7 @@ class Child(Scratch):
 class BadRequest(unittest.TestCase):
     def run_plugin(self, request):
         """On a small stack, so that recursion without an end shows."""
-        return subprocess.run([PROTOC.plugin], input=request, capture_output=True, timeout=60,
+        return subprocess.run([PROTOC.plugin], input=request, capture_output=True, timeout=300,
                               preexec_fn=lambda: resource.setrlimit(
                                   resource.RLIMIT_STACK, (STACK_BYTES, STACK_BYTES)))
 

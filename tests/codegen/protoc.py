@@ -22,7 +22,7 @@ class Protoc:
         command += [f"--bowline_opt={option}" for option in options]
         command += [f"-I{path}" for path in [*paths, ROOT / "codegen"]]
         command += [str(proto) for proto in protos]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120,
+        done = subprocess.run(command, capture_output=True, text=True, timeout=600,
                               env={**os.environ, **(environment or {})})
         return done.returncode, done.stderr
 

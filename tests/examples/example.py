@@ -11,7 +11,7 @@ import socket
 import subprocess
 import time
 
-PATIENCE_S = 20
+PATIENCE_S = 60
 
 
 class Program:
