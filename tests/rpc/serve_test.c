@@ -560,6 +560,31 @@ static void test_serve_drain_waits_for_streams(void **state)
     assert_int_equal(s->n_closed, 1);
 }
 
+/* The peer's PING answer goes before its message: who has that one has said its last GOAWAY. */
+static void test_serve_f29_drain_that_is_over_waits_for_streams(void **state)
+{
+    struct serving *s = *state;
+    struct bow_server_options options;
+
+    calls_server_options(s->t, &options);
+    options.grace_ns = BOW_NEVER;
+    serve_start(s, &options);
+    serve_connect(s);
+    s->in_message = echo;
+    s->in_half_close = finish;
+    serve_begin(s, SERVE_BOTH);
+    bow_server_stop(s->t->server);
+    session_peer_wait(&s->peer, &s->peer.n_goaways, 1);
+    for (uint64_t i = 1; i <= 3; i++) {
+        serve_peer_send(s, 0, i);
+        session_peer_wait(&s->peer, &s->peer.n_messages, (int)i);
+    }
+    session_peer_half_close(&s->peer);
+    serve_expect_status(s, BOW_OK, "");
+    assert_int_equal(bow_server_join(s->t->server), 0);
+    assert_int_equal(s->n_closed, 1);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, serve_setup, serve_teardown)
 #define BARE(name) cmocka_unit_test_setup_teardown(name, serve_setup_bare, serve_teardown)
 
@@ -593,6 +618,7 @@ int main(int argc, char **argv)
         BARE(test_serve_without_a_deadline_has_none),
         TEST(test_serve_expired_on_arrival_is_not_run),
         BARE(test_serve_drain_waits_for_streams),
+        BARE(test_serve_f29_drain_that_is_over_waits_for_streams),
     };
 
     calls_choose(argc, argv);

@@ -130,8 +130,10 @@ static void on_ready(void *owner)
 
 static void on_goaway(void *owner, const struct bow_status *reason)
 {
-    (void)owner;
+    struct session_peer *peer = owner;
+
     (void)reason;
+    peer->n_goaways++;
 }
 
 /* Life */

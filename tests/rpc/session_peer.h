@@ -36,6 +36,7 @@ struct session_peer {
     uint64_t last_number; /* of the last message, whose first field it is */
     int n_disordered;     /* messages whose number is not the one before and one more */
     int n_headers;
+    int n_goaways;
     int n_ends; /* statuses or resets */
     enum bow_code code;
     char text[512];     /* the last one's */

@@ -6,6 +6,7 @@
 #include "stream_fixture.h"
 
 #include <errno.h>
+#include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -110,6 +111,49 @@ static void test_stream_is_held_back_by_a_slow_reader_elsewhere(void **state)
     check_slow_reader(*state, fill);
 }
 
+/* A loop that has other things to do: what holds the sender back is what it counts itself. */
+struct busy {
+    sem_t has_begun;
+    sem_t may_end;
+};
+
+static int be_busy(void *user)
+{
+    struct busy *busy = user;
+
+    (void)sem_post(&busy->has_begun);
+    while (sem_wait(&busy->may_end) < 0) {
+    }
+    return 0;
+}
+
+static void test_stream_f15_is_bounded_while_its_loop_is_busy(void **state)
+{
+    struct streams *s = *state;
+    struct busy busy;
+    int rc = 0;
+
+    assert_int_equal(sem_init(&busy.has_begun, 0, 0), 0);
+    assert_int_equal(sem_init(&busy.may_end, 0, 0), 0);
+    streams_begin(s, &streams_both);
+    assert_int_equal(bow_loop_execute(s->t->loop, "test", be_busy, &busy), 0);
+    while (sem_wait(&busy.has_begun) < 0) {
+    }
+    while (s->n_sent < 1000 && (rc = streams_send_sized(s->stream, s->n_sent + 1, 1000)) == 0) {
+        s->n_sent++;
+    }
+    (void)sem_post(&busy.may_end);
+    assert_int_equal(rc, -EAGAIN);
+    assert_in_range(s->n_sent, BOW_STREAM_WRITABLE_BYTES / 1200,
+                    BOW_STREAM_WRITABLE_BYTES / 1000 + 1);
+    streams_wait_serving(s, &s->n_writable, 1);
+    stream_peer_wait(&s->peer, &s->peer.n_messages, (int)s->n_sent);
+    stream_peer_finish(&s->peer, BOW_OK, "");
+    streams_expect_closed(s, BOW_OK, NULL);
+    sem_destroy(&busy.may_end);
+    sem_destroy(&busy.has_begun);
+}
+
 static void pause_here(struct streams *s)
 {
     bow_stream_pause(s->stream);
@@ -202,6 +246,7 @@ int main(int argc, char **argv)
         STREAM_TEST(test_stream_takes_so_much_in_one_turn),
         STREAM_TEST(test_stream_is_held_back_by_a_slow_reader_on_the_loop),
         STREAM_TEST(test_stream_is_held_back_by_a_slow_reader_elsewhere),
+        STREAM_TEST(test_stream_f15_is_bounded_while_its_loop_is_busy),
         STREAM_TEST(test_stream_paused_keeps_messages_and_their_credit),
         STREAM_TEST(test_stream_pause_holds_at_once_and_the_end_comes_after_what_waits),
         STREAM_TEST(test_stream_cancelled_while_messages_wait_ends_at_once),
