@@ -215,8 +215,17 @@ BOW_EXPORT void bow_client_cancel(struct bow_client *client, uint64_t id);
  */
 BOW_EXPORT enum bow_client_state bow_client_get_state(const struct bow_client *client);
 
-/** Drive a confined client's loop for at most `timeout_ns`, so that callbacks run. Thread: the
- * creating one. Returns: 0; -EINVAL; -ECHILD as bow_client_start(). */
+/**
+ * Drive a confined client's loop for one turn, so that callbacks run: wait until something is
+ * there to do, `timeout_ns` at most (0: not at all), do what is there, and return.
+ *
+ * One turn may be an event on the way, such as a connection that was made, and no callback. So call
+ * it in a loop until what you wait for has come.
+ *
+ * Thread:  the creating one
+ * Returns: 0, whether or not something was done; -EINVAL: the client is not confined, or this is
+ *          another thread, or inside a callback of it; -ECHILD as bow_client_start()
+ */
 BOW_EXPORT int bow_client_poll(struct bow_client *client, uint64_t timeout_ns);
 
 #ifdef __cplusplus

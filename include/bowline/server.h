@@ -213,12 +213,13 @@ BOW_EXPORT BOW_MUST_USE int bow_server_start(struct bow_server *server);
 /**
  * Start unless started, then serve until SIGTERM, SIGINT or bow_server_stop(); drain; return.
  * Handles a signal only where its disposition is the default, and restores it; from before it
- * listens on, so that none is missed. A further signal skips what is left of the lame-duck period;
- * once that is over (or there is none), the next one ends the grace period and closes the
- * connections at once. So a second Ctrl-C ends a server without a lame duck soon, whatever its
- * handlers do. Meanwhile the calling thread blocks these signals (and SIGHUP, with
- * options.reload_on_sighup), which a child process started from it inherits; a thread of the
- * program's own that receives one keeps it blocked from then on.
+ * listens on, so that none is missed. One that the program was started with as ignored stays
+ * ignored: SIGINT in what a shell without job control runs in the background, SIGHUP under nohup. A
+ * further signal skips what is left of the lame-duck period; once that is over (or there is none),
+ * the next one ends the grace period and closes the connections at once. So a second Ctrl-C ends a
+ * server without a lame duck soon, whatever its handlers do. Meanwhile the calling thread blocks
+ * these signals (and SIGHUP, with options.reload_on_sighup), which a child process started from it
+ * inherits; a thread of the program's own that receives one keeps it blocked from then on.
  *
  * Thread:  any one thread; without `workers` connections are served on it
  * Returns: 0 after the drain, be it cut short, and for a server that has stopped; what
