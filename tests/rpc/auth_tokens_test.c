@@ -6,6 +6,7 @@
 
 #include "rpc/interceptors/auth_tokens.h"
 #include "tests/support/alloc.h"
+#include "tests/support/scratch.h"
 
 #include <bowline/context.h>
 #include <errno.h>
@@ -30,8 +31,7 @@ static int setup(void **state)
     struct files *f = calloc(1, sizeof(*f));
 
     assert_int_equal(bow_context_new(NULL, &f->context), 0);
-    snprintf(f->path, sizeof(f->path), "/tmp/bowline-tokens-XXXXXX");
-    int fd = mkstemp(f->path);
+    int fd = mkstemp(scratch_path(f->path, sizeof(f->path), "tokens-XXXXXX"));
     assert_true(fd >= 0);
     close(fd);
     *state = f;

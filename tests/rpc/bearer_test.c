@@ -4,6 +4,7 @@
  */
 
 #include "call_fixture.h"
+#include "tests/support/scratch.h"
 
 #include <bowline/bearer.h>
 #include <errno.h>
@@ -30,8 +31,7 @@ static void write_tokens(const char *text)
 static int setup(void **state)
 {
     calls_setup_bare(state);
-    snprintf(path, sizeof(path), "/tmp/bowline-bearer-XXXXXX");
-    int fd = mkstemp(path);
+    int fd = mkstemp(scratch_path(path, sizeof(path), "bearer-XXXXXX"));
     assert_true(fd >= 0);
     close(fd);
     write_tokens("sesame\n");

@@ -5,6 +5,7 @@
  */
 
 #include "call_fixture.h"
+#include "tests/support/scratch.h"
 
 #include <bowline/access_log.h>
 #include <bowline/bearer.h>
@@ -69,8 +70,7 @@ static void serve(struct calls *t)
 static int setup(void **state)
 {
     calls_setup_bare(state);
-    snprintf(path, sizeof(path), "/tmp/bowline-threads-XXXXXX");
-    int fd = mkstemp(path);
+    int fd = mkstemp(scratch_path(path, sizeof(path), "threads-XXXXXX"));
     assert_true(fd >= 0);
     close(fd);
     write_tokens("ada:sesame\n");

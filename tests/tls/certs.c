@@ -2,6 +2,7 @@
 /* A small certificate authority; see the header. */
 
 #include "tests/tls/certs.h"
+#include "tests/support/scratch.h"
 
 #include <dirent.h>
 #include <openssl/err.h>
@@ -175,8 +176,7 @@ void certs_make(struct certs *certs)
     static const struct wish stranger = {"stranger", "server.test", NULL, names, -DAY, DAY, false};
 
     certs->next_path = 0;
-    (void)snprintf(certs->folder, sizeof(certs->folder), "/tmp/bowline-certs-XXXXXX");
-    assert_non_null(mkdtemp(certs->folder));
+    assert_non_null(mkdtemp(scratch_path(certs->folder, sizeof(certs->folder), "certs-XXXXXX")));
     struct made ca = make(certs, &ca_wish, NULL);
     make_under(certs, &ca, wishes, sizeof(wishes) / sizeof(wishes[0]));
     forget(ca);

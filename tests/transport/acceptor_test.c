@@ -2,6 +2,7 @@
 /* Listening: the shapes, the spread over workers, limits, and what binding refuses. */
 
 #include "tests/support/net.h"
+#include "tests/support/scratch.h"
 
 #include <arpa/inet.h>
 #include <bowline/group.h>
@@ -416,11 +417,11 @@ static void test_acceptor_unix_path_replaces_a_stale_file_and_unlinks_its_own(vo
     struct served served = {.n_loops = 0};
     struct bow_transport_error error;
     struct sockaddr_un un = {.sun_family = AF_UNIX};
-    char directory[] = "/tmp/bow-acceptor-XXXXXX";
+    char directory[64];
     char target[128];
     (void)state;
     net_begin(&net);
-    assert_non_null(mkdtemp(directory));
+    assert_non_null(mkdtemp(scratch_path(directory, sizeof(directory), "acceptor-XXXXXX")));
     snprintf(un.sun_path, sizeof(un.sun_path), "%s/socket", directory);
     snprintf(target, sizeof(target), "unix:%s", un.sun_path);
     /* Left over from a server that was killed. */
@@ -455,11 +456,11 @@ static void test_acceptor_unix_path_leaves_a_file_that_is_no_socket(void **state
     struct served served = {.n_loops = 0};
     struct bow_transport_error error;
     struct bow_acceptor *acceptor = NULL;
-    char path[] = "/tmp/bow-acceptor-XXXXXX";
+    char path[64];
     char target[128];
     (void)state;
     net_begin(&net);
-    int fd = mkstemp(path);
+    int fd = mkstemp(scratch_path(path, sizeof(path), "acceptor-XXXXXX"));
     assert_true(fd >= 0);
     snprintf(target, sizeof(target), "unix:%s", path);
     const struct bow_acceptor_options options = echo_options(target, net.loop, &served);

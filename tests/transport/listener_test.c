@@ -2,6 +2,7 @@
 /* A listening socket for each worker, and listening on sockets that were inherited. */
 
 #include "tests/support/net.h"
+#include "tests/support/scratch.h"
 
 #include <arpa/inet.h>
 #include <bowline/group.h>
@@ -336,9 +337,11 @@ static void test_listener_inherited_unix_socket_keeps_its_file(void **state)
     struct bow_acceptor *acceptor = NULL;
     struct sockaddr_un un = {.sun_family = AF_UNIX};
     char address[32];
+    char name[32];
     (void)state;
     net_begin(&net);
-    snprintf(un.sun_path, sizeof(un.sun_path), "/tmp/bow-inherited-%d", getpid());
+    snprintf(name, sizeof(name), "inherited-%d", getpid());
+    scratch_path(un.sun_path, sizeof(un.sun_path), name);
     int fd = socket(AF_UNIX, SOCK_STREAM, 0);
     assert_int_equal(bind(fd, (struct sockaddr *)&un, sizeof(un)), 0);
     snprintf(address, sizeof(address), "fd:%d", fd);

@@ -2,6 +2,7 @@
 /* The operating system's table: descriptors, signals, threads, names, CPUs (L62, L50). */
 
 #include "tests/support/loops.h"
+#include "tests/support/scratch.h"
 #include "transport/system/system_linux.h"
 
 #include <errno.h>
@@ -310,8 +311,7 @@ static void tree_write(const char *path, const char *text)
 
 static void tree_open(struct tree *tree)
 {
-    snprintf(tree->root, sizeof(tree->root), "/tmp/bowline-cgroup-XXXXXX");
-    assert_non_null(mkdtemp(tree->root));
+    assert_non_null(mkdtemp(scratch_path(tree->root, sizeof(tree->root), "cgroup-XXXXXX")));
     snprintf(tree->self, sizeof(tree->self), "%s/self", tree->root);
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "tests/support/alloc.h"
+#include "tests/support/scratch.h"
 #include "transport/channel/listen.h"
 #include "transport/memory/inproc.h"
 
@@ -134,11 +135,13 @@ static void test_unlisten_unix_path_is_free_at_once(void **state)
 {
     struct sockaddr_un un = {.sun_family = AF_UNIX};
     char address[128];
+    char name[32];
     struct fixture t;
     struct fixture next;
     (void)state;
 
-    snprintf(un.sun_path, sizeof(un.sun_path), "/tmp/bow-unlisten-%ld", (long)getpid());
+    snprintf(name, sizeof(name), "unlisten-%ld", (long)getpid());
+    scratch_path(un.sun_path, sizeof(un.sun_path), name);
     snprintf(address, sizeof(address), "unix:%s", un.sun_path);
     begin(&t, address);
     expect_refuses_new(&t, (struct sockaddr *)&un, sizeof(un));
