@@ -16,6 +16,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define MAX_BLOCK ((size_t)70000)
 #define N_KEYS 64
+/* What a run may cost, so that there are many: the host's words in large, and steps in small. The
+ * bytes fill a stream's window and the connection's; the steps cut several frames of each kind
+ * at each place, and what is fed anew with each step is copied. */
+#define HOST_BYTES (4 * MAX_BLOCK)
+#define N_SMALL_STEPS 100
+#define SMALL_STEP 40
+#define LARGE_STEP 8000
 
 struct host {
     struct bow_context *context;
@@ -25,7 +32,9 @@ struct host {
     bool draining;   /* after each feed */
     uint64_t random; /* of the host's own will: moved by events only */
     uint64_t splits;
-    uint64_t events; /* hash of all that came */
+    size_t n_steps;
+    size_t bytes_left; /* of HOST_BYTES */
+    uint64_t events;   /* hash of all that came */
     uint64_t now_ns;
     uint64_t keys[N_KEYS];
     bool ended[N_KEYS];
@@ -87,6 +96,8 @@ static void say(struct host *host, uint64_t key, uint32_t flags)
     size_t len = sizes[roll(&host->random, 4)];
     size_t cap = 0;
 
+    len = len <= host->bytes_left ? len : 3;
+    host->bytes_left -= len <= host->bytes_left ? len : host->bytes_left;
     uint8_t *room = host->session->ops->reserve(host->session, key, flags, &cap);
     if (room != NULL && len <= cap) {
         memset(room, 7, len);
@@ -332,6 +343,12 @@ static ssize_t feed(struct host *host, const uint8_t *bytes, size_t n)
     return used;
 }
 
+/* Small ones first, everywhere in a short input; then so large that a long one has an end. */
+static size_t next_step(struct host *host)
+{
+    return 1 + roll(&host->splits, host->n_steps++ < N_SMALL_STEPS ? SMALL_STEP : LARGE_STEP);
+}
+
 /* The rest comes again with more behind it. */
 static int feed_all(struct host *host, const uint8_t *bytes, size_t n)
 {
@@ -339,7 +356,7 @@ static int feed_all(struct host *host, const uint8_t *bytes, size_t n)
     size_t end = 0;
 
     while (end < n) {
-        size_t step = host->splits == 0 ? n : 1 + roll(&host->splits, 40);
+        size_t step = host->splits == 0 ? n : next_step(host);
         end = step < n - end ? end + step : n;
         ssize_t used = feed(host, bytes + at, end - at);
         if (used < 0) {
@@ -400,6 +417,7 @@ static int run_once(const uint8_t *data, size_t size, uint64_t splits, bool drai
         .draining = draining,
         .random = data[1] + 1u,
         .splits = splits,
+        .bytes_left = HOST_BYTES,
         .now_ns = 2000000000,
     };
 
