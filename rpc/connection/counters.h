@@ -15,8 +15,10 @@
 #include <bowline/metrics.h>
 #include <bowline/timer.h>
 #include <stdatomic.h>
+#include <stddef.h>
 
-#define BOW__N_METRICS (sizeof(struct bow_metrics) / sizeof(uint64_t) - 1)
+#define BOW__METRICS_OFFSET offsetof(struct bow_metrics, connections_opened)
+#define BOW__N_METRICS ((sizeof(struct bow_metrics) - BOW__METRICS_OFFSET) / sizeof(uint64_t))
 
 struct bow__method_counts {
     uint64_t started;
