@@ -40,6 +40,14 @@ def assert_pages(folder):
     assert found == wanted, f"pages: {sorted(found)}, wanted: {sorted(wanted)}"
 
 
+def assert_licences(top, folder):
+    """Those that the tree is under go where the rest goes."""
+    installed = [where for where, _, _ in os.walk(folder) if where.endswith("/share/licenses/bowline")]
+    assert len(installed) == 1, f"licences are in {installed}"
+    found, wanted = set(os.listdir(installed[0])), set(os.listdir(os.path.join(top, "LICENSES")))
+    assert found == wanted, f"licences: {sorted(found)}, wanted: {sorted(wanted)}"
+
+
 def install(build, folder):
     """Returns the environment that a user of what is installed in `folder` has."""
     subprocess.run(["meson", "install", "-C", build, "--no-rebuild", "--quiet", "--destdir", folder],
@@ -109,6 +117,7 @@ def serve(program):
 def main(top, build, page, echo, *compiler):
     with tempfile.TemporaryDirectory() as scratch:
         environment = install(build, os.path.join(scratch, "installed"))
+        assert_licences(top, os.path.join(scratch, "installed"))
         put_compiler_on_path(os.path.join(scratch, "bin"), list(compiler), environment)
         work = os.path.join(scratch, "work")
         os.mkdir(work)
