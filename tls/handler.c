@@ -15,6 +15,7 @@
 #include <string.h>
 
 #define GOODBYE_PIECES 8
+
 /* Of a host's name in the DNS (RFC 1035 section 2.3.4). */
 #define MAX_NAME_BYTES ((size_t)253)
 
@@ -45,9 +46,7 @@ void bow_tls_free(struct bow_tls *tls)
     bow_tls_context_unref(tls_context); /* the last: it holds the context */
 }
 
-/* Callbacks */
-
-/* Handshake */
+/* Callbacks: the time that a handshake has */
 
 static void on_timer(struct bow_timer *timer, void *user)
 {
@@ -63,7 +62,7 @@ static void on_timer(struct bow_timer *timer, void *user)
     bow__tls_fail(tls, -ETIMEDOUT, text.bytes);
 }
 
-/* Birth and end in the pipeline */
+/* Callbacks: being added and removed */
 
 static void on_added(struct bow_handler *handler)
 {
@@ -111,7 +110,7 @@ static void on_read_complete(struct bow_handler *handler)
     tls->is_quiet = false;
 }
 
-/* End of the connection */
+/* Callbacks: the end of the connection */
 
 static void on_eof(struct bow_handler *handler)
 {
