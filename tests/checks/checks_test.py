@@ -71,10 +71,10 @@ CLEAN = {
     "rpc/client/client.h": header("BOWLINE_RPC_CLIENT_CLIENT_H"),
     "rpc/core/call/call.h": header("BOWLINE_RPC_CORE_CALL_CALL_H"),
     "rpc/core/call/call.c": source('"rpc/core/call/call.h"', "<protobuf-c/protobuf-c.h>"),
-    "rpc/native/native.h": header("BOWLINE_RPC_NATIVE_NATIVE_H"),
-    "rpc/native/native.c": source('"base/map.h"', '"rpc/core/call/call.h"'),
-    "rpc/http2/http2.c": source('"rpc/core/call/call.h"', "<nghttp2/nghttp2.h>"),
-    "rpc/connection/conn.c": source('"rpc/native/native.h"', '"transport/loop/loop.h"', "<bowline/loop.h>"),
+    "rpc/native/session.h": header("BOWLINE_RPC_NATIVE_SESSION_H"),
+    "rpc/native/session.c": source('"base/map.h"', '"rpc/core/call/call.h"'),
+    "rpc/http2/session.c": source('"rpc/core/call/call.h"', "<nghttp2/nghttp2.h>"),
+    "rpc/connection/conn.c": source('"rpc/native/session.h"', '"transport/loop/loop.h"', "<bowline/loop.h>"),
     "examples/greeter/server.c": source('"greeter.bow.h"', "<bowline/call.h>"),
 }
 
@@ -125,13 +125,13 @@ class IncludesTest(TreeTest):
             ("transport/loop/loop.c", '"rpc/core/call/call.h"', "transport/loop must not include"),
             ("transport/loop/loop.c", "<bowline/call.h>", "rpc's"),
             ("rpc/core/call/call.c", '"transport/loop/loop.h"', "rpc/core/call must not include"),
-            ("rpc/core/call/call.c", '"rpc/native/native.h"', "rpc/core/call must not include"),
+            ("rpc/core/call/call.c", '"rpc/native/session.h"', "rpc/core/call must not include"),
             ("rpc/core/call/call.c", "<bowline/loop.h>", "transport's"),
             ("rpc/core/call/call.c", "<sys/socket.h>", "must not include"),
-            ("rpc/native/native.c", '"transport/loop/loop.h"', "rpc/native must not include"),
-            ("rpc/http2/http2.c", '"rpc/native/native.h"', "rpc/http2 must not include"),
-            ("rpc/native/native.c", "<pthread.h>", "must not include"),
-            ("rpc/native/native.c", "<nghttp2/nghttp2.h>", "must not include"),
+            ("rpc/native/session.c", '"transport/loop/loop.h"', "rpc/native must not include"),
+            ("rpc/http2/session.c", '"rpc/native/session.h"', "rpc/http2 must not include"),
+            ("rpc/native/session.c", "<pthread.h>", "must not include"),
+            ("rpc/native/session.c", "<nghttp2/nghttp2.h>", "must not include"),
             ("rpc/server/server.c", "<openssl/ssl.h>", "must not include"),
             ("examples/greeter/server.c", '"base/map.h"', "examples must not include"),
             ("codegen/main.c", '"transport/loop/loop.h"', "codegen must not include"),
@@ -164,6 +164,18 @@ class IncludesTest(TreeTest):
         self.write("base/b.c", source(code="void bow__b(void)\n{\n    bow__c();\n}\n"))
         self.write("base/c.c", source(code="void bow__c(void)\n{\n    (void)bow__a;\n}\n"))
         self.assert_finds("includes", "base/a.c:1: ", "a ring of 3 files", "base/c uses bow__a")
+
+    def test_includes_of_files_against_their_order_are_found(self):
+        self.write("rpc/client/client.c", source(code="void bow__a(void)\n{\n    bow__b();\n}\n"))
+        self.write("rpc/client/target.c", source(code="void bow__b(void)\n{\n}\n"))
+        self.assert_clean("includes")
+        self.write("rpc/client/client.c", source(code="void bow__a(void)\n{\n}\n"))
+        self.write("rpc/client/target.c", source(code="void bow__b(void)\n{\n    bow__a();\n}\n"))
+        self.assert_finds("includes", "rpc/client/target.c:1: ", "uses bow__a of rpc/client/client")
+
+    def test_includes_of_a_file_without_place_in_the_order_are_found(self):
+        self.write("rpc/client/odd.c", source())
+        self.assert_finds("includes", "rpc/client/odd.c:1: ", "no place in ORDER")
 
     def test_includes_in_a_folder_without_rule_are_found(self):
         self.write("docs/code.c", source())
