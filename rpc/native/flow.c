@@ -19,6 +19,7 @@
  * and then fill them while nobody reads.
  */
 
+#include "base/hints.h"
 #include "rpc/native/internal.h"
 
 #include <bowline/limits.h>
@@ -149,7 +150,7 @@ static void put_window(struct bow__native *session, uint64_t stream, uint32_t cr
 }
 
 /* Unless too much is buffered, here or in the whole server. */
-static void give_connection_credit(struct bow__native *session)
+BOW__LONG_WAY static void give_connection_credit(struct bow__native *session)
 {
     size_t n_grown = session->window.size - session->own.connection_window_bytes;
 
@@ -165,11 +166,16 @@ static void give_connection_credit(struct bow__native *session)
     session->probe_due = true;
 }
 
-void bow__native_return_connection_credit(struct bow__native *session)
+static inline void return_connection_credit(struct bow__native *session)
 {
     if (session->n_unreturned >= session->window.size / 2) {
         give_connection_credit(session);
     }
+}
+
+void bow__native_return_connection_credit(struct bow__native *session)
+{
+    return_connection_credit(session);
 }
 
 int bow__native_receive_credit_spend(struct bow__native *session, const struct bow__frame *frame,
@@ -187,7 +193,7 @@ int bow__native_receive_credit_spend(struct bow__native *session, const struct b
     }
     session->receive_credit -= (uint32_t)n;
     session->n_unreturned += (uint32_t)n;
-    bow__native_return_connection_credit(session);
+    return_connection_credit(session);
     return 0;
 }
 
@@ -196,7 +202,7 @@ bool bow__native_refill(struct bow__session *base)
     struct bow__native *session = bow__native_of(base);
     uint32_t before = session->receive_credit;
 
-    bow__native_return_connection_credit(session);
+    return_connection_credit(session);
     return session->receive_credit > before;
 }
 
@@ -245,5 +251,5 @@ void bow__native_return_stream_credit(struct bow__native *session,
 void bow__native_release_buffered(struct bow__native *session, size_t n)
 {
     session->n_buffered -= n;
-    bow__native_return_connection_credit(session);
+    return_connection_credit(session);
 }

@@ -99,14 +99,6 @@ int bow__native_put_ping(struct bow__native *session, uint8_t flags, uint64_t op
 
 /* Room in the output. */
 
-void bow__native_drop_room(struct bow__native *session)
-{
-    if (session->room.key != 0) {
-        session->room.key = 0;
-        bow__outbuf_commit(&session->out, 0);
-    }
-}
-
 bool bow__native_make_room(struct bow__native *session, const struct bow__native_stream *stream,
                            enum bow__frame_type type, size_t n_prefix)
 {

@@ -23,11 +23,19 @@ int bow__native_put_goaway(struct bow__native *session, uint64_t last,
 int bow__native_put_ping(struct bow__native *session, uint8_t flags, uint64_t opaque);
 
 /** Forget a reservation that was not committed. */
-void bow__native_drop_room(struct bow__native *session);
+static inline void bow__native_drop_room(struct bow__native *session)
+{
+    if (session->room.key != 0) {
+        session->room.key = 0;
+        bow__outbuf_commit(&session->out, 0);
+    }
+}
+
 /** Room at the end of the output for a frame with up to `n_prefix` bytes before its message. False:
  * no memory. */
 bool bow__native_make_room(struct bow__native *session, const struct bow__native_stream *stream,
                            enum bow__frame_type type, size_t n_prefix);
+
 /** The frame in the room is whole, with `len` bytes of message. */
 static inline void bow__native_put_room(struct bow__native *session, uint8_t flags, size_t len)
 {
