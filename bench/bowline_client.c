@@ -15,7 +15,7 @@ struct slot {
     struct run *run;
     struct bow_client *client;
     uint64_t start_ns;
-    char text[BENCH_TEXT_BYTES + 1];
+    char *text;
 };
 
 struct run {
@@ -23,6 +23,7 @@ struct run {
     struct bow_loop *loop;
     struct slot *slots;
     size_t n_slots;
+    char *texts; /* of all slots */
     struct bow_client **clients;
     bool failed;
 };
@@ -90,7 +91,9 @@ static void make_slots(struct run *run)
         struct slot *slot = &run->slots[i];
         slot->run = run;
         slot->client = run->clients[i % run->load.n_connections];
-        snprintf(slot->text, sizeof(slot->text), "%0*zu", (int)BENCH_TEXT_BYTES, i);
+        slot->text = run->texts + i * ((size_t)run->load.text_bytes + 1);
+        snprintf(slot->text, (size_t)run->load.text_bytes + 1, "%0*zu", (int)run->load.text_bytes,
+                 i);
     }
 }
 
@@ -102,7 +105,8 @@ int main(int argc, char **argv)
     struct bow_context_options context_options = BOW_CONTEXT_OPTIONS_INIT;
     struct bow_loop_options loop_options = BOW_LOOP_OPTIONS_INIT;
     struct bow_client_options options = BOW_CLIENT_OPTIONS_INIT;
-    load_parse(&run.load, argc, argv);
+    load_parse(&run.load, &counts, argc, argv);
+    counted_system_poller(&system, &counts);
     context_options.system = &system;
     loop_options.thread = BOW_LOOP_OWNER;
     if (bow_context_new(&context_options, &options.context) != 0 ||
@@ -114,7 +118,8 @@ int main(int argc, char **argv)
     run.n_slots = (size_t)run.load.n_connections * run.load.n_in_flight;
     run.slots = calloc(run.n_slots, sizeof(*run.slots));
     run.clients = calloc(run.load.n_connections, sizeof(struct bow_client *));
-    if (run.slots == NULL || run.clients == NULL) {
+    run.texts = calloc(run.n_slots, (size_t)run.load.text_bytes + 1);
+    if (run.slots == NULL || run.clients == NULL || run.texts == NULL) {
         return 1;
     }
     for (uint32_t i = 0; i < run.load.n_connections; i++) {
@@ -128,9 +133,10 @@ int main(int argc, char **argv)
         return 1;
     }
     if (!run.failed) {
-        load_print(&run.load, &counts);
+        load_print(&run.load);
     }
     free(run.slots);
+    free(run.texts);
     free(run.clients);
     bow_loop_unref(run.loop);
     bow_context_unref(options.context);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Wraps three entries of the default system table; `user` is the counts. */
+/* Wraps entries of the default system table; `user` is the counts. */
 
 #include "counted_system.h"
 #include <netinet/in.h>
@@ -40,4 +40,44 @@ struct bow_system counted_system(struct io_counts *counts)
     system.sendmsg = counted_sendmsg;
     system.socket = reno_socket;
     return system;
+}
+
+/* A poller is not told `user`. */
+static struct io_counts *poller_counts;
+
+static int counted_add(struct bow_poller *poller, int fd, uint32_t events, void *data)
+{
+    poller_counts->others++;
+    return bow_system_default()->poller->add(poller, fd, events, data);
+}
+
+static int counted_modify(struct bow_poller *poller, int fd, uint32_t events, void *data)
+{
+    poller_counts->others++;
+    return bow_system_default()->poller->modify(poller, fd, events, data);
+}
+
+static int counted_remove(struct bow_poller *poller, int fd)
+{
+    poller_counts->others++;
+    return bow_system_default()->poller->remove(poller, fd);
+}
+
+static int counted_wait(struct bow_poller *poller, struct bow_poll_event *events, int max,
+                        uint64_t timeout_ns)
+{
+    poller_counts->others++;
+    return bow_system_default()->poller->wait(poller, events, max, timeout_ns);
+}
+
+void counted_system_poller(struct bow_system *system, struct io_counts *counts)
+{
+    static struct bow_poller_ops ops;
+    ops = *bow_system_default()->poller;
+    ops.add = counted_add;
+    ops.modify = counted_modify;
+    ops.remove = counted_remove;
+    ops.wait = counted_wait;
+    poller_counts = counts;
+    system->poller = &ops;
 }

@@ -12,4 +12,7 @@
 
 struct bow_system counted_system(struct io_counts *counts);
 
+/** Have `system` count the calls of its poller, too, one table in a process. */
+void counted_system_poller(struct bow_system *system, struct io_counts *counts);
+
 #endif

@@ -10,15 +10,22 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+/* `out` is a ring with room for all frames in flight. */
 struct connection {
     int fd;
-    size_t n_in;
-    size_t n_out;
-    uint8_t in[RAW_FRAME_BYTES];
-    uint8_t *out; /* room for all frames in flight */
+    bool full;   /* waits for room, too */
+    size_t n_in; /* unread tail of the last receive */
+    size_t out_at;
+    size_t n_out; /* from `out_at` on, not sent yet */
+    uint8_t *in;
+    uint8_t *out;
 };
 
 static struct io_counts counts;
+static int poller;
+static size_t frame_bytes;
+static size_t in_bytes;  /* room of `in` */
+static size_t out_bytes; /* room of `out` */
 
 static void fail(const char *what)
 {
@@ -32,35 +39,49 @@ static void put_frame(struct load *load, struct connection *connection)
     if (!load_start(load)) {
         return;
     }
-    uint8_t *frame = connection->out + connection->n_out;
-    uint32_t length = htonl(BENCH_TEXT_BYTES);
+    uint8_t *frame = connection->out + (connection->out_at + connection->n_out) % out_bytes;
+    uint32_t length = htonl(load->text_bytes);
     uint64_t now = bench_now_ns();
-    memset(frame, 'x', RAW_FRAME_BYTES);
+    memset(frame, 'x', frame_bytes);
     memcpy(frame, &length, 4);
     memcpy(frame + 4, &now, sizeof(now));
-    connection->n_out += RAW_FRAME_BYTES;
+    connection->n_out += frame_bytes;
 }
 
+/* Never waits: a server that waits for room itself does not receive meanwhile. */
 static void flush(struct connection *connection)
 {
-    if (connection->n_out == 0) {
-        return;
+    while (connection->n_out > 0) {
+        size_t in_row = out_bytes - connection->out_at;
+        size_t len = connection->n_out < in_row ? connection->n_out : in_row;
+        ssize_t n = send(connection->fd, connection->out + connection->out_at, len,
+                         MSG_NOSIGNAL | MSG_DONTWAIT);
+        counts.sends++;
+        if (n < 0 && errno == EAGAIN) {
+            break;
+        }
+        if (n < 0) {
+            fail("raw_client: sending");
+        }
+        connection->n_out -= (size_t)n;
+        connection->out_at =
+            connection->n_out == 0 ? 0 : (connection->out_at + (size_t)n) % out_bytes;
     }
-    ssize_t n = send(connection->fd, connection->out, connection->n_out, MSG_NOSIGNAL);
-    counts.sends++;
-    if (n < 0) {
-        fail("raw_client: sending");
+    bool full = connection->n_out > 0;
+    struct epoll_event event = {.events = full ? EPOLLIN | EPOLLOUT : EPOLLIN,
+                                .data.ptr = connection};
+    if (full != connection->full) {
+        epoll_ctl(poller, EPOLL_CTL_MOD, connection->fd, &event);
+        counts.others++;
+        connection->full = full;
     }
-    memmove(connection->out, connection->out + n, connection->n_out - (size_t)n);
-    connection->n_out -= (size_t)n;
 }
 
 /* Returns true when the last reply of all has come. */
-static bool receive(struct load *load, struct connection *connection, uint8_t *buffer)
+static bool receive(struct load *load, struct connection *connection)
 {
-    memcpy(buffer, connection->in, connection->n_in);
-    ssize_t n =
-        recv(connection->fd, buffer + connection->n_in, RAW_BUFFER_BYTES - connection->n_in, 0);
+    uint8_t *bytes = connection->in;
+    ssize_t n = recv(connection->fd, bytes + connection->n_in, in_bytes - connection->n_in, 0);
     counts.receives++;
     if (n <= 0) {
         fail("raw_client: receiving");
@@ -68,14 +89,16 @@ static bool receive(struct load *load, struct connection *connection, uint8_t *b
     size_t all = connection->n_in + (size_t)n;
     size_t at = 0;
     bool last = false;
-    for (; all - at >= RAW_FRAME_BYTES; at += RAW_FRAME_BYTES) {
+    for (; all - at >= frame_bytes; at += frame_bytes) {
         uint64_t start;
-        memcpy(&start, buffer + at + 4, sizeof(start));
+        memcpy(&start, bytes + at + 4, sizeof(start));
         last = load_done(load, start);
         put_frame(load, connection);
     }
     connection->n_in = all - at;
-    memcpy(connection->in, buffer + at, connection->n_in);
+    if (at > 0) {
+        memmove(bytes, bytes + at, connection->n_in);
+    }
     flush(connection);
     return last;
 }
@@ -83,12 +106,14 @@ static bool receive(struct load *load, struct connection *connection, uint8_t *b
 int main(int argc, char **argv)
 {
     struct load load;
-    load_parse(&load, argc, argv);
+    load_parse(&load, &counts, argc, argv);
+    frame_bytes = 4 + (size_t)load.text_bytes;
+    in_bytes = frame_bytes + RAW_BUFFER_BYTES;
+    out_bytes = load.n_in_flight * frame_bytes;
     struct sockaddr_in address = raw_address(load.target);
     struct connection *connections = calloc(load.n_connections, sizeof(*connections));
-    uint8_t *buffer = malloc(RAW_BUFFER_BYTES);
-    int poller = epoll_create1(EPOLL_CLOEXEC);
-    if (connections == NULL || buffer == NULL || poller < 0) {
+    poller = epoll_create1(EPOLL_CLOEXEC);
+    if (connections == NULL || poller < 0) {
         fail("raw_client: starting");
     }
     for (uint32_t i = 0; i < load.n_connections; i++) {
@@ -96,8 +121,9 @@ int main(int argc, char **argv)
         struct epoll_event event = {.events = EPOLLIN, .data.ptr = connection};
         connection->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
         raw_tune(connection->fd);
-        connection->out = malloc((size_t)load.n_in_flight * RAW_FRAME_BYTES);
-        if (connection->out == NULL ||
+        connection->in = malloc(in_bytes);
+        connection->out = malloc(out_bytes);
+        if (connection->in == NULL || connection->out == NULL ||
             connect(connection->fd, (struct sockaddr *)&address, sizeof(address)) != 0 ||
             epoll_ctl(poller, EPOLL_CTL_ADD, connection->fd, &event) != 0) {
             fail("raw_client: connecting");
@@ -111,10 +137,16 @@ int main(int argc, char **argv)
     while (!last) {
         struct epoll_event ready[64];
         int n = epoll_wait(poller, ready, 64, -1);
+        counts.others++;
         for (int i = 0; i < n && !last; i++) {
-            last = receive(&load, ready[i].data.ptr, buffer);
+            if ((ready[i].events & EPOLLOUT) != 0) {
+                flush(ready[i].data.ptr);
+            }
+            if ((ready[i].events & ~(uint32_t)EPOLLOUT) != 0) {
+                last = receive(&load, ready[i].data.ptr);
+            }
         }
     }
-    load_print(&load, &counts);
+    load_print(&load);
     return 0;
 }
