@@ -84,10 +84,10 @@ def running(prefix, command, port):
         server.said, server.complained = server.communicate(timeout=60)
 
 
-def load(prefix, client, target, shape, calls, warmup):
-    """Run a client; what it measured."""
+def load(prefix, client, target, shape, calls, warmup, more=()):
+    """Run a client, with `more` arguments; what it measured."""
     connections, in_flight = shape
-    command = [client, target, str(connections), str(in_flight), str(calls), str(warmup)]
+    command = [client, target, str(connections), str(in_flight), str(calls), str(warmup), *more]
     done = subprocess.run(prefix + command, capture_output=True, text=True, timeout=600)
     if done.returncode != 0:
         sys.exit(f"tools/bench: {os.path.basename(client)} failed: {done.stderr.strip()}")
