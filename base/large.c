@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
+ * Memory that large blocks leave waits, with its pages, for the next ones: the spares.
+ *
  * A block's length follows from the size that was asked for, which is told again with resize
  * and free. Small ones are malloc's as they are. Middle ones are malloc's, too, the next multiple
  * of 2 KiB long, and wait like the large ones: some of them freed together are a top of the heap

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * Bytes between a channel and a session, and the session's times. Knows no calls:
+ * Bytes between a channel and a session, and the connection's times: until when a client has to
+ * show itself (first_frame_timeout_ns), a write that is stalled, heartbeats, age. Knows no calls:
  * events go to the owner.
  */
 

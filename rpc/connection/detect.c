@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * Telling protocols apart by their first bytes.
+ * Telling protocols apart by their first bytes. When it is too late for them: conn.c.
  */
 
 #include "rpc/connection/detect.h"

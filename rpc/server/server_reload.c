@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * Renewed certificates for a server that goes on: the security of each listener reads its files
- * again. What security is, only its table knows.
+ * Reloading (SIGHUP, bow_server_reload()): renewed certificates for a server that goes on. The
+ * security of each listener reads its files again. What security is, only its table knows.
  */
 
 #include "rpc/server/server_reload.h"

@@ -2,7 +2,7 @@
 /*
  * bow_server_run(): one thread lends itself to a server until it has stopped. It
  * drives the main loop when that one has no thread of its own, else a small loop
- * that only waits for signals and for the end.
+ * that only waits for signals and for the end. Which signal does what is said here.
  */
 
 #include "rpc/server/server_fork.h"

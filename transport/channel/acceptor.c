@@ -2,7 +2,7 @@
 /*
  * An acceptor: its listening sockets, each on its loop, which connections it admits, and to which
  * loop they go. A listener takes a bounded batch a turn. Out of descriptors, accepting pauses: the
- * socket stays readable, so going on would spin. Binding is in listen.c.
+ * socket stays readable, so going on would spin. Binding is in socket.c.
  *
  * One listener, or with per_worker one for each worker.
  *

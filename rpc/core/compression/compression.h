@@ -4,7 +4,7 @@
 
 /*
  * Compression of the messages of calls: which encoding, whether it pays, and the way back.
- * One per loop and side (a server's worker, a client's link), for all calls there. Knows sessions,
+ * One per loop and side (a server's worker, a client's balancer), for all calls there. Knows sessions,
  * and neither calls nor loops.
  *
  * Messages are compressed as they go to the session, where it is known what the peer takes,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
  * A call's time on its connection: the batch of events that brought it, its deadline, its end; and
- * what it asks of the connection. How it came, and what its messages do, is in dispatch.c.
+ * what it asks of the connection, such as to get an answer that was made on another thread to its
+ * loop. How it came, and what its messages do, is in dispatch.c.
  *
  * Most calls are answered in the batch that brought them: those need no timer, are not counted as
  * in flight, and the clock is read once for all of them.

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * Calls on their way to an executor and back. Which handlers run there is the registry's
- * business, what a call does there that of rpc/core.
+ * Calls on their way to an executor, and their streams' events back. A reply comes back by
+ * rpc/core/call/call_answer.c, which has it posted (dispatch_call.c). Which handlers run there is
+ * the registry's business, what a call does there that of rpc/core.
  */
 
 #include "rpc/server/dispatch/executor_dispatch.h"
