@@ -4,8 +4,8 @@
 
 /*
  * Compression of the messages of calls: which encoding, whether it pays, and the way back.
- * One per loop and side (a server's worker, a client's balancer), for all calls there. Knows sessions,
- * and neither calls nor loops.
+ * One per loop and side (a server's worker, a client's balancer), for all calls there. Knows
+ * sessions, and neither calls nor loops.
  *
  * Messages are compressed as they go to the session, where it is known what the peer takes,
  * and inflated as they are delivered: what waits, on either side, is small.
