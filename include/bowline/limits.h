@@ -38,11 +38,14 @@
 /** Bytes of one status message that we send or keep. */
 #define BOW_LIMIT_STATUS_MESSAGE_BYTES ((size_t)4 << 10)
 
-/** CANCEL frames (or RST_STREAM, unless the call has ended) per second and connection. Answers
+/** CANCEL frames (or RST_STREAM, unless the call has ended) per second and connection, without
+ * those of calls whose deadline has passed, or does so within 10 ms and half of their time. Answers
  * rapid reset (CVE-2023-44487). */
 #define BOW_LIMIT_CANCELS_PER_SECOND 1000u
 
-/** PING frames per second and connection. Answers a ping flood. */
+/** PING frames per second and connection, without answers to our own, and without one for each
+ * frame of a call, with bytes or an end, that went either way before: estimators of bandwidth ask
+ * so, and as many as this limit are excused ahead at most. Answers a ping flood. */
 #define BOW_LIMIT_PINGS_PER_SECOND 100u
 
 /** SETTINGS frames per second and connection (HTTP/2). Answers a settings flood. */
@@ -52,7 +55,9 @@
  * through with each. */
 #define BOW_LIMIT_GOAWAYS_PER_SECOND 100u
 
-/** Frames for calls that have ended, per second and connection. Answers work for nobody. */
+/** Frames for calls that have ended, per second and connection, without what the peer may have sent
+ * before it heard of that: as many bytes of messages as it had credit for, and a few other frames
+ * for each such call. Answers work for nobody. */
 #define BOW_LIMIT_LATE_FRAMES_PER_SECOND 10000u
 
 /** Frames of types 128–255 and empty frames per second and connection. Answers busy-work floods. */

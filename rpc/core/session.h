@@ -33,6 +33,7 @@
 #include "base/pool.h"
 #include "base/text.h"
 #include "rpc/core/in_flight.h"
+#include <bowline/limits.h>
 #include <bowline/status.h>
 #include <bowline/system.h>
 #include <sys/uio.h>
@@ -272,6 +273,45 @@ struct bow__session {
     enum bow_code failure_code; /* after feed or on_time failed */
     struct bow__text failure;   /* what was wrong, the peer's bytes escaped */
 };
+
+/** Frames that may be due at most, of what is forgiven for it was sent before its sender can have
+ * known: no connection has more on its way. */
+#define BOW__FRAMES_DUE_MAX ((size_t)4 * BOW_LIMIT_LATE_FRAMES_PER_SECOND)
+
+/** `n` more frames are due. */
+static inline void bow__frames_expect(size_t *due, size_t n)
+{
+    *due = *due + n < BOW__FRAMES_DUE_MAX ? *due + n : BOW__FRAMES_DUE_MAX;
+}
+
+/** One has come. Returns whether it was due. */
+static inline bool bow__frames_take(size_t *due)
+{
+    bool is_due = *due > 0;
+
+    *due -= is_due ? 1 : 0;
+    return is_due;
+}
+
+/** A PING has come, after `*moved` frames of calls since the one before. Returns whether those
+ * excuse it: an estimator of bandwidth asks once for each frame at most. */
+static inline bool bow__ping_is_excused(size_t *moved)
+{
+    *moved = *moved < BOW_LIMIT_PINGS_PER_SECOND ? *moved : BOW_LIMIT_PINGS_PER_SECOND;
+    return bow__frames_take(moved);
+}
+
+/** From when on a client that gives the call up does so for its deadline: clocks differ a little,
+ * and a call that has hardly begun is none of those. */
+static inline uint64_t bow__overdue_time(uint64_t now_ns, uint64_t time_left_ns)
+{
+    const uint64_t slack_ns = UINT64_C(10) * 1000000u;
+
+    if (time_left_ns >= BOW_NEVER - now_ns) {
+        return BOW_NEVER;
+    }
+    return now_ns + time_left_ns - (time_left_ns / 2 < slack_ns ? time_left_ns / 2 : slack_ns);
+}
 
 /** Tell the host of a call that the session has refused. */
 static inline void bow__session_refused(const struct bow__session *session, struct bow_slice path,

@@ -98,11 +98,22 @@ static void leave(struct bow__http2_session *session)
                                            NGHTTP2_NO_ERROR, (const uint8_t *)why, len));
 }
 
+/* An answer that we asked for, or one of those with which gRPC's clients and servers measure while
+ * calls move: no flood. */
+static bool is_excused(struct bow__http2_session *session, bool is_ack)
+{
+    return is_ack ? bow__frames_take(&session->acks_due) : bow__ping_is_excused(&session->n_moved);
+}
+
 void bow__http2_on_ping(struct bow__http2_session *session, const nghttp2_ping *frame)
 {
-    bow__http2_count(session, &session->pings, BOW_LIMIT_PINGS_PER_SECOND, "PINGs",
-                     "BOW_LIMIT_PINGS_PER_SECOND");
-    if ((frame->hd.flags & NGHTTP2_FLAG_ACK) == 0 || session->broken) {
+    bool is_ack = (frame->hd.flags & NGHTTP2_FLAG_ACK) != 0;
+
+    if (!is_excused(session, is_ack)) {
+        bow__http2_count(session, &session->pings, BOW_LIMIT_PINGS_PER_SECOND, "PINGs",
+                         "BOW_LIMIT_PINGS_PER_SECOND");
+    }
+    if (!is_ack || session->broken) {
         return;
     }
     bow__http2_heartbeat_answered(session);
@@ -138,7 +149,7 @@ void bow__http2_goaway_sent(struct bow__http2_session *session)
         return;
     }
     session->has_asked = true;
-    bow__http2_check(session, nghttp2_submit_ping(session->ng, NGHTTP2_FLAG_NONE, drain_ping));
+    bow__http2_ping(session, drain_ping);
 }
 
 void bow__http2_leave(struct bow__session *base)

@@ -76,18 +76,23 @@ static int send_data(nghttp2_session *ng, nghttp2_frame *frame, const uint8_t *h
 static void on_headers_sent(struct bow__http2_session *session, const nghttp2_frame *frame)
 {
     int32_t id = frame->hd.stream_id;
+    struct bow__http2_stream *stream = bow__http2_stream_of_id(session, id);
 
     if (!session->base.server) {
-        struct bow__http2_stream *stream = bow__http2_stream_of_id(session, id);
         if (stream != NULL) {
             stream->is_sent = true;
         }
         return;
     }
+    if ((frame->hd.flags & NGHTTP2_FLAG_END_STREAM) == 0) {
+        return;
+    }
+    bool is_early = nghttp2_session_get_stream_remote_close(session->ng, id) == 0;
+    if (is_early || (stream != NULL && stream->overdue_ns != BOW_NEVER)) {
+        bow__frames_expect(&session->resets_due, 1);
+    }
     /* The call is over: a client that still sends is told to stop. */
-    if ((frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0 &&
-        nghttp2_session_get_stream_remote_close(session->ng, id) == 0) {
-        session->resets_due++;
+    if (is_early) {
         bow__http2_check(session, nghttp2_submit_rst_stream(session->ng, NGHTTP2_FLAG_NONE, id,
                                                             NGHTTP2_NO_ERROR));
     }
@@ -126,6 +131,9 @@ static int on_frame_sent(nghttp2_session *ng, const nghttp2_frame *frame, void *
     struct bow__http2_session *session = user;
 
     (void)ng;
+    if (frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA) {
+        session->n_moved++;
+    }
     if (frame->hd.type == NGHTTP2_HEADERS) {
         on_headers_sent(session, frame);
     }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
  * Errors of the connection: only recorded here, the first reason counts. session.c tells the peer
- * and the host of it, where nothing runs that could be cut short.
+ * and the host of it, where nothing runs that could be cut short. And what is counted, lest it
+ * be a flood.
  */
 
 #include "rpc/http2/internal.h"
@@ -33,6 +34,12 @@ void bow__http2_check(struct bow__http2_session *session, int rv)
         bow__http2_break(session, NGHTTP2_INTERNAL_ERROR, -ENOMEM, BOW_RESOURCE_EXHAUSTED,
                          "no memory for the HTTP/2 connection");
     }
+}
+
+void bow__http2_ping(struct bow__http2_session *session, const uint8_t *opaque)
+{
+    bow__frames_expect(&session->acks_due, 1);
+    bow__http2_check(session, nghttp2_submit_ping(session->ng, NGHTTP2_FLAG_NONE, opaque));
 }
 
 void bow__http2_count(struct bow__http2_session *session, struct bow__http2_rate *rate,

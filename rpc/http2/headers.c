@@ -112,6 +112,7 @@ void bow__http2_on_request(struct bow__http2_session *session, struct bow__http2
     };
     struct bow__session *base = &session->base;
 
+    stream->overdue_ns = bow__overdue_time(session->now_ns, stream->header.time_left_ns);
     /* Its client has been told that such a call is not run, or is about to be. */
     if (session->has_left && stream->id > session->last_id) {
         bow__session_refused(base, path_of(stream), &draining, "draining");
@@ -147,7 +148,7 @@ static void end_response(struct bow__http2_session *session, struct bow__http2_s
 {
     stream->remote_ended = true;
     if (nghttp2_session_get_stream_local_close(session->ng, stream->id) == 0) {
-        session->resets_due++;
+        bow__frames_expect(&session->resets_due, 1);
         bow__http2_stream_reset(session, stream, NGHTTP2_NO_ERROR);
     }
     bow__http2_stream_end(session, stream, status);

@@ -68,7 +68,7 @@ static void ask(struct bow__http2_session *session)
     session->has_ping_moved = false;
     session->last_ping_ns = now;
     session->asked_ns = session->asked_ns == 0 ? now : session->asked_ns;
-    bow__http2_check(session, nghttp2_submit_ping(session->ng, NGHTTP2_FLAG_NONE, NULL));
+    bow__http2_ping(session, NULL);
 }
 
 void bow__http2_heartbeat(struct bow__http2_session *session)

@@ -10,6 +10,10 @@
 
 #define FIRST_UNKNOWN_TYPE 10u
 
+/* Beside its messages, that a peer may have sent to a call before it heard of its end: the header
+ * and the trailers of an answer; or DATA without bytes, which ends a request. */
+#define LATE_FRAMES 2u
+
 static uint32_t get_u32(const uint8_t *at)
 {
     return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
@@ -47,12 +51,16 @@ void bow__http2_expect_late(struct bow__http2_session *session,
     size_t credit = session->late_credit + (window > 0 ? (size_t)window : 0);
     /* No more than that is on its way. */
     session->late_credit = credit < session->window.size ? credit : session->window.size;
+    bow__frames_expect(&session->lates_due, LATE_FRAMES);
 }
 
 /* Whether it was sent before the peer can have known. */
 static bool is_forgiven(struct bow__http2_session *session, uint8_t type, size_t len)
 {
-    if (type != NGHTTP2_DATA || len > session->late_credit) {
+    if (type != NGHTTP2_DATA || len == 0) {
+        return bow__frames_take(&session->lates_due);
+    }
+    if (len > session->late_credit) {
         return false;
     }
     session->late_credit -= len;

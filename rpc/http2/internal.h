@@ -54,6 +54,8 @@ void bow__http2_break(struct bow__http2_session *session, uint32_t http2_error, 
 /** Break for lack of memory if `rv` says so. What else nghttp2 refuses to queue concerns streams
  * that are gone. */
 void bow__http2_check(struct bow__http2_session *session, int rv);
+/** Send a PING, with 8 bytes or NULL. */
+void bow__http2_ping(struct bow__http2_session *session, const uint8_t *opaque);
 /** Count one more in this second; above `max` the connection breaks, naming `what` and `limit`. */
 void bow__http2_count(struct bow__http2_session *session, struct bow__http2_rate *rate,
                       uint32_t max, const char *what, const char *limit);

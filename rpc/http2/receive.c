@@ -21,6 +21,9 @@ static int on_begin_frame(nghttp2_session *ng, const nghttp2_frame_hd *frame, vo
     if (frame->type == NGHTTP2_DATA || frame->type == NGHTTP2_HEADERS) {
         session->n_silent_pings = 0;
     }
+    if (frame->type == NGHTTP2_HEADERS) {
+        session->n_moved++;
+    }
     return 0;
 }
 
@@ -71,22 +74,23 @@ static void on_data(struct bow__http2_session *session, const nghttp2_frame_hd *
     struct bow__http2_stream *stream = bow__http2_stream_of_id(session, frame->stream_id);
 
     if (stream != NULL && (frame->flags & NGHTTP2_FLAG_END_STREAM) != 0) {
+        session->n_moved += frame->length == 0 ? 1 : 0;
         bow__http2_take_end(session, stream);
     }
 }
 
 /* A call that its server answers before its client has said all is reset by both (RFC 9113, 8.1),
- * which is no cancellation. A server has no other calls to reset than ours, each once. */
+ * which is no cancellation; nor is it one that a call's deadline has passed. A server has no other
+ * calls to reset than ours, each once. */
 static bool is_due(struct bow__http2_session *session, const struct bow__http2_stream *stream)
 {
+    if (stream != NULL && session->now_ns >= stream->overdue_ns) {
+        return true;
+    }
     if (stream != NULL && stream->open) {
         return !session->base.server;
     }
-    if (session->resets_due == 0) {
-        return false;
-    }
-    session->resets_due--;
-    return true;
+    return bow__frames_take(&session->resets_due);
 }
 
 static void on_reset(struct bow__http2_session *session, int32_t id)
@@ -140,6 +144,7 @@ static int on_chunk(nghttp2_session *ng, uint8_t flags, int32_t id, const uint8_
     (void)ng;
     /* Charged to its stream from here on, or dropped. */
     session->n_unreturned += len;
+    session->n_moved += len > 0 ? 1 : 0;
     bow__http2_return_credit(session);
     bow__http2_window_spent(session, stream, len);
     if (stream != NULL && stream->open && !session->broken) {

@@ -142,11 +142,12 @@ struct bow__http2_stream {
     struct bow__link link; /* in session->streams */
     struct bow__link late_link;
     uint64_t key;
-    int32_t id;   /* 0 until submitted */
-    void *user;   /* the host's; server: from on_open */
-    bool open;    /* the host may use the key and awaits events */
-    bool closed;  /* nghttp2 forgot it */
-    bool is_sent; /* client: the request left nghttp2 */
+    uint64_t overdue_ns; /* server: from when on its client gives it up for its deadline */
+    int32_t id;          /* 0 until submitted */
+    void *user;          /* the host's; server: from on_open */
+    bool open;           /* the host may use the key and awaits events */
+    bool closed;         /* nghttp2 forgot it */
+    bool is_sent;        /* client: the request left nghttp2 */
     uint32_t close_error;
 
     /* in */
@@ -237,13 +238,17 @@ struct bow__http2_session {
     char *leaving_why; /* or NULL */
 
     struct bow__http2_rate resets;
-    size_t resets_due; /* calls that we ended before the peer had, which it may reset too */
+    size_t resets_due; /* calls that we ended, which the peer may reset too: before it had ended
+                        * them, or with a deadline that may have come meanwhile */
     struct bow__http2_rate pings;
+    size_t acks_due; /* PINGs of ours that are not answered */
+    size_t n_moved;  /* frames of calls, either way, that excuse PINGs */
     struct bow__http2_rate settings;
     struct bow__http2_rate goaways;
     struct bow__http2_rate empties;
     struct bow__http2_rate lates;
     size_t late_credit; /* what peers may have sent to calls before they heard of their end */
+    size_t lates_due;   /* the same, of frames without bytes that count */
     struct bow__http2_frame_reader frames;
 
     /* our receive windows */

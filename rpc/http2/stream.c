@@ -20,6 +20,7 @@ struct bow__http2_stream *bow__http2_stream_new(struct bow__http2_session *sessi
         return NULL;
     }
     stream->path_len = path_len;
+    stream->overdue_ns = BOW_NEVER;
     stream->window.size = (uint32_t)BOW__HTTP2_STREAM_WINDOW;
     stream->window.since_ns = session->now_ns;
     bow__http2_header_init(&stream->header);

@@ -88,7 +88,7 @@ static void probe(struct bow__http2_session *session, size_t n)
     session->n_since_probe = 0;
     session->asked_path_ns = session->now_ns;
     session->asked_ns = session->now_ns;
-    bow__http2_check(session, nghttp2_submit_ping(session->ng, NGHTTP2_FLAG_NONE, NULL));
+    bow__http2_ping(session, NULL);
 }
 
 void bow__http2_window_spent(struct bow__http2_session *session, struct bow__http2_stream *stream,

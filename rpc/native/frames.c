@@ -29,6 +29,9 @@ static int count_late(struct bow__native *session, const struct bow__frame *fram
         session->late_credit -= cost;
         return 0;
     }
+    if (cost == 0 && bow__frames_take(&session->late_frames_due)) {
+        return 0;
+    }
     return bow__native_count(session, frame, &session->late_frames,
                              BOW_LIMIT_LATE_FRAMES_PER_SECOND, "BOW_LIMIT_LATE_FRAMES_PER_SECOND");
 }
@@ -212,6 +215,7 @@ void bow__native_end_call(struct bow__native *session, struct bow__native_stream
     /* What the status points to lives in the block. */
     stream->status_block = NULL;
     stream->peer_ended = true;
+    stream->peer_done = true;
     bow__native_stream_end(session, stream);
     session->base.events->on_status(session->base.owner, stream->id, stream->user, &status);
     bow__native_metadata_give(session, &metadata);

@@ -70,6 +70,7 @@ int bow__native_put_status(struct bow__native *session, uint64_t id,
         return -ENOMEM;
     }
     bow__frame_encode(at, &frame);
+    session->n_moved++;
     bow__native_encode_status_body(at + BOW__FRAME_HEADER_BYTES, &wire);
     bow__outbuf_commit(&session->out, n);
     return 0;
@@ -93,6 +94,9 @@ int bow__native_put_ping(struct bow__native *session, uint8_t flags, uint64_t op
     struct bow__frame frame = {.length = 8, .type = BOW__FRAME_PING, .flags = flags};
     uint8_t body[8];
 
+    if ((flags & BOW__FRAME_ACK) == 0) {
+        bow__frames_expect(&session->acks_due, 1);
+    }
     bow__put_u64(body, opaque);
     return bow__native_put_frame(session, &frame, body);
 }

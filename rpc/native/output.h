@@ -51,6 +51,7 @@ static inline void bow__native_put_room(struct bow__native *session, uint8_t fla
     /* The call is on its way: what it binds is bound. */
     room->key = 0;
     session->new_binding = 0;
+    session->n_moved++;
     bow__outbuf_commit(&session->out, room->n_prefix + len);
 }
 

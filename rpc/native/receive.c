@@ -175,6 +175,13 @@ static ssize_t skip_frame(struct bow__native *session, const struct bow__frame *
     return (ssize_t)BOW__FRAME_HEADER_BYTES;
 }
 
+/* It carries a call on, which no empty frame does. */
+static bool is_moving(const struct bow__frame *frame)
+{
+    return frame->type >= BOW__FRAME_REQUEST && frame->type <= BOW__FRAME_STATUS &&
+           (frame->length > 0 || (frame->flags & (BOW__FRAME_END | BOW__FRAME_HAS_MESSAGE)) != 0);
+}
+
 static ssize_t take_frame(struct bow__native *session, const uint8_t *bytes, size_t n)
 {
     if (n < BOW__FRAME_HEADER_BYTES) {
@@ -202,6 +209,7 @@ static ssize_t take_frame(struct bow__native *session, const uint8_t *bytes, siz
     if (used == -EAGAIN) {
         return 0;
     }
+    session->n_moved += is_moving(&frame) ? 1 : 0;
     return used < 0 ? used : used + (ssize_t)BOW__FRAME_HEADER_BYTES;
 }
 

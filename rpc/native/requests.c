@@ -209,11 +209,13 @@ static ssize_t open_call(struct bow__native *session, struct bow__native_stream 
 }
 
 /* The message of a call that was refused. */
-static ssize_t skip_message(struct bow__native *session, const struct bow__frame *frame, size_t len)
+static ssize_t skip_message(struct bow__native *session, const struct bow__frame *frame,
+                            uint64_t overdue_ns, size_t len)
 {
     if ((frame->flags & BOW__FRAME_END) == 0) {
         session->late_credit += session->own.stream_window_bytes;
     }
+    bow__native_expect_late(session, overdue_ns);
     session->target = NULL;
     session->n_body_left = len;
     return bow__native_receive_credit_spend(session, frame, NULL, len);
@@ -223,11 +225,12 @@ static ssize_t begin_call(struct bow__native *session, const struct bow__frame *
                           struct bow__request_head *head, const struct request *request)
 {
     struct bow__native_metadata metadata;
+    uint64_t overdue_ns = bow__overdue_time(session->now_ns, head->time_left_ns);
     int rc = 0;
 
     struct bow__native_stream *stream = accept_call(session, frame, head->path, &rc);
     if (stream == NULL) {
-        return rc < 0 ? rc : skip_message(session, frame, request->len);
+        return rc < 0 ? rc : skip_message(session, frame, overdue_ns, request->len);
     }
     if (bow__native_metadata_take(session, &request->header.entries, &metadata) < 0) {
         bow__native_stream_end(session, stream);
@@ -235,8 +238,9 @@ static ssize_t begin_call(struct bow__native *session, const struct bow__frame *
                         (struct limit){BOW_RESOURCE_EXHAUSTED, "memory",
                                        "out of memory for the call's metadata; calls in flight",
                                        session->base.n_streams});
-        return rc < 0 ? rc : skip_message(session, frame, request->len);
+        return rc < 0 ? rc : skip_message(session, frame, overdue_ns, request->len);
     }
+    stream->overdue_ns = overdue_ns;
     head->metadata = metadata.list;
     ssize_t used = open_call(session, stream, frame, head, request);
     bow__native_metadata_give(session, &metadata);
@@ -294,6 +298,14 @@ ssize_t bow__native_take_request(struct bow__native *session, const struct bow__
 
 /* CANCEL. */
 
+/* For its deadline, whether that ended it here or there, or was overtaken by the answer: that is no
+ * rapid reset. */
+static bool is_due(struct bow__native *session, const struct bow__native_stream *stream)
+{
+    return stream != NULL ? session->now_ns >= stream->overdue_ns
+                          : bow__frames_take(&session->cancels_due);
+}
+
 ssize_t bow__native_take_cancel(struct bow__native *session, const struct bow__frame *frame,
                                 const uint8_t *body, size_t n)
 {
@@ -301,12 +313,14 @@ ssize_t bow__native_take_cancel(struct bow__native *session, const struct bow__f
     uint32_t code = bow__get_u32(body);
 
     (void)n;
-    int rc = bow__native_count(session, frame, &session->cancels, BOW_LIMIT_CANCELS_PER_SECOND,
-                               "BOW_LIMIT_CANCELS_PER_SECOND");
+    struct bow__native_stream *stream = bow__native_stream_find(session, frame->stream);
+    int rc = is_due(session, stream)
+                 ? 0
+                 : bow__native_count(session, frame, &session->cancels,
+                                     BOW_LIMIT_CANCELS_PER_SECOND, "BOW_LIMIT_CANCELS_PER_SECOND");
     if (rc < 0) {
         return rc;
     }
-    struct bow__native_stream *stream = bow__native_stream_find(session, frame->stream);
     if (stream == NULL) {
         return bow__native_take_late(session, frame, 0);
     }
@@ -315,6 +329,7 @@ ssize_t bow__native_take_cancel(struct bow__native *session, const struct bow__f
     struct bow_status why = {.code = known == BOW_OK ? BOW_CANCELLED : known, .message = text};
     snprintf(text, sizeof(text), "the client gave the call up (%s)", bow_code_name(why.code));
     stream->peer_ended = true;
+    stream->peer_done = true;
     bow__native_end_with_reset(session, stream, &why);
     return frame->length;
 }

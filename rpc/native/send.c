@@ -57,6 +57,7 @@ static int put_response(struct bow__native *session, struct bow__native_stream *
         return -ENOMEM;
     }
     bow__frame_encode(at, &frame);
+    session->n_moved++;
     bow__header_response_encode(at + BOW__FRAME_HEADER_BYTES, header);
     bow__outbuf_commit(&session->out, n);
     stream->response_due = false;
@@ -339,6 +340,7 @@ static int send_fragment(struct bow__native *session, struct bow__native_stream 
     if (rc < 0) {
         return rc;
     }
+    session->n_moved++;
     message->begun = true;
     message->offset += fragment.n;
     message->n_left -= fragment.n;

@@ -62,6 +62,8 @@ struct bow__native_stream {
     uint8_t out_encoding; /* enum bow__encoding; of our messages that are compressed */
     uint8_t in_encoding;  /* of the peer's */
     bool response_due;    /* server: the peer does not know out_encoding yet */
+    bool peer_done;       /* its CANCEL or STATUS has come, behind which there is nothing */
+    uint64_t overdue_ns;  /* server: from when on its client gives it up for its deadline */
 
     /* Out. */
     uint32_t send_credit;
@@ -168,7 +170,8 @@ struct bow__native {
     size_t n_buffered;     /* message bytes that arrived and were not consumed, all streams */
     size_t n_missing;      /* bytes announced and still to come, all streams */
     struct bow__native_pace pace;
-    uint64_t late_credit; /* of streams that we ended: what may come late without being counted */
+    uint64_t late_credit;   /* of streams that we ended: what may come late without being counted */
+    size_t late_frames_due; /* the same, of frames that spend no credit */
 
     /* Out. */
     uint32_t send_credit;
@@ -217,6 +220,10 @@ struct bow__native {
     bool ping_moved;      /* some of them have left */
     struct bow__native_rate cancels;
     struct bow__native_rate pings;
+    size_t acks_due; /* PINGs of ours that are not answered */
+    size_t n_moved;  /* frames of calls, either way, that excuse PINGs */
+    size_t
+        cancels_due; /* server: calls with a deadline that we ended: it may have come meanwhile */
     struct bow__native_rate late_frames;
     struct bow__native_rate empty_frames;
 };

@@ -61,6 +61,7 @@ struct bow__native_stream *bow__native_stream_new(struct bow__native *session, u
         .id = id,
         .user = user,
         .open = true,
+        .overdue_ns = BOW_NEVER,
         .send_credit = session->peer.stream_window_bytes,
         .receive_credit = session->own.stream_window_bytes,
         .window = {.size = session->own.stream_window_bytes,
@@ -111,6 +112,18 @@ static void drop_message(struct bow__native *session, struct bow__native_stream 
     stream->n_arrived = 0;
 }
 
+/* Beside its messages, that a peer may have sent to a call before it heard of its end: credit, as
+ * it comes back in quarters, END and CANCEL; or RESPONSE and STATUS. */
+#define LATE_FRAMES 6u
+
+void bow__native_expect_late(struct bow__native *session, uint64_t overdue_ns)
+{
+    bow__frames_expect(&session->late_frames_due, LATE_FRAMES);
+    if (overdue_ns != BOW_NEVER) {
+        bow__frames_expect(&session->cancels_due, 1);
+    }
+}
+
 void bow__native_stream_end(struct bow__native *session, struct bow__native_stream *stream)
 {
     /* A client that could open no call because of this one is told. */
@@ -119,6 +132,9 @@ void bow__native_stream_end(struct bow__native *session, struct bow__native_stre
     }
     if (!stream->peer_ended) {
         session->late_credit += stream->receive_credit;
+    }
+    if (!stream->peer_done) {
+        bow__native_expect_late(session, stream->overdue_ns);
     }
     session->n_queued -= stream->n_queued;
     session->n_grown -= stream->window.size - session->own.stream_window_bytes;

@@ -24,6 +24,9 @@ static inline struct bow__native_stream *bow__native_stream_find(struct bow__nat
 /** The same for one look, which does not make it the last one. */
 const struct bow__native_stream *bow__native_stream_peek(const struct bow__native *session,
                                                          uint64_t id);
+/** A call ends here before its peer has said its last word; `overdue_ns` is BOW_NEVER when it has
+ * no deadline. */
+void bow__native_expect_late(struct bow__native *session, uint64_t overdue_ns);
 /** End it. Its memory stays until the frame being taken is done with. */
 void bow__native_stream_end(struct bow__native *session, struct bow__native_stream *stream);
 void bow__native_streams_recycle(struct bow__native *session);
