@@ -82,7 +82,7 @@ ssize_t bow__native_take_settings(struct bow__native *session, const struct bow_
     session->peer = settings;
     session->settings_seen = true;
     session->base.events->on_ready(session->base.owner);
-    return frame->length;
+    return (ssize_t)frame->length;
 }
 
 /* WINDOW. */
@@ -120,7 +120,7 @@ ssize_t bow__native_take_window(struct bow__native *session, const struct bow__f
         return rc;
     }
     bow__native_schedule_sender(session, stream);
-    return frame->length;
+    return (ssize_t)frame->length;
 }
 
 /* GOAWAY. */
@@ -208,7 +208,7 @@ ssize_t bow__native_take_goaway(struct bow__native *session, const struct bow__f
     if (first) {
         session->base.events->on_goaway(session->base.owner, &reason);
     }
-    return frame->length;
+    return (ssize_t)frame->length;
 }
 
 /* PING. */

@@ -75,7 +75,7 @@ static uint32_t grow_stream(struct bow__native *session, struct bow__native_stre
     size_t max = BOW_LIMIT_STREAM_WINDOW_BYTES;
 
     uint32_t more =
-        grow(session, &stream->window, stream->receive_credit, min_u64(max, size + room));
+        grow(session, &stream->window, stream->receive_credit, (size_t)min_u64(max, size + room));
     session->n_grown += more;
     return more;
 }

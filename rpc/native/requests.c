@@ -331,5 +331,5 @@ ssize_t bow__native_take_cancel(struct bow__native *session, const struct bow__f
     stream->peer_ended = true;
     stream->peer_done = true;
     bow__native_end_with_reset(session, stream, &why);
-    return frame->length;
+    return (ssize_t)frame->length;
 }

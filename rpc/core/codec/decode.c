@@ -305,7 +305,7 @@ static size_t count_varints(const uint8_t *at, size_t len)
     size_t n = 0;
     for (; len >= 8; at += 8, len -= 8) {
         uint64_t ends = ~bow__wire_load64(at) >> 7 & ones; /* a 1 in each byte that is below 0x80 */
-        n += ends * ones >> 56;                            /* their sum */
+        n += (size_t)(ends * ones >> 56);                  /* their sum */
     }
     for (size_t i = 0; i < len; i++) {
         n += at[i] < 0x80;
