@@ -12,6 +12,7 @@
 #include <string.h>
 
 static const struct bow__coder *const coders_built[BOW__N_ENCODINGS] = {
+    [BOW__ENCODING_IDENTITY] = NULL, /* so that there is one in every build */
 #ifdef BOW__HAVE_ZSTD
     [BOW__ENCODING_ZSTD] = &bow__zstd_coder,
 #endif
