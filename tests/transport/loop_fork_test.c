@@ -420,6 +420,7 @@ static void test_fork_names_are_resolved_in_the_child(void **state)
     struct bow_loop *loop = loops_new_owner(&t);
     struct bow_loop *another = loops_new_owner(&t);
     assert_int_equal(resolve(loop), 1);
+    loops_await_threads(&t); /* no lock of a sanitizer is held by one that is on its way out */
     forks_begin(&forks, NULL, 0);
     if (forks.pid == 0) {
         FORKS_EXPECT(resolve(loop) == -ECHILD);
