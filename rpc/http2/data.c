@@ -70,7 +70,7 @@ static int send_data(nghttp2_session *ng, nghttp2_frame *frame, const uint8_t *h
         bow__http2_check(session, NGHTTP2_ERR_NOMEM);
         return NGHTTP2_ERR_CALLBACK_FAILURE;
     }
-    return session->out.n_bytes >= BOW__HTTP2_PUMP_BYTES ? NGHTTP2_ERR_PAUSE : 0;
+    return session->out.n_bytes >= session->pump_bytes ? NGHTTP2_ERR_PAUSE : 0;
 }
 
 static void on_headers_sent(struct bow__http2_session *session, const nghttp2_frame *frame)
@@ -149,9 +149,20 @@ void bow__http2_set_send_callbacks(nghttp2_session_callbacks *callbacks)
     nghttp2_session_callbacks_set_on_frame_send_callback(callbacks, on_frame_sent);
 }
 
+/* What is written and has not left is what a small message queues behind. Of a socket that did not
+ * take all, less is asked at once. */
+static size_t pump_bytes(const struct bow__http2_session *session)
+{
+    return session->n_queued > BOW__SMALL_MESSAGE_BYTES && !session->is_behind &&
+                   bow__is_quiet(session->small_ns, session->now_ns)
+               ? BOW__HTTP2_QUIET_PUMP_BYTES
+               : BOW__HTTP2_PUMP_BYTES;
+}
+
 void bow__http2_pump(struct bow__http2_session *session)
 {
-    while (!session->broken && session->out.n_bytes < BOW__HTTP2_PUMP_BYTES) {
+    session->pump_bytes = pump_bytes(session);
+    while (!session->broken && session->out.n_bytes < session->pump_bytes) {
         const uint8_t *bytes = NULL;
         ssize_t n = nghttp2_session_mem_send(session->ng, &bytes);
         if (n < 0) {

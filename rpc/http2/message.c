@@ -265,6 +265,7 @@ void bow__http2_take(struct bow__http2_session *session, struct bow__http2_strea
         if (!begin_message(session, stream)) {
             return;
         }
+        bow__quiet_note(&session->small_ns, incoming->len, session->now_ns);
         /* A message of no bytes is a message. */
         if (incoming->len == 0) {
             emit(session, stream, bytes.data, NULL, last && bytes.len == 0);

@@ -67,6 +67,7 @@ int bow__http2_queue_push(struct bow__http2_session *session, struct bow__http2_
     stream->n_queued += bytes_of(outgoing);
     session->n_queued += bytes_of(outgoing);
     update_writable(session, stream);
+    bow__quiet_note(&session->small_ns, outgoing->len, session->now_ns);
     return 0;
 }
 

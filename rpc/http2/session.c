@@ -215,6 +215,7 @@ static void sent(struct bow__session *base, size_t n)
     struct bow__http2_session *session = session_of(base);
 
     bow__outbuf_sent(&session->out, n);
+    session->is_behind = session->out.n_bytes > 0;
     session->unsent_key = session->next_key;
     bow__http2_heartbeat_sent(session, n);
 }

@@ -10,12 +10,15 @@
 #include "base/list.h"
 #include "base/map.h"
 #include "base/outbuf.h"
+#include "rpc/core/quiet.h"
 #include "rpc/core/session.h"
 #include <bowline/limits.h>
 #include <nghttp2/nghttp2.h>
 
 /** Output beyond which a pump stops until some of it has left. */
 #define BOW__HTTP2_PUMP_BYTES ((size_t)64 << 10)
+/** The same while there are large messages alone. */
+#define BOW__HTTP2_QUIET_PUMP_BYTES ((size_t)512 << 10)
 
 /** Receive windows that we announce. */
 #define BOW__HTTP2_STREAM_WINDOW ((int32_t)256 << 10)
@@ -205,6 +208,9 @@ struct bow__http2_session {
 
     /* the state of feed and pump */
     uint64_t now_ns;
+    uint64_t small_ns; /* when a small message last came or went */
+    size_t pump_bytes; /* output at which this pump stops */
+    bool is_behind;    /* the socket did not take all */
     bool is_receiving; /* inside mem_recv */
     bool broken;       /* nghttp2 is not to be called any more, but for deletion */
     int error;         /* why: a negative errno */

@@ -260,6 +260,7 @@ static void set_limits(struct bow__native *session, const struct bow__session_op
         own->max_calls = clip(options->max_calls, own->max_calls, UINT32_MAX);
     }
     own->max_frame_bytes = clip(BOW_LIMIT_FRAME_BYTES, own->max_frame_bytes, UINT32_MAX);
+    own->stream_window_bytes = BOW__NATIVE_STREAM_WINDOW;
     own->max_bound_methods = BOW_LIMIT_BOUND_METHODS;
     own->min_ping_interval_us = MIN_PING_INTERVAL_US;
     own->unattended = options->unattended;

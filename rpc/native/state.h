@@ -10,12 +10,17 @@
 #include "base/list.h"
 #include "base/map.h"
 #include "base/outbuf.h"
+#include "rpc/core/quiet.h"
 #include "rpc/core/session.h"
 #include "rpc/native/frame.h"
 #include "rpc/native/header.h"
 
 /** A window may hold this much, said both by SETTINGS and by WINDOW. */
 #define BOW__NATIVE_WINDOW_MAX UINT32_C(0x7FFFFFFF)
+
+/** Credit that streams begin with, for what our peers send: a message of 64 KiB and what surrounds
+ * it needs no round trip. */
+#define BOW__NATIVE_STREAM_WINDOW (UINT32_C(68) << 10)
 
 /** A frame up to this size is taken when all of it is there, so that its message can be borrowed;
  * of a larger one that is so with the header block only. */
@@ -30,11 +35,6 @@
 #define BOW__NATIVE_AHEAD_BYTES ((size_t)64 << 10)
 /** The same while there are large messages alone. */
 #define BOW__NATIVE_QUIET_AHEAD_BYTES ((size_t)512 << 10)
-
-/** A message up to this size that comes or goes is one that large ones are not to hold up. */
-#define BOW__NATIVE_SMALL_BYTES ((size_t)16 << 10)
-/** Without a small message for so long, large ones go in large pieces. */
-#define BOW__NATIVE_QUIET_NS (UINT64_C(10) * 1000000u)
 
 /** While so many bytes of replies wait and those before them do not leave, the server does not
  * read: there is enough for the peer to take. */
@@ -238,18 +238,16 @@ static inline const struct bow__native *bow__native_of_const(const struct bow__s
     return (const struct bow__native *)(const void *)base;
 }
 
-/** A small message comes or goes. */
+/** A message of `n` bytes comes or goes. */
 static inline void bow__native_note_message(struct bow__native *session, size_t n)
 {
-    if (n <= BOW__NATIVE_SMALL_BYTES) {
-        session->pace.small_ns = session->now_ns;
-    }
+    bow__quiet_note(&session->pace.small_ns, n, session->now_ns);
 }
 
 /** Whether there are large messages alone, to the best of our knowledge. */
 static inline bool bow__native_is_quiet(const struct bow__native *session)
 {
-    return session->now_ns - session->pace.small_ns >= BOW__NATIVE_QUIET_NS;
+    return bow__is_quiet(session->pace.small_ns, session->now_ns);
 }
 
 /** What the next frame of a message that waits spends at least. */

@@ -3,6 +3,7 @@
  * Calls with any number of messages each way: how they begin and how a side ends, what
  * waits and who is told that it may go on.
  */
+#include "rpc/http2/state.h"
 #include "tests/rpc/http2_pair.h"
 
 #include <bowline/limits.h>
@@ -319,6 +320,66 @@ static void test_producer_is_not_told_after_its_end(void **state)
     assert_int_equal(pair->client.n_ended, 1);
 }
 
+/* How much is written at once: what a small message queues behind. */
+
+#define LARGE_BYTES (200 * KIB)
+
+static size_t drained_at_once(struct fixture *t, struct side *side)
+{
+    struct iovec pieces[64];
+    size_t n_bytes = 0;
+
+    int n = side->session->ops->drain(side->session, pieces, 64);
+    for (int i = 0; i < n; i++) {
+        n_bytes += pieces[i].iov_len;
+    }
+    pair_run(&t->pair, SIZE_MAX);
+    return n_bytes;
+}
+
+static void test_stream_f68_large_alone_goes_in_one_piece(void **state)
+{
+    struct fixture *t = *state;
+    struct pair *pair = &t->pair;
+
+    pair->server.is_muted = true;
+    uint64_t key = begin(pair);
+    pair_run(pair, SIZE_MAX);
+    assert_int_equal(side_send_block(&pair->client, key, 0, 0, LARGE_BYTES), 0);
+    assert_true(drained_at_once(t, &pair->client) > LARGE_BYTES);
+    /* It waits behind no more than it did before there were large pieces. */
+    assert_int_equal(side_send(&pair->client, key, 0, "small"), 0);
+    pair_run(pair, SIZE_MAX);
+    assert_int_equal(side_send_block(&pair->client, key, 0, 0, LARGE_BYTES), 0);
+    assert_true(drained_at_once(t, &pair->client) < BOW__HTTP2_PUMP_BYTES + 17 * KIB);
+    /* The other way, too: one that came is answered, so it is about. */
+    assert_int_equal(side_send_block(&pair->server, 1, 0, 0, LARGE_BYTES), 0);
+    assert_true(drained_at_once(t, &pair->server) < BOW__HTTP2_PUMP_BYTES + 17 * KIB);
+    pair->now_ns += BOW__QUIET_NS;
+    pair->client.session->ops->on_time(pair->client.session, pair->now_ns);
+    assert_int_equal(side_send_block(&pair->client, key, 0, 0, LARGE_BYTES), 0);
+    assert_true(drained_at_once(t, &pair->client) > LARGE_BYTES);
+}
+
+static void test_stream_f68_less_waits_for_a_socket_that_is_behind(void **state)
+{
+    struct fixture *t = *state;
+    struct pair *pair = &t->pair;
+    struct iovec piece;
+
+    pair->server.is_muted = true;
+    uint64_t key = begin(pair);
+    pair_run(pair, SIZE_MAX);
+    assert_int_equal(side_send_block(&pair->client, key, 0, 0, LARGE_BYTES), 0);
+    /* The socket took one byte. */
+    assert_int_equal(pair->client.session->ops->drain(pair->client.session, &piece, 1), 1);
+    uint8_t byte = *(const uint8_t *)piece.iov_base;
+    pair->client.session->ops->sent(pair->client.session, 1);
+    assert_int_equal(side_feed(&pair->server, &byte, 1, 1), 0);
+    pair_run(pair, SIZE_MAX);
+    assert_int_equal(pair->server.n_bytes, LARGE_BYTES);
+}
+
 /* Both sides of several streams say messages of all sizes; each comes whole, once, in order. */
 
 #define N_STREAMS 5u
@@ -383,6 +444,8 @@ int main(void)
         TEST(test_answer_to_a_call_with_an_open_side_is_final),
         TEST(test_producer_is_told_once_when_little_waits),
         TEST(test_producer_is_not_told_after_its_end),
+        TEST(test_stream_f68_large_alone_goes_in_one_piece),
+        TEST(test_stream_f68_less_waits_for_a_socket_that_is_behind),
         TEST(test_streams_talk_both_ways_at_once),
     };
 

@@ -227,7 +227,8 @@ static void test_native_call_abandoned_leaves_no_trace(void **state)
     (void)state;
     pair_init(&pair);
     assert_int_equal(pair_open(&pair), 0);
-    side_assert_output(&pair.client, "b04f5701 00000008 00 00 000000000000 0880801038a09c01");
+    side_assert_output(&pair.client,
+                       "b04f5701 0000000c 00 00 000000000000 08808010 1080a004 38a09c01");
     struct bow__session *client = pair.client.session;
     for (int reserved = 0; reserved < 2; reserved++) {
         assert_int_equal(client->ops->open(client, &head, NULL, &key), 0);

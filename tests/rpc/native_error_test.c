@@ -305,7 +305,7 @@ static void test_native_error_of_a_server_is_named(void **state)
 static void test_native_error_beyond_credit_is_named(void **state)
 {
     struct pair pair;
-    static uint8_t frame[12 + 65536];
+    static uint8_t frame[12 + BOW__NATIVE_STREAM_WINDOW];
 
     (void)state;
     pair_init(&pair);
@@ -322,8 +322,8 @@ static void test_native_error_beyond_credit_is_named(void **state)
     }
     hex_decode("00000001 03 08 000000000003", frame, sizeof(frame));
     side_feed_hex(&pair.server, "00000007 01 00 000000000003 06 12042f732f6d ");
-    hex_decode("00010000 03 08 000000000003", frame, sizeof(frame));
-    side_feed(&pair.server, frame, 12 + 65536);
+    hex_decode("00011000 03 08 000000000003", frame, sizeof(frame));
+    side_feed(&pair.server, frame, 12 + BOW__NATIVE_STREAM_WINDOW);
     assert_int_equal(pair.server.n_messages, 1);
     hex_decode("00000001 03 08 000000000003", frame, sizeof(frame));
     side_feed(&pair.server, frame, 13);

@@ -44,6 +44,22 @@ static void test_native_flow_without_credit_waits_for_it(void **state)
     pair_fini(&pair);
 }
 
+/* 64 KiB with a field's tag and length around them. */
+static void test_native_flow_f68_64_kib_take_no_round_trip(void **state)
+{
+    struct pair pair;
+
+    (void)state;
+    pair_init(&pair);
+    assert_int_equal(pair_open(&pair), 0);
+    pair_run(&pair);
+    pair_call_pattern(&pair, 65536 + 4, 1);
+    while (pair_move(&pair, &pair.client, SIZE_MAX) > 0) {
+    }
+    assert_int_equal(pair.server.n_messages, 1);
+    pair_fini(&pair);
+}
+
 static void test_native_flow_unread_withholds_the_streams_credit(void **state)
 {
     struct pair pair;
@@ -54,7 +70,8 @@ static void test_native_flow_unread_withholds_the_streams_credit(void **state)
     assert_int_equal(pair_open(&pair), 0);
     side_feed_hex(&pair.server, OPEN_1);
     hex_decode("00009c40 03 08 000000000001", frame, sizeof(frame));
-    side_assert_output(&pair.server, "b04f5701 00000008 00 00 000000000000 0880801038a09c01");
+    side_assert_output(&pair.server,
+                       "b04f5701 0000000c 00 00 000000000000 08808010 1080a004 38a09c01");
     side_feed(&pair.server, frame, sizeof(frame));
     assert_int_equal(pair.server.n_messages, 1);
     /* Not consumed: nothing is returned. */
@@ -120,7 +137,7 @@ static void test_native_flow_runs_ahead_by_what_the_path_holds(void **state)
 {
     (void)state;
     /* On a short path small messages queue behind no more than the window. */
-    assert_true(most_on_the_way(50000, 50000) < 65536 + 2048);
+    assert_true(most_on_the_way(50000, 50000) < BOW__NATIVE_STREAM_WINDOW + 2048);
     /* On a long one a large message is not held to a window a round trip. */
     assert_true(most_on_the_way(20000000, 20000000) > MIB / 2);
 }
@@ -152,7 +169,7 @@ static void test_native_flow_f68_large_alone_on_a_slow_path_has_less(void **stat
         pair.now_ns += 100000;
     }
     /* 100,000 bytes come in a millisecond. */
-    assert_true(most > 65536 && most < 110000);
+    assert_true(most > BOW__NATIVE_STREAM_WINDOW && most < 110000);
     pair_fini(&pair);
 }
 
@@ -165,7 +182,8 @@ static void test_native_flow_of_an_ended_side_returns_no_stream_credit(void **st
     pair_init(&pair);
     assert_int_equal(pair_open(&pair), 0);
     side_feed_hex(&pair.server, OPEN_1);
-    side_assert_output(&pair.server, "b04f5701 00000008 00 00 000000000000 0880801038a09c01");
+    side_assert_output(&pair.server,
+                       "b04f5701 0000000c 00 00 000000000000 08808010 1080a004 38a09c01");
     hex_decode("00009c40 03 09 000000000001", frame, sizeof(frame));
     side_feed(&pair.server, frame, sizeof(frame));
     pair.server.session->ops->consumed(pair.server.session, 1, 40000);
@@ -184,7 +202,8 @@ static void test_native_flow_late_returns_connection_credit(void **state)
     side_feed_hex(&pair.server, OPEN_1 "00000004 05 00 000000000001 00000001");
     assert_int_equal(pair.server.n_resets, 1);
     assert_int_equal(pair.server.code, BOW_CANCELLED);
-    side_assert_output(&pair.server, "b04f5701 00000008 00 00 000000000000 0880801038a09c01");
+    side_assert_output(&pair.server,
+                       "b04f5701 0000000c 00 00 000000000000 08808010 1080a004 38a09c01");
     hex_decode("00010000 03 0a 000000000001 00000000", frame, sizeof(frame));
     /* The announced length spends no credit: 8 × 65,532 bytes are below half of the window. */
     for (int i = 0; i < 8; i++) {
@@ -363,17 +382,18 @@ static void test_native_flow_small_messages_unread_are_few(void **state)
         assert_int_equal(side_say(&pair.client, key, 0, "x", 1), 0);
         pair_run(&pair);
     }
-    assert_int_equal(pair.server.n_messages, 65536 / 64);
-    assert_int_equal(side_native(&pair.server)->n_buffered, 65536);
+    assert_int_equal(pair.server.n_messages, BOW__NATIVE_STREAM_WINDOW / 64);
+    assert_int_equal(side_native(&pair.server)->n_buffered, BOW__NATIVE_STREAM_WINDOW);
     struct bow__session *client = pair.client.session;
     assert_int_equal(client->ops->queued(client, key),
-                     (2000 - 65536 / 64) * BOW__FRAME_MESSAGE_COST);
-    /* Read half of them, and all: no credit is lost, none is gained. */
+                     (2000 - BOW__NATIVE_STREAM_WINDOW / 64) * BOW__FRAME_MESSAGE_COST);
+    /* Read some of them, and all: no credit is lost, none is gained. */
     struct bow__session *server = pair.server.session;
     server->ops->consumed(server, key, 512);
-    assert_int_equal(side_native(&pair.server)->n_buffered, 65536 / 2);
+    assert_int_equal(side_native(&pair.server)->n_buffered,
+                     BOW__NATIVE_STREAM_WINDOW - 512 * BOW__FRAME_MESSAGE_COST);
     pair_run(&pair);
-    assert_int_equal(pair.server.n_messages, 65536 / 64 + 512);
+    assert_int_equal(pair.server.n_messages, BOW__NATIVE_STREAM_WINDOW / 64 + 512);
     for (int i = 0; i < 10; i++) {
         server->ops->consumed(server, key, 2000);
         pair_run(&pair);
@@ -397,12 +417,12 @@ static void test_native_flow_messages_without_bytes_are_held_back(void **state)
         assert_int_equal(side_say(&pair.client, key, 0, "", 0), 0);
     }
     pair_run(&pair);
-    assert_int_equal(pair.server.n_messages, 65536 / 64);
-    assert_int_equal(side_native(&pair.server)->n_buffered, 65536);
+    assert_int_equal(pair.server.n_messages, BOW__NATIVE_STREAM_WINDOW / 64);
+    assert_int_equal(side_native(&pair.server)->n_buffered, BOW__NATIVE_STREAM_WINDOW);
     for (size_t i = 0; i < 30000; i++) {
         server->ops->consumed(server, key, bow__consumed_bytes(0));
         pair_run(&pair);
-        assert_true(pair.server.n_messages - i <= 65536 / 64 + 1);
+        assert_true(pair.server.n_messages - i <= BOW__NATIVE_STREAM_WINDOW / 64 + 1);
     }
     assert_int_equal(pair.server.n_messages, 30000);
     assert_int_equal(side_native(&pair.server)->n_buffered, 0);
@@ -414,7 +434,7 @@ static void test_native_flow_messages_without_bytes_are_held_back(void **state)
 static void test_native_flow_small_message_waits_for_what_it_costs(void **state)
 {
     struct pair pair;
-    static uint8_t bytes[65536 - 63];
+    static uint8_t bytes[BOW__NATIVE_STREAM_WINDOW - 63];
     size_t cap = 0;
 
     (void)state;
@@ -424,7 +444,7 @@ static void test_native_flow_small_message_waits_for_what_it_costs(void **state)
     struct bow__session *client = pair.client.session;
     /* The last frame of a message may spend what is left, the first may not. */
     for (int i = 0; i < 4; i++) {
-        size_t n = i < 3 ? 16384 : 16384 - 63;
+        size_t n = BOW__NATIVE_STREAM_WINDOW / 4 - (i < 3 ? 0 : 63);
         assert_int_equal(side_say(&pair.client, key, 0, bytes, n), 0);
         pair_run(&pair);
     }
@@ -579,6 +599,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_native_flow_without_credit_waits_for_it),
+        cmocka_unit_test(test_native_flow_f68_64_kib_take_no_round_trip),
         cmocka_unit_test(test_native_flow_unread_withholds_the_streams_credit),
         cmocka_unit_test(test_native_flow_runs_ahead_by_what_the_path_holds),
         cmocka_unit_test(test_native_flow_f68_large_alone_has_what_comes_in_a_millisecond),

@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #define OPENING "b04f5701 00000000 00 00 000000000000 "
-#define SERVER_OPENING "b04f5701 00000008 00 00 000000000000 0880801038a09c01 "
+#define SERVER_OPENING "b04f5701 0000000c 00 00 000000000000 08808010 1080a004 38a09c01 "
 #define REQUEST(stream) "00000007 01 01 0000000000" stream " 06 12042f732f6d "
 
 static const struct bow_status draining = {.code = BOW_UNAVAILABLE, .message = "bye"};

@@ -316,7 +316,7 @@ static void test_native_stream_messages_of_both_sides_keep_their_order(void **st
 static void fill_window(struct side *side, uint64_t key)
 {
     for (int i = 0; i < 4; i++) {
-        assert_int_equal(send_pattern(side, key, 0, 16 * KIB, 1), 0);
+        assert_int_equal(send_pattern(side, key, 0, BOW__NATIVE_STREAM_WINDOW / 4, 1), 0);
         pair_run(side->pair);
     }
     assert_int_equal(queued(side, key), 0);
@@ -368,7 +368,7 @@ static void test_native_stream_unread_holds_a_large_message_back(void **state)
     assert_int_equal(send_pattern(&pair.client, key, 0, MIB, 2), 0);
     pair_run(&pair);
     assert_int_equal(pair.server.n_messages, 1);
-    assert_int_equal(queued(&pair.client, key), MIB - 48 * KIB);
+    assert_int_equal(queued(&pair.client, key), MIB + 16 * KIB - BOW__NATIVE_STREAM_WINDOW);
     pair.server.session->ops->consumed(pair.server.session, key, 16 * KIB);
     pair_run(&pair);
     assert_int_equal(pair.server.n_messages, 2);
@@ -458,7 +458,7 @@ static void test_native_stream_status_comes_after_what_waits(void **state)
     pair_run(&pair);
     assert_int_equal(pair.client.n_messages, 4);
     assert_int_equal(pair.client.n_statuses, 0);
-    pair.client.session->ops->consumed(pair.client.session, key, 64 * KIB);
+    pair.client.session->ops->consumed(pair.client.session, key, BOW__NATIVE_STREAM_WINDOW);
     pair_run(&pair);
     assert_int_equal(pair.client.n_messages, 5);
     assert_int_equal(pair.client.message_len, 70 * KIB);
@@ -530,7 +530,7 @@ static void test_native_stream_ended_early_forgives_what_was_on_its_way(void **s
             assert_int_equal(server->ops->finish(server, 1, &status), 0);
         }
         /* As many as the call had credit for, and as many as are no flood. */
-        assert_int_equal(feed_late(&pair, 65536 / 64 + 10000), 0);
+        assert_int_equal(feed_late(&pair, BOW__NATIVE_STREAM_WINDOW / 64 + 10000), 0);
         assert_true(feed_late(&pair, 1) < 0);
         assert_int_equal(server->failure_code, BOW_RESOURCE_EXHAUSTED);
         pair_fini(&pair);

@@ -174,7 +174,7 @@ static void test_native_window_stays_on_a_short_path(void **state)
     for (int i = 0; i < 100; i++) {
         travel(&pair, key, SHORT_PATH_NS, SIZE_MAX);
     }
-    assert_int_equal(window_of(&pair, key), 64 * KIB);
+    assert_int_equal(window_of(&pair, key), BOW__NATIVE_STREAM_WINDOW);
     assert_int_equal(side_native(&pair.server)->window.size, MIB);
     pair_fini(&pair);
 }
@@ -190,7 +190,7 @@ static void test_native_window_stays_for_a_slow_sender(void **state)
     for (int i = 0; i < 200; i++) {
         travel(&pair, key, LONG_PATH_NS, MESSAGE_BYTES);
     }
-    assert_int_equal(window_of(&pair, key), 64 * KIB);
+    assert_int_equal(window_of(&pair, key), BOW__NATIVE_STREAM_WINDOW);
     pair_fini(&pair);
 }
 
@@ -207,7 +207,7 @@ static void test_native_window_stays_for_a_slow_reader(void **state)
         travel(&pair, key, LONG_PATH_NS, SIZE_MAX);
         pair.server.session->ops->consumed(pair.server.session, key, MESSAGE_BYTES);
     }
-    assert_int_equal(window_of(&pair, key), 64 * KIB);
+    assert_int_equal(window_of(&pair, key), BOW__NATIVE_STREAM_WINDOW);
     assert_true(flow.n_arrived > 100 * MESSAGE_BYTES);
     pair_fini(&pair);
 }
@@ -231,7 +231,7 @@ static void test_native_window_of_all_streams_is_bounded(void **state)
         assert_true(server->n_grown <= BOW_LIMIT_GROWN_WINDOWS_BYTES);
     }
     assert_int_equal(window_of(&pair, keys[1]), BOW_LIMIT_STREAM_WINDOW_BYTES);
-    assert_int_equal(window_of(&pair, keys[3]), 64 * KIB);
+    assert_int_equal(window_of(&pair, keys[3]), BOW__NATIVE_STREAM_WINDOW);
     pair.server.session->ops->finish(pair.server.session, keys[0], &enough);
     pair_run(&pair);
     for (int round = 0; round < 16; round++) {
