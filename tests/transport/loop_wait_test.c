@@ -2,6 +2,7 @@
 /* How long a turn waits, and who wakes it (L11–L13, L31, L35). */
 
 #include "tests/support/loops.h"
+#include "tests/support/ready.h"
 #include "transport/loop/inbox.h"
 #include "transport/loop/loop.h"
 
@@ -534,6 +535,167 @@ static void test_loop_l35_scheduling_wakes_only_for_an_earlier_deadline(void **s
     assert_int_equal(signals_of_scheduling(11 * FAKE_MS, BOW_NEVER), 1);
 }
 
+/* What is overdue is judged with what has arrived: a timer that comes due while the loop does not
+ * look fires when the next poll's channels have been served. */
+
+struct judge {
+    struct bow_timer timer;
+    struct bow_timer early;
+    struct loops *t;
+    struct bow_loop *loop;
+    struct ready peer;
+    struct ready other;
+    bool has_arrived;
+    int n_fired;
+    int n_seen; /* events of the peer by then */
+};
+
+static void on_judge(struct bow_timer *timer, void *user)
+{
+    struct judge *judge = user;
+
+    (void)timer;
+    judge->n_fired++;
+    judge->n_seen = judge->peer.n_events;
+}
+
+/* Two seconds in which the peer's bytes come. */
+static void pass_two_seconds(struct judge *judge)
+{
+    if (!judge->has_arrived) {
+        judge->has_arrived = true;
+        fake_system_advance(&judge->t->fake, 2 * FAKE_S);
+        ready_open(&judge->peer, judge->loop);
+    }
+}
+
+static void judge_begin(struct judge *judge, struct loops *t)
+{
+    *judge = (struct judge){.t = t};
+    loops_begin(t);
+    judge->loop = loops_new_owner(t);
+    assert_int_equal(bow_loop_run_once(judge->loop, 0), 0);
+    bow_timer_init(&judge->timer, judge->loop, on_judge, judge);
+    bow_timer_start(&judge->timer, FAKE_S);
+}
+
+static void judge_end(struct judge *judge)
+{
+    for (int i = 0; i < 10 && judge->n_fired == 0; i++) {
+        assert_int_equal(bow_loop_run_once(judge->loop, BOW_NEVER), 0);
+    }
+    assert_int_equal(judge->n_fired, 1);
+    assert_true(judge->n_seen > 0);
+    ready_close(&judge->peer);
+    bow_loop_unref(judge->loop);
+    loops_end(judge->t);
+}
+
+static int stop_and_go_on(struct fake_system *fake, uint64_t timeout_ns, void *user)
+{
+    (void)fake;
+    if (timeout_ns == 0) {
+        return 0;
+    }
+    pass_two_seconds(user);
+    return -EINTR;
+}
+
+static void test_loop_wait_f35_a_stopped_process_reads_before_it_judges(void **state)
+{
+    struct judge judge;
+    struct loops t;
+
+    (void)state;
+    judge_begin(&judge, &t);
+    t.fake.user = &judge;
+    t.fake.on_wait = stop_and_go_on;
+    judge_end(&judge);
+}
+
+static void take_long(struct ready *ready)
+{
+    struct judge *judge = ready->user;
+
+    pass_two_seconds(judge);
+    ready_close(ready);
+}
+
+static void test_loop_wait_f35_after_a_long_callback_others_are_read_first(void **state)
+{
+    struct judge judge;
+    struct loops t;
+
+    (void)state;
+    judge_begin(&judge, &t);
+    ready_open(&judge.other, judge.loop);
+    judge.other.then = take_long;
+    judge.other.user = &judge;
+    judge_end(&judge);
+}
+
+static int run_long(void *user)
+{
+    pass_two_seconds(user);
+    return 0;
+}
+
+/* Within the same call of run_once(): who drives a loop now and then need not come again. */
+static void test_loop_wait_f35_after_a_long_task_others_are_read_first(void **state)
+{
+    struct judge judge;
+    struct loops t;
+
+    (void)state;
+    judge_begin(&judge, &t);
+    assert_int_equal(bow_loop_execute(judge.loop, "long", run_long, &judge), 0);
+    assert_int_equal(bow_loop_run_once(judge.loop, 0), 0);
+    assert_int_equal(judge.n_fired, 0);
+    assert_int_equal(bow_loop_run_once(judge.loop, 0), 0);
+    assert_int_equal(judge.n_fired, 1);
+    judge_end(&judge);
+}
+
+static void on_early(struct bow_timer *timer, void *user)
+{
+    (void)timer;
+    pass_two_seconds(user);
+}
+
+/* Each of two timers' callbacks takes its time; the second is late by then. */
+static void test_loop_wait_f35_after_a_long_timer_others_are_read_first(void **state)
+{
+    struct judge judge;
+    struct loops t;
+
+    (void)state;
+    judge_begin(&judge, &t);
+    bow_timer_init(&judge.early, judge.loop, on_early, &judge);
+    bow_timer_start(&judge.early, FAKE_S / 2);
+    judge_end(&judge);
+}
+
+/* Eight descriptors fill the first batch; the peer is not among them. */
+static void test_loop_wait_f35_a_full_batch_is_not_all(void **state)
+{
+    struct judge judge;
+    struct loops t;
+    struct ready flood[8];
+
+    (void)state;
+    judge_begin(&judge, &t);
+    for (int i = 0; i < 8; i++) {
+        ready_open(&flood[i], judge.loop);
+    }
+    pass_two_seconds(&judge);
+    assert_int_equal(bow_loop_run_once(judge.loop, 0), 0);
+    assert_int_equal(judge.n_fired > 0 && judge.peer.n_events == 0, 0);
+    for (int i = 0; i < 8; i++) {
+        ready_close(&flood[i]);
+    }
+    judge_end(&judge);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -552,6 +714,11 @@ int main(void)
         cmocka_unit_test(test_inbox_with_a_task_does_not_sleep),
         cmocka_unit_test(test_loop_l31_a_lazy_task_runs_when_the_loop_wakes_and_does_not_wake_it),
         cmocka_unit_test(test_loop_l35_scheduling_wakes_only_for_an_earlier_deadline),
+        cmocka_unit_test(test_loop_wait_f35_a_stopped_process_reads_before_it_judges),
+        cmocka_unit_test(test_loop_wait_f35_after_a_long_callback_others_are_read_first),
+        cmocka_unit_test(test_loop_wait_f35_after_a_long_task_others_are_read_first),
+        cmocka_unit_test(test_loop_wait_f35_after_a_long_timer_others_are_read_first),
+        cmocka_unit_test(test_loop_wait_f35_a_full_batch_is_not_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -110,6 +110,7 @@ int bow__loop_new_over(struct bow_context *context, const struct bow_system *sys
     loop->context = context;
     loop->system = system;
     loop->options = known;
+    loop->looked_ns = bow__loop_update_now(loop);
     bow__loop_note_maker(loop);
     copy_name(loop);
     init_fields(loop);

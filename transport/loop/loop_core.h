@@ -120,7 +120,9 @@ struct bow_loop {
     int n_deregistered; /* in this batch */
     struct bow__watch wake_watch;
     uint64_t now_ns;
-    uint64_t armed_at_ns; /* when the poller's descriptor becomes readable by itself */
+    uint64_t looked_ns;     /* what was ready by then has been seen */
+    bool has_timer_waiting; /* one is due, but not before the next poll */
+    uint64_t armed_at_ns;   /* when the poller's descriptor becomes readable by itself */
     bool in_turn;
     bool has_fd;             /* bow_loop_fd() was asked for */
     bool is_abandoned;       /* the last reference went on the loop's own thread */

@@ -8,6 +8,8 @@
 #include "base/clock.h"
 #include "transport/loop/loop_internal.h"
 
+#include <errno.h>
+
 /* A batch this large takes longer to handle than another poll costs. */
 #define MAX_EVENTS 8192
 
@@ -53,24 +55,44 @@ static enum bow_loop_select choose(struct bow_loop *loop, bool pending)
     return choice == BOW_LOOP_SELECT && pending ? BOW_LOOP_BUSY_WAIT : choice;
 }
 
-static void grow_batch(struct bow_loop *loop)
+/* Whether the next batch will be larger. */
+static bool grow_batch(struct bow_loop *loop)
 {
     size_t old_size = (size_t)loop->events_cap * sizeof(*loop->events);
 
     if (loop->events_cap >= MAX_EVENTS) {
-        return;
+        return false;
     }
     struct bow_poll_event *events =
         bow__resize(loop->context, loop->events, old_size, 2 * old_size);
-    if (events != NULL) {
-        loop->events = events;
-        loop->events_cap *= 2;
+    if (events == NULL) {
+        return false;
     }
+    loop->events = events;
+    loop->events_cap *= 2;
+    return true;
+}
+
+/*
+ * Up to when it is known that what was ready has been seen. A wait that a signal ended saw nothing,
+ * and one whose batch is full left something out, for which the next has room. One that returns
+ * late, in a process that was stopped, say, looked when it was to end.
+ */
+static uint64_t looked_until(struct bow_loop *loop, int n, uint64_t began_ns, uint64_t until_ns)
+{
+    if (n == -EINTR || (n == loop->events_cap && grow_batch(loop))) {
+        return loop->looked_ns;
+    }
+    if (n < 0) {
+        return loop->now_ns; /* nobody knows; timers go on */
+    }
+    return until_ns > 0 ? bow__time_min(until_ns, loop->now_ns) : began_ns;
 }
 
 /* `until_ns` 0: do not wait. */
 static void poll_until(struct bow_loop *loop, uint64_t until_ns)
 {
+    uint64_t began_ns = loop->now_ns;
     uint64_t timeout_ns = until_ns > 0 ? bow__time_left(until_ns, loop->now_ns) : 0;
     int n = loop->system->poller->wait(loop->poller, loop->events, loop->events_cap, timeout_ns);
 
@@ -79,15 +101,13 @@ static void poll_until(struct bow_loop *loop, uint64_t until_ns)
     }
     bow__loop_update_now(loop);
     bow__loop_end_turn_time(loop);
+    loop->looked_ns = looked_until(loop, n, began_ns, until_ns);
     bow__count(&loop->counters.polls, 1);
     loop->n_events = n > 0 ? n : 0;
     bow__loop_judge_poll(loop, n, until_ns);
     if (n > 0) {
         loop->last_events_ns = loop->now_ns;
         bow__count(&loop->counters.events, (uint64_t)n);
-    }
-    if (n == loop->events_cap) {
-        grow_batch(loop);
     }
 }
 
@@ -167,11 +187,12 @@ void bow__loop_poll(struct bow_loop *loop, uint64_t max_wait_ns)
         bow__loop_end_turn_time(loop);
         bow__loop_rest(loop,
                        bow__time_min(next_due(loop), bow__time_add(loop->now_ns, max_wait_ns)));
+        loop->looked_ns = loop->now_ns;
         return;
     }
     switch (choose(loop, bow__loop_has_work(loop))) {
     case BOW_LOOP_CONTINUE:
-        bow__loop_update_now(loop);
+        loop->looked_ns = bow__loop_update_now(loop);
         bow__loop_end_turn_time(loop);
         return;
     case BOW_LOOP_BUSY_WAIT:

@@ -212,6 +212,10 @@ int bow_loop_run_once(struct bow_loop *loop, uint64_t timeout_ns)
     if (!has_terminated) {
         has_terminated = run_turn(loop, timeout_ns);
     }
+    /* Who drives a loop now and then does not hear of a timer one round late. */
+    if (loop->has_timer_waiting && !has_terminated && !bow__loop_is_foreign(loop)) {
+        has_terminated = run_turn(loop, 0);
+    }
     /* Nobody else has a reference left to drive it to its end with. */
     while (loop->is_abandoned && !has_terminated && !bow__loop_is_foreign(loop)) {
         has_terminated = run_turn(loop, BOW_NEVER);

@@ -73,14 +73,20 @@ static void fire(struct bow_loop *loop, struct bow_timer *timer)
     bow__watchdog_end(&watchdog);
 }
 
+/* One that comes due later than this after the poll has looked waits for the next one: a turn that
+ * took long, or a process that was stopped, has bytes unread that a timer is not to judge
+ * without. */
+#define AFTER_LOOK_NS UINT64_C(1000000)
+
 void bow__loop_fire_timers(struct bow_loop *loop)
 {
     const uint64_t now = loop->now_ns;
+    const uint64_t limit = bow__time_min(now, bow__time_add(loop->looked_ns, AFTER_LOOK_NS));
     const uint64_t first_new = loop->timers.next_seq;
     struct bow__heap_node *node;
     uint64_t n = 0;
 
-    while ((node = bow__heap_min(&loop->timers)) != NULL && node->key <= now &&
+    while ((node = bow__heap_min(&loop->timers)) != NULL && node->key <= limit &&
            node->seq < first_new) {
         struct bow_timer *timer = BOW__CONTAINER(node, struct bow_timer, node);
         if (n == 0) {
@@ -90,6 +96,7 @@ void bow__loop_fire_timers(struct bow_loop *loop)
         n++;
         fire(loop, timer);
     }
+    loop->has_timer_waiting = node != NULL && node->key <= now && node->key > limit;
     bow__count(&loop->counters.timers_fired, n);
 }
 
