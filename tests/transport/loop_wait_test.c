@@ -645,12 +645,14 @@ static void test_loop_wait_f35_after_a_long_task_others_are_read_first(void **st
 {
     struct judge judge;
     struct loops t;
+    atomic_int n_more = 0;
 
     (void)state;
     judge_begin(&judge, &t);
     assert_int_equal(bow_loop_execute(judge.loop, "long", run_long, &judge), 0);
     assert_int_equal(bow_loop_run_once(judge.loop, 0), 0);
     assert_int_equal(judge.n_fired, 0);
+    assert_int_equal(bow_loop_execute(judge.loop, "more", loops_count_run, &n_more), 0);
     assert_int_equal(bow_loop_run_once(judge.loop, 0), 0);
     assert_int_equal(judge.n_fired, 1);
     judge_end(&judge);
@@ -675,22 +677,24 @@ static void test_loop_wait_f35_after_a_long_timer_others_are_read_first(void **s
     judge_end(&judge);
 }
 
-/* Eight descriptors fill the first batch; the peer is not among them. */
+#define FIRST_BATCH 64
+
+/* Others fill the first batch; the peer is not in it. */
 static void test_loop_wait_f35_a_full_batch_is_not_all(void **state)
 {
     struct judge judge;
     struct loops t;
-    struct ready flood[8];
+    struct ready flood[FIRST_BATCH];
 
     (void)state;
     judge_begin(&judge, &t);
-    for (int i = 0; i < 8; i++) {
+    for (int i = 0; i < FIRST_BATCH; i++) {
         ready_open(&flood[i], judge.loop);
     }
     pass_two_seconds(&judge);
     assert_int_equal(bow_loop_run_once(judge.loop, 0), 0);
-    assert_int_equal(judge.n_fired > 0 && judge.peer.n_events == 0, 0);
-    for (int i = 0; i < 8; i++) {
+    assert_true(judge.n_fired == 0 || judge.n_seen > 0);
+    for (int i = 0; i < FIRST_BATCH; i++) {
         ready_close(&flood[i]);
     }
     judge_end(&judge);
