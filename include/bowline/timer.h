@@ -13,8 +13,8 @@
  *
  * The clock is CLOCK_MONOTONIC: it does not jump when the time of day is set, and stands still
  * while the machine is suspended. One that comes due while the loop does not look, in a callback
- * that takes long or a process that is stopped, fires after what has arrived meanwhile was read: what
- * it judges is not judged without.
+ * that takes long or a process that is stopped, fires after what has arrived meanwhile was read:
+ * what it judges is not judged without.
  *
  * A timer must be disarmed when its memory goes. When the loop shuts down, those that are
  * armed then are disarmed, and do not fire. From other threads: bow_loop_schedule().
