@@ -200,7 +200,7 @@ struct bow_acceptor_options {
                             inherited: closed with the acceptor, and not before it was made),
                             inproc:NAME (for connections from the same context, without
                             descriptors; at most 100 bytes of printable ASCII without commas) */
-    struct bow_loop *loop;     /* accepts here; kept; may be NULL with per_worker */
+    struct bow_loop *loop;     /* accepts here, unless per_worker; kept; may be NULL with that */
     struct bow_group *workers; /* connections go to bow_group_next(); NULL: to `loop` */
     struct bow_channel_options channel;
     int backlog;                   /* 0: SOMAXCONN */
@@ -237,7 +237,8 @@ BOW_EXPORT uint16_t bow_acceptor_port(const struct bow_acceptor *acceptor);
 BOW_EXPORT uint64_t bow_acceptor_n_refused(const struct bow_acceptor *acceptor);
 /** Stop accepting and free; accepted channels live on. If it was started, connections that wait are
  * accepted before, unless the socket was inherited. `closed` (may be NULL) is the last callback, on
- * the acceptor's loop (with per_worker, the first worker). Thread: any. */
+ * options.loop, or the first worker's without one; on any thread once that loop has terminated.
+ * Thread: any. */
 BOW_EXPORT void bow_acceptor_close(struct bow_acceptor *acceptor, void (*closed)(void *user),
                                    void *user);
 

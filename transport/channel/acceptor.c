@@ -19,8 +19,8 @@
  *     n_unset       relaxed: a log's                           none
  *     tell_at_ns    relaxed: a log's                           none
  *
- * n_pending is one for each listener until closed and one for each channel that is starting;
- * `closed` runs when it is 0.
+ * n_pending is one for each listener until closed, one for each that is told to start until it has,
+ * and one for each channel that is starting; `closed` runs when it is 0.
  *
  * A listener belongs to its loop's thread.
  */
@@ -57,6 +57,7 @@ struct listener {
 struct bow_acceptor {
     struct bow_context *context;
     struct bow_acceptor_options options; /* its address is NULL: not ours to keep */
+    struct bow_loop *home;               /* where `closed` runs; its memory is held */
     struct bow_task closed_task;
     void (*closed)(void *user);
     void *closed_user;
@@ -83,6 +84,7 @@ static void release(struct bow_acceptor *acceptor)
     for (uint32_t i = 0; i < acceptor->n_listeners; i++) {
         bow__loop_release(acceptor->listeners[i].loop);
     }
+    bow__loop_release(acceptor->home);
     bow__free(acceptor->context, acceptor, acceptor_bytes(acceptor->n_listeners));
 }
 
@@ -105,7 +107,7 @@ static void leave(struct bow_acceptor *acceptor)
     if (atomic_fetch_sub_explicit(&acceptor->n_pending, 1, memory_order_acq_rel) != 1) {
         return;
     }
-    if (bow__loop_post_internal(acceptor->listeners[0].loop, &acceptor->closed_task, 0) < 0) {
+    if (bow__loop_post_internal(acceptor->home, &acceptor->closed_task, 0) < 0) {
         run_closed(acceptor); /* the loop has ended: there is no better thread */
     }
 }
@@ -344,16 +346,23 @@ static void on_loop_shutdown(struct bow__watch *watch)
     stop_listening(BOW__CONTAINER(watch, struct listener, watch));
 }
 
-static int run_start(void *user)
+static int start_accepting(struct listener *listener)
 {
-    struct listener *listener = user;
-
     if (!bow__listening_is_open(&listener->listening) || listener->is_started) {
         return 0;
     }
     listener->is_started = true;
     listener->watch.source = listener->listening.source;
     return bow__loop_watch(listener->loop, &listener->watch, listener->listening.fd, BOW_POLL_IN);
+}
+
+static int run_start(void *user)
+{
+    struct listener *listener = user;
+
+    int rc = start_accepting(listener);
+    leave(listener->acceptor);
+    return rc;
 }
 
 /* What has come so far, a batch at a time. Returns whether there is more. */
@@ -407,7 +416,15 @@ static int run_close(void *user)
 /* Begin to accept, on its loop. Returns 0 or why it can't be posted. Thread: any. */
 static int start_listener(struct listener *listener)
 {
-    return bow__loop_post_internal(listener->loop, &listener->start_task, 0);
+    struct bow_acceptor *acceptor = listener->acceptor;
+
+    /* A loop that shuts down has accepted this, and may refuse to close behind it. */
+    atomic_fetch_add_explicit(&acceptor->n_pending, 1, memory_order_relaxed);
+    int rc = bow__loop_post_internal(listener->loop, &listener->start_task, 0);
+    if (rc < 0) {
+        leave(acceptor);
+    }
+    return rc;
 }
 
 /* Close the socket on its loop, then leave(). Thread: any. */
@@ -531,6 +548,8 @@ static void init(struct bow_acceptor *acceptor)
         init_listener(&acceptor->listeners[i], acceptor,
                       options->per_worker ? bow_group_get(options->workers, i) : options->loop);
     }
+    acceptor->home = options->loop != NULL ? options->loop : acceptor->listeners[0].loop;
+    bow__loop_hold(acceptor->home);
     bow_task_init(&acceptor->closed_task, "acceptor closed", run_closed, acceptor);
     atomic_init(&acceptor->refs, 1);
     atomic_init(&acceptor->n_pending, acceptor->n_listeners);
