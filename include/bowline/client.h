@@ -151,8 +151,9 @@ BOW_EXPORT BOW_MUST_USE int bow_client_new(const struct bow_client_options *opti
 
 /**
  * Close the client: its calls complete with CANCELLED, then it is freed. Off
- * its loops this waits until all callbacks have run; on one of them it returns
- * at once and the rest happens in later turns. Allowed in a completion callback. NULL is allowed.
+ * its loops this waits until all callbacks have run; on one of them, or when nobody
+ * has run an owner's loop so far, it returns at once and the rest happens in later turns,
+ * or in bow_loop_unref(). Allowed in a completion callback. NULL is allowed.
  * In a process that was forked after it had been used, it is forgotten: its connections are the
  * parent's and are not touched.
  *

@@ -149,9 +149,10 @@ BOW_EXPORT struct bow_loop *bow_loop_ref(struct bow_loop *loop);
 
 /**
  * Drop a reference to a loop. The last one shuts the loop down and frees it once it has
- * terminated: it waits for that, and runs an owner's loop to its end; called inside the
- * loop that happens later. Whoever calls a function of the loop holds a reference
- * meanwhile. NULL is allowed. Thread: any. Returns: NULL.
+ * terminated: it waits for that and for its thread, so that none is in our code any more, and runs
+ * an owner's loop to its end; called inside the loop that happens later. Servers, clients, streams
+ * and sets on it hold no reference, only its memory. Whoever calls a function of the loop holds a
+ * reference meanwhile. NULL is allowed. Thread: any. Returns: NULL.
  */
 BOW_EXPORT struct bow_loop *bow_loop_unref(struct bow_loop *loop);
 

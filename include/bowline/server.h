@@ -254,9 +254,9 @@ BOW_EXPORT void bow_server_stop(struct bow_server *server);
 BOW_EXPORT int bow_server_join(struct bow_server *server);
 
 /** Free a server that has stopped or was never started; else stop it first, and wait, or on one of
- * its loops free it once it has stopped. NULL is allowed. In a process that was forked after it had
- * been started, it is forgotten: its connections are the parent's and are not touched. Thread: any,
- * once. */
+ * its loops, or when nobody has run an owner's loop of its so far, free it once it has stopped.
+ * NULL is allowed. In a process that was forked after it had been started, it is forgotten: its
+ * connections are the parent's and are not touched. Thread: any, once. */
 BOW_EXPORT void bow_server_free(struct bow_server *server);
 
 /** Why the last function failed that sets `server` up, starts or runs it: stage, address, reason;

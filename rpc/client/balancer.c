@@ -594,7 +594,8 @@ void bow__balancer_init(struct bow__balancer *balancer, struct bow_client *clien
     balancer->settled = true;
     balancer->state = BOW__CONNECTIVITY_IDLE;
     balancer->calls.context = config->context;
-    balancer->calls.loop = bow_loop_ref(loop);
+    bow__loop_hold(loop);
+    balancer->calls.loop = loop;
     balancer->calls.ids = ids;
     balancer->calls.ops = &calls_ops;
     bow__client_calls_init(&balancer->calls, &compression);
@@ -611,5 +612,5 @@ void bow__balancer_init(struct bow__balancer *balancer, struct bow_client *clien
 void bow__balancer_fini(struct bow__balancer *balancer)
 {
     bow__client_calls_fini(&balancer->calls);
-    bow_loop_unref(balancer->calls.loop);
+    bow__loop_release(balancer->calls.loop);
 }

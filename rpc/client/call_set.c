@@ -28,7 +28,7 @@ struct slot {
 
 struct bow_call_set {
     struct bow_context *context; /* a reference */
-    struct bow_loop *loop;       /* another */
+    struct bow_loop *loop;       /* its memory is held */
     struct bow_call_set_options options;
     bow_call_set_fn done;
     void *user;
@@ -58,7 +58,7 @@ static void destroy(struct bow_call_set *set)
         bow_result_fini(&set->slots[i].result);
     }
     pthread_mutex_destroy(&set->lock);
-    bow_loop_unref(set->loop);
+    bow__loop_release(set->loop);
     bow__free(context, set, size_of(set->options.max_calls));
     bow_context_unref(context);
 }
@@ -154,7 +154,8 @@ int bow_call_set_new(struct bow_loop *loop, const struct bow_call_set_options *o
         return -ENOMEM;
     }
     set->context = bow_context_ref(context);
-    set->loop = bow_loop_ref(loop);
+    bow__loop_hold(loop);
+    set->loop = loop;
     set->options = known;
     set->done = done;
     set->user = user;

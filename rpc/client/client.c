@@ -324,7 +324,8 @@ void bow_client_free(struct bow_client *client)
         free_confined(client);
         return;
     }
-    bool in_loops = bow__client_in_loops(client);
+    bool in_loops =
+        bow__client_in_loops(client) || bow__loop_awaits_owner(client->balancers[0].calls.loop);
     pthread_mutex_lock(&client->lock);
     client->n_closing++; /* until all have been told */
     client->free_when_settled = in_loops;

@@ -103,7 +103,8 @@ static int make(struct bow_client *client, struct bow__balancer *balancer,
     }
     atomic_init(&stream->refs, 1); /* the call's */
     stream->context = bow_context_ref(client->config.context);
-    stream->loop = bow_loop_ref(balancer->calls.loop);
+    bow__loop_hold(balancer->calls.loop);
+    stream->loop = balancer->calls.loop;
     stream->client = client;
     stream->result = (struct bow_result)BOW_RESULT_INIT;
     bow__text_clear(&stream->failure);

@@ -150,6 +150,15 @@ int bow_server_new(const struct bow_server_options *options, struct bow_server *
 
 /* The end */
 
+/* After a bow_server_run() that could not wait for signals nobody else drives it. */
+static void drive_own_loop(struct bow_server *server)
+{
+    while (server->owns_main && bow_loop_in_loop(server->main) &&
+           bow__server_get_state(server) == BOW__SERVER_STARTED &&
+           bow_loop_run_once(server->main, BOW_NEVER) == 0) {
+    }
+}
+
 void bow_server_free(struct bow_server *server)
 {
     if (server == NULL) {
@@ -161,7 +170,10 @@ void bow_server_free(struct bow_server *server)
     }
     if (bow__server_get_state(server) == BOW__SERVER_STARTED) {
         bow_server_stop(server);
-        (void)bow_server_join(server);
+        drive_own_loop(server);
+        if (!bow__loop_awaits_owner(server->main)) {
+            (void)bow_server_join(server);
+        }
     }
     bow__server_unref(server);
 }

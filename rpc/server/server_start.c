@@ -46,11 +46,13 @@ static int make_main(struct bow_server *server, enum bow_loop_thread kind)
     struct bow_loop_options options = BOW_LOOP_OPTIONS_INIT;
 
     if (server->options.loop != NULL) {
-        server->main = bow_loop_ref(server->options.loop);
+        server->main = server->options.loop;
+        bow__loop_hold(server->main);
         return 0;
     }
     if (server->options.group != NULL) {
-        server->main = bow_loop_ref(bow_group_get(server->group, 0));
+        server->main = bow_group_get(server->group, 0);
+        bow__loop_hold(server->main);
         return 0;
     }
     options.thread = kind;
@@ -162,23 +164,49 @@ static int make_all(struct bow_server *server, enum bow_loop_thread kind)
     return rc;
 }
 
-/* From here on the parts end by themselves, so a failure stops the server instead of undoing. */
-static int open_all(struct bow_server *server)
+/* A worker whose loop has shut down meanwhile never begins, and so never reports: it is no part. */
+static int open_workers(struct bow_server *server)
+{
+    int rc = 0;
+
+    for (uint32_t i = 0; i < server->n_workers; i++) {
+        int refused = bow__worker_open(server->workers[i]);
+        if (refused < 0) {
+            server->n_parts--;
+            rc = refused;
+        }
+    }
+    return rc;
+}
+
+/* Under the lock. */
+static int open_parts(struct bow_server *server)
 {
     server->n_parts = server->n_workers + server->n_acceptors;
-    server->n_open_acceptors = server->n_acceptors;
-    bow__server_ref(server);
-    pthread_mutex_lock(&server->lock);
-    server->state = BOW__SERVER_STARTED;
-    pthread_mutex_unlock(&server->lock);
-    int rc = bow__loop_post_internal(server->main, &server->open_task, 0);
-    for (uint32_t i = 0; i < server->n_workers && rc == 0; i++) {
-        rc = bow__worker_open(server->workers[i]);
-    }
+    atomic_store(&server->n_open_acceptors, server->n_acceptors);
+    int rc = open_workers(server);
     for (uint32_t i = 0; i < server->n_acceptors && rc == 0; i++) {
         rc = bow_acceptor_start(server->acceptors[i]);
     }
-    atomic_store(&server->opened, true);
+    return rc;
+}
+
+/*
+ * `ret_begun`: from here on the parts end by themselves, so a failure stops the server instead of
+ * undoing. The main loop is first, for it is what ends them.
+ */
+static int open_all(struct bow_server *server, bool *ret_begun)
+{
+    pthread_mutex_lock(&server->lock);
+    int rc = bow__loop_post_internal(server->main, &server->open_task, 0);
+    *ret_begun = rc == 0;
+    if (rc == 0) {
+        bow__server_ref(server);
+        server->state = BOW__SERVER_STARTED;
+        rc = open_parts(server);
+        atomic_store(&server->opened, true);
+    }
+    pthread_mutex_unlock(&server->lock);
     return rc;
 }
 
@@ -192,17 +220,20 @@ int bow__server_start(struct bow_server *server, enum bow_loop_thread kind)
         bow__text_printf(&server->error, "starting: the server has been started before");
         return -EBUSY;
     }
+    bool begun = false;
     int rc = make_all(server, kind);
-    if (rc < 0) {
-        if (server->error.len == 0) {
-            explain(server, "starting", rc);
+    if (rc < 0 && server->error.len == 0) {
+        explain(server, "starting", rc);
+    }
+    if (rc == 0) {
+        rc = open_all(server, &begun);
+        if (rc < 0) {
+            explain(server, "starting the server's loops", rc);
         }
+    }
+    if (!begun) {
         bow__server_unmake(server);
         return rc;
-    }
-    rc = open_all(server);
-    if (rc < 0) {
-        explain(server, "starting the server's loops", rc);
     }
     if (rc < 0 || atomic_load(&server->stop_requested)) {
         bow_server_stop(server);

@@ -28,13 +28,21 @@ bool bow__server_in_loops(const struct bow_server *server)
 
 /* All that was posted has run when it returns, except on the loop's own thread. A loop that nobody
  * drives has to be run once more to end. */
-static void end_main(struct bow_server *server)
+static void end_own_main(struct bow_server *server)
 {
-    if (server->owns_main && bow_loop_shutdown(server->main, 0, 0) == 0 &&
-        bow_loop_run(server->main) < 0) {
+    if (bow_loop_shutdown(server->main, 0, 0) == 0 && bow_loop_run(server->main) < 0) {
         (void)!bow_loop_join(server->main, BOW_NEVER);
     }
     bow_loop_unref(server->main);
+}
+
+static void let_go_of_main(struct bow_server *server)
+{
+    if (server->owns_main) {
+        end_own_main(server);
+    } else {
+        bow__loop_release(server->main);
+    }
     server->main = NULL;
     server->owns_main = false;
 }
@@ -54,7 +62,7 @@ void bow__server_unmake(struct bow_server *server)
     server->n_acceptors = 0;
     server->port = 0;
     if (server->main != NULL) {
-        end_main(server);
+        let_go_of_main(server);
     }
     for (uint32_t i = 0; i < server->n_workers; i++) {
         bow__worker_unref(server->workers[i]);

@@ -17,9 +17,15 @@
  *     server.c            options, new and free
  *
  * Design. `main` is the loop that accepts and drains; each worker has its own. A
- * part is a listener or a worker; the last part to end stops the server. `refs`:
+ * part is a listener, a worker, or what is posted to the main loop to stop it; the last
+ * part to end stops the server. `refs`:
  * the user's, one while it serves, one for each thread in run or join. The lock guards
- * `state` and `n_parts` and goes with the condition that join waits for.
+ * `state` and `n_parts` and goes with the condition that join waits for. Whoever starts
+ * the server holds it while the parts are told to begin, and the drain begins with it, so
+ * that no part ends before it is known which ones there are.
+ *
+ * Of loops that are the user's the server keeps the memory only: their last reference is
+ * his, and its end waits for them, whatever of the server is still posted there.
  */
 
 #include "base/text.h"
@@ -57,7 +63,7 @@ struct bow_server {
     struct bow__handler_executor *handler_executors;
     struct bow__text error;
 
-    struct bow_loop *main; /* a reference */
+    struct bow_loop *main; /* a reference when it is ours, else its memory is held */
     bool owns_main;        /* made here, ended here */
     struct bow_group *group;
     bool owns_group;
@@ -68,8 +74,10 @@ struct bow_server {
     struct bow_acceptor **acceptors;
     uint32_t n_acceptors;
     uint32_t cap_acceptors;
-    uint32_t n_open_acceptors; /* main loop only */
-    uint16_t port;             /* of the first TCP listener; constant once started */
+    /* Acceptors report on the main loop, or, once that has terminated, on any: counted down
+     * acq_rel, each other's partner. */
+    atomic_uint n_open_acceptors;
+    uint16_t port; /* of the first TCP listener; constant once started */
     atomic_uint n_connections;
     atomic_uint n_reloads; /* relaxed, as the next: for metrics */
     atomic_uint n_reloads_failed;

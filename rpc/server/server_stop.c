@@ -40,6 +40,24 @@ static void part_done(struct bow_server *server)
     }
 }
 
+/* What is posted to the main loop is a part until it has run, so that the server does not end
+ * before it: that loop may shut down meanwhile, and the last of the others report elsewhere. */
+static bool add_part(struct bow_server *server)
+{
+    pthread_mutex_lock(&server->lock);
+    bool is_started = server->state == BOW__SERVER_STARTED;
+    server->n_parts += is_started;
+    pthread_mutex_unlock(&server->lock);
+    return is_started;
+}
+
+static void post_part(struct bow_server *server, struct bow_task *task)
+{
+    if (add_part(server) && bow__loop_post_internal(server->main, task, 0) < 0) {
+        part_done(server);
+    }
+}
+
 /* Without the hook no timer is armed either: the loop is ending, and other threads may be the last
  * to report. */
 static void unhook(struct bow_server *server)
@@ -49,10 +67,18 @@ static void unhook(struct bow_server *server)
     bow_timer_stop(&server->grace_timer);
 }
 
+static bool is_last_part(struct bow_server *server)
+{
+    pthread_mutex_lock(&server->lock);
+    bool is_last = server->n_parts == 1;
+    pthread_mutex_unlock(&server->lock);
+    return is_last;
+}
+
 /* On the main loop, where all parts report while it is hooked: let go of it with the last one. */
 static void part_done_on_main(struct bow_server *server)
 {
-    if (server->hooked && server->n_parts == 1) {
+    if (server->hooked && is_last_part(server)) {
         bow_loop_remove_hook(server->main, &server->hook);
         unhook(server);
     }
@@ -89,7 +115,7 @@ static void drain_workers(struct bow_server *server)
         bow_timer_start(&server->grace_timer, server->options.grace_ns);
     }
     for (uint32_t i = 0; i < server->n_workers; i++) {
-        /* A loop that takes no task has shut down, and its hook has reported. */
+        /* A loop that takes no task has shut down: its hook has reported, or it never began. */
         (void)!bow__worker_drain(server->workers[i]);
     }
 }
@@ -98,10 +124,17 @@ static void on_acceptor_closed(void *user)
 {
     struct bow_server *server = user;
 
-    if (--server->n_open_acceptors == 0) {
+    if (atomic_fetch_sub_explicit(&server->n_open_acceptors, 1, memory_order_acq_rel) == 1) {
         drain_workers(server);
     }
     part_done_on_main(server);
+}
+
+/* The main loop may shut down while another thread tells the parts to begin. */
+static void wait_until_begun(struct bow_server *server)
+{
+    pthread_mutex_lock(&server->lock);
+    pthread_mutex_unlock(&server->lock);
 }
 
 static void drain(struct bow_server *server)
@@ -109,6 +142,7 @@ static void drain(struct bow_server *server)
     if (server->draining) {
         return;
     }
+    wait_until_begun(server);
     server->draining = true;
     bow_timer_stop(&server->lame_timer);
     if (server->n_acceptors == 0) {
@@ -201,14 +235,12 @@ static int stop_task(void *user)
 {
     struct bow_server *server = user;
 
-    if (server->draining) {
-        return 0;
-    }
     if (server->options.lame_duck_ns == 0) {
         drain(server);
-        return 0;
+    } else if (!server->draining) {
+        bow_timer_start(&server->lame_timer, server->options.lame_duck_ns);
     }
-    bow_timer_start(&server->lame_timer, server->options.lame_duck_ns);
+    part_done_on_main(server);
     return 0;
 }
 
@@ -216,7 +248,7 @@ static int stop_task(void *user)
 static void end_grace(struct bow_server *server)
 {
     server->options.grace_ns = 0;
-    if (server->n_open_acceptors == 0) {
+    if (atomic_load_explicit(&server->n_open_acceptors, memory_order_acquire) == 0) {
         close_workers(server);
     }
 }
@@ -231,7 +263,7 @@ static int hurry_task(void *user)
     } else {
         drain(server);
     }
-    bow__server_unref(server);
+    part_done_on_main(server);
     return 0;
 }
 
@@ -245,12 +277,8 @@ void bow__server_init_stop(struct bow_server *server)
 
 void bow__server_hurry(struct bow_server *server)
 {
-    if (atomic_exchange(&server->hurry_posted, true)) {
-        return;
-    }
-    bow__server_ref(server);
-    if (bow__loop_post_internal(server->main, &server->hurry_task, 0) < 0) {
-        bow__server_unref(server);
+    if (!atomic_exchange(&server->hurry_posted, true)) {
+        post_part(server, &server->hurry_task);
     }
 }
 
@@ -259,12 +287,11 @@ void bow_server_stop(struct bow_server *server)
     /* Who starts it looks here once it is open: until then there is nothing to stop. */
     atomic_store(&server->stop_requested, true);
     if (!atomic_load(&server->opened) || bow__server_is_foreign(server) ||
-        bow__server_get_state(server) != BOW__SERVER_STARTED ||
         atomic_exchange(&server->stop_posted, true)) {
         return;
     }
     /* Refused only by a loop that shuts down, whose hook does the same. */
-    (void)!bow__loop_post_internal(server->main, &server->stop_task, 0);
+    post_part(server, &server->stop_task);
 }
 
 int bow_server_join(struct bow_server *server)

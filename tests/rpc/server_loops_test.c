@@ -9,9 +9,11 @@
 #include "tests/support/gate.h"
 
 #include <bowline/executor.h>
+#include <bowline/group.h>
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -99,6 +101,135 @@ static void test_loops_server_on_a_group_that_has_ended_is_freed(void **state)
     options.group = group;
     expect_refused(t, &options, -ESHUTDOWN);
     bow_group_unref(group);
+}
+
+/* Loops that end while the server starts: where it asks the system for something, one of them is
+ * shut down */
+
+#define N_LOOPS 3 /* the main one, or the first of the group, and the workers */
+#define MAX_POINTS 64
+
+static struct {
+    struct bow_loop *victim; /* NULL: this start is left alone, or it has happened */
+    bool waits;              /* until the loop has ended */
+    atomic_int n_points;     /* calls of the system on the thread that starts */
+    int at;                  /* which of them */
+    pthread_t thread;
+} interrupted;
+
+static void pass_point(void)
+{
+    struct bow_loop *victim = interrupted.victim;
+
+    if (!pthread_equal(pthread_self(), interrupted.thread) || victim == NULL ||
+        atomic_fetch_add(&interrupted.n_points, 1) != interrupted.at) {
+        return;
+    }
+    interrupted.victim = NULL;
+    assert_int_equal(bow_loop_shutdown(victim, 0, 0), 0);
+    if (interrupted.waits) {
+        assert_int_equal(bow_loop_join(victim, BOW_NEVER), 0);
+    }
+}
+
+static int start_and_pass(void *user, const struct bow_thread_options *options,
+                          void (*run)(void *argument), void *argument,
+                          struct bow_thread **ret_thread)
+{
+    /* Not the one whose thread this is, which holds its lock meanwhile. */
+    if (argument != interrupted.victim) {
+        pass_point();
+    }
+    return bow_system_default()->thread_start(user, options, run, argument, ret_thread);
+}
+
+static int signal_and_pass(void *user, int fd)
+{
+    int rc = bow_system_default()->wake_signal(user, fd);
+
+    pass_point();
+    return rc;
+}
+
+/* Returns whether the start came as far as that point. */
+static bool start_interrupted(struct calls *t, int victim, int at, bool per_worker)
+{
+    struct bow_group_options group_options = BOW_GROUP_OPTIONS_INIT;
+    struct bow_listen_options listen = BOW_LISTEN_OPTIONS_INIT;
+    struct bow_server_options options;
+    struct bow_group *group = NULL;
+
+    group_options.n_loops = N_LOOPS;
+    assert_int_equal(bow_group_new(t->context, &group_options, &group), 0);
+    interrupted.at = at;
+    atomic_store(&interrupted.n_points, 0);
+    calls_server_options(t, &options);
+    options.group = group;
+    options.listen = NULL;
+    struct bow_server *server = calls_make_server(t, &options);
+    listen.address = t->address;
+    listen.per_worker = per_worker;
+    assert_int_equal(bow_server_listen(server, &listen), 0);
+    interrupted.victim = bow_group_get(group, (uint32_t)victim);
+    int rc = bow_server_start(server);
+    bool came_there = interrupted.victim == NULL;
+    interrupted.victim = NULL;
+    if (rc < 0) {
+        assert_int_equal(rc, -ESHUTDOWN);
+        assert_non_null(strstr(bow_server_error(server), "starting the server's loops"));
+    }
+    bow_server_free(server);
+    bow_group_unref(group);
+    return came_there;
+}
+
+static void interrupt_everywhere(struct calls *t)
+{
+    for (int victim = 0; victim < N_LOOPS; victim++) {
+        int at = 0;
+        while (start_interrupted(t, victim, at, calls_has_port() && at % 2 == 1) &&
+               at < MAX_POINTS) {
+            at++;
+        }
+        assert_true(at > 0);
+        assert_true(at < MAX_POINTS);
+    }
+}
+
+static void test_loops_f59_loop_that_ends_in_the_midst_of_start_ends_the_server(void **state)
+{
+    struct calls *t = *state;
+
+    interrupted.thread = pthread_self();
+    interrupted.waits = false;
+    t->system.thread_start = start_and_pass;
+    t->system.wake_signal = signal_and_pass;
+    interrupt_everywhere(t);
+}
+
+/* Before any part has been told to begin: the loops have been found well. */
+static void test_loops_f59_loop_that_has_ended_before_the_parts_begin_is_refused(void **state)
+{
+    struct calls *t = *state;
+
+    interrupted.thread = pthread_self();
+    interrupted.waits = true;
+    t->system.thread_start = start_and_pass;
+    interrupt_everywhere(t);
+}
+
+static void test_loops_f59_server_on_a_loop_that_nobody_runs_is_freed(void **state)
+{
+    struct calls *t = *state;
+    struct bow_loop_options loop_options = BOW_LOOP_OPTIONS_INIT;
+    struct bow_server_options options;
+
+    loop_options.thread = BOW_LOOP_OWNER;
+    calls_server_options(t, &options);
+    assert_int_equal(bow_loop_new(t->context, &loop_options, &options.loop), 0);
+    t->server = calls_start_server(t, &options);
+    calls_kill_server(t);
+    bow_loop_unref(options.loop);
 }
 
 /* Told to stop while it starts */
@@ -268,6 +399,9 @@ int main(int argc, char **argv)
         TEST(test_loops_server_that_gets_no_thread_is_freed),
         TEST(test_loops_server_on_a_loop_that_has_ended_is_freed),
         TEST(test_loops_server_on_a_group_that_has_ended_is_freed),
+        TEST(test_loops_f59_loop_that_ends_in_the_midst_of_start_ends_the_server),
+        TEST(test_loops_f59_loop_that_has_ended_before_the_parts_begin_is_refused),
+        TEST(test_loops_f59_server_on_a_loop_that_nobody_runs_is_freed),
         TEST(test_loops_stop_in_the_midst_of_start_comes_after_it),
         TEST(test_loops_server_leaves_no_timer_with_a_loop_that_ends),
         TEST(test_loops_rejection_handler_hears_nothing_of_ours),

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
  * The shared library as a plug-in loads it: two contexts at once, each with a server that runs on
- * a thread; then all is ended, the library leaves the process, and comes again.
+ * a thread; then all is ended, the library leaves the process, and comes again. With a PLUGIN that
+ * links it, each kind of loop in turn: a thread that is still in our code would crash.
  *
- *     unload_test LIBRARY
+ *     unload_test LIBRARY [PLUGIN]
  */
+
+#include "unload_plugin.h"
 
 #include <bowline/context.h>
 #include <bowline/server.h>
@@ -106,13 +109,46 @@ static void test_unload_leaves_nothing_and_load_works_again(void **state)
     }
 }
 
+static const char *plugin;
+
+static void serve_in_plugin(enum unload_binding binding)
+{
+    int (*run)(enum unload_binding binding) = NULL;
+    void *handle = dlopen(plugin, RTLD_NOW | RTLD_LOCAL);
+
+    if (handle == NULL) {
+        fail_msg("%s", dlerror());
+    }
+    void *symbol = dlsym(handle, "unload_serve");
+    assert_non_null(symbol);
+    memcpy(&run, &symbol, sizeof(run));
+    int rc = run(binding);
+    assert_int_equal(dlclose(handle), 0);
+    if (rc != 0) {
+        fail_msg("binding %d: %d", (int)binding, rc);
+    }
+    assert_false(is_loaded());
+}
+
+static void test_unload_f57_plugin_that_has_ended_leaves_no_thread(void **state)
+{
+    enum { ROUNDS = 60 };
+    (void)state;
+
+    for (int i = 0; plugin != NULL && i < ROUNDS * UNLOAD_N_BINDINGS; i++) {
+        serve_in_plugin((enum unload_binding)(i % UNLOAD_N_BINDINGS));
+    }
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_unload_leaves_nothing_and_load_works_again),
+        cmocka_unit_test(test_unload_f57_plugin_that_has_ended_leaves_no_thread),
     };
 
     assert_true(argc > 1);
     path = argv[1];
+    plugin = argc > 2 ? argv[2] : NULL;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

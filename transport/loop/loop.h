@@ -91,6 +91,9 @@ uint64_t bow__loop_n_channels(const struct bow_loop *loop); /* any thread */
  * reading freed memory. Thread: any. */
 void bow__loop_hold(struct bow_loop *loop);
 void bow__loop_release(struct bow_loop *loop);
+/** Whether it is an owner's that nobody has run so far: who waits for something on it waits for
+ * ever, if he is that owner. Thread: any. */
+bool bow__loop_awaits_owner(const struct bow_loop *loop);
 
 /** Whether `time_ns` has come, told by the clock and not by the loop's time, which callbacks may
  * have left behind. Cheap while it is far. Thread: any. */

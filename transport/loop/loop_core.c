@@ -59,6 +59,13 @@ bool bow__loop_may_touch(const struct bow_loop *loop)
            bow__loop_state(loop) == BOW_LOOP_TERMINATED;
 }
 
+bool bow__loop_awaits_owner(const struct bow_loop *loop)
+{
+    return loop->options.thread == BOW_LOOP_OWNER &&
+           atomic_load_explicit(&loop->owner, memory_order_relaxed) == 0 &&
+           bow__loop_state(loop) < BOW_LOOP_SHUTDOWN;
+}
+
 enum bow_loop_state bow_loop_get_state(const struct bow_loop *loop)
 {
     return bow__loop_state(loop);

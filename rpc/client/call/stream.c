@@ -21,7 +21,7 @@ static void destroy(struct bow_stream *stream)
     bow__arena_fini(&stream->arena);
     bow_result_fini(&stream->result);
     bow__cond_fini(&stream->lock, &stream->changed);
-    bow_loop_unref(stream->loop);
+    bow__loop_release(stream->loop);
     bow__free(context, stream, sizeof(*stream));
     bow_context_unref(context);
 }

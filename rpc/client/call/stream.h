@@ -43,7 +43,7 @@ enum bow__stream_ask {
 struct bow_stream {
     atomic_uint refs;
     struct bow_context *context; /* a reference */
-    struct bow_loop *loop;       /* another */
+    struct bow_loop *loop;       /* its memory is held */
     struct bow_client *client;   /* there until `closed`, as seen under the lock */
     const struct bow_method *method;
     const void *events; /* NULL: the blocking style */

@@ -225,7 +225,8 @@ int bow__worker_new(struct bow_context *context, struct bow_loop *loop, struct b
         return rc;
     }
     worker->context = bow_context_ref(context);
-    worker->loop = bow_loop_ref(loop);
+    bow__loop_hold(loop);
+    worker->loop = loop;
     worker->server = server;
     worker->registry = registry;
     worker->limits = limits;
@@ -272,7 +273,7 @@ void bow__worker_unref(struct bow__worker *worker)
     bow__counters_fini(&worker->counters);
     pthread_mutex_destroy(&worker->outside);
     bow__free(context, worker, sizeof(*worker));
-    bow_loop_unref(loop);
+    bow__loop_release(loop);
     bow_context_unref(context);
 }
 

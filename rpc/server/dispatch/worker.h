@@ -49,7 +49,7 @@ struct bow__answered {
 
 struct bow__worker {
     struct bow_context *context;
-    struct bow_loop *loop;
+    struct bow_loop *loop;     /* its memory is held */
     struct bow_server *server; /* until done */
     const struct bow__registry *registry;
     const struct bow__worker_limits *limits;

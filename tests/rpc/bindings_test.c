@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * Servers and clients on each kind of loop that they may be given, and the end: each part on its
+ * own loop's thread, in whatever order they are let go of. What ends last takes all threads along.
+ */
+
+#include "call_fixture.h"
+
+#include <bowline/group.h>
+#include <bowline/stream.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define N_WORKERS 2
+#define TURN_NS (10 * MS)
+
+/* Threads that the library has started, and those whose end somebody has waited for. */
+static atomic_int n_started;
+static atomic_int n_joined;
+
+static int start_thread(void *user, const struct bow_thread_options *options,
+                        void (*run)(void *argument), void *argument, struct bow_thread **ret_thread)
+{
+    int rc = bow_system_default()->thread_start(user, options, run, argument, ret_thread);
+
+    atomic_fetch_add(&n_started, rc == 0);
+    return rc;
+}
+
+static void join_thread(void *user, struct bow_thread *thread)
+{
+    bow_system_default()->thread_join(user, thread);
+    atomic_fetch_add(&n_joined, 1);
+}
+
+static int setup(void **state)
+{
+    int rc = calls_setup_bare(state);
+    struct calls *t = *state;
+
+    t->system.thread_start = start_thread;
+    t->system.thread_join = join_thread;
+    atomic_store(&n_started, 0);
+    atomic_store(&n_joined, 0);
+    return rc;
+}
+
+/* Kinds of loops */
+
+enum binding { OWN, LOOP, OWNER, GROUP, WORKERS, N_BINDINGS };
+
+struct bound {
+    struct calls *t;
+    struct bow_loop *loop;
+    struct bow_group *group;
+};
+
+static struct bow_loop *new_loop(struct calls *t, enum bow_loop_thread thread)
+{
+    struct bow_loop_options options = BOW_LOOP_OPTIONS_INIT;
+    struct bow_loop *loop = NULL;
+
+    options.thread = thread;
+    assert_int_equal(bow_loop_new(t->context, &options, &loop), 0);
+    return loop;
+}
+
+static void bind_to(struct bound *bound, enum binding binding)
+{
+    struct bow_group_options options = BOW_GROUP_OPTIONS_INIT;
+
+    bound->loop = NULL;
+    bound->group = NULL;
+    if (binding == LOOP || binding == OWNER) {
+        bound->loop = new_loop(bound->t, binding == OWNER ? BOW_LOOP_OWNER : BOW_LOOP_OWN_THREAD);
+    }
+    if (binding == GROUP) {
+        options.n_loops = N_WORKERS;
+        assert_int_equal(bow_group_new(bound->t->context, &options, &bound->group), 0);
+    }
+}
+
+static void let_go(struct bound *bound)
+{
+    bow_loop_unref(bound->loop);
+    bow_group_unref(bound->group);
+}
+
+/* Servers */
+
+static struct bow_server *start(struct bound *bound, enum binding binding, bool per_worker)
+{
+    struct bow_listen_options listen = BOW_LISTEN_OPTIONS_INIT;
+    struct bow_server_options options;
+    struct calls *t = bound->t;
+
+    calls_server_options(t, &options);
+    options.loop = bound->loop;
+    options.group = bound->group;
+    options.workers = binding == WORKERS ? N_WORKERS : 0;
+    options.listen = NULL;
+    struct bow_server *server = calls_make_server(t, &options);
+    listen.per_worker = per_worker;
+    for (int i = 0; i < 2; i++) {
+        calls_name_address(t->address, sizeof(t->address));
+        listen.address = t->address;
+        assert_int_equal(bow_server_listen(server, &listen), 0);
+    }
+    int rc = calls_open_server(t, server);
+    if (rc != 0) {
+        fail_msg("binding %d: %d: %s", (int)binding, rc, bow_server_error(server));
+    }
+    return server;
+}
+
+/* Until the counter, of t, is 1; `loop` (may be NULL) is driven meanwhile. */
+static void drive_until(struct calls *t, struct bow_loop *loop, const int *counter)
+{
+    int n = 0;
+
+    while (loop != NULL && n == 0) {
+        assert_int_equal(bow_loop_run_once(loop, TURN_NS), 0);
+        pthread_mutex_lock(&t->lock);
+        n = *counter;
+        pthread_mutex_unlock(&t->lock);
+    }
+    calls_wait(t, counter, 1);
+}
+
+static void expect_say(struct calls *t, struct bow_client *client, struct bow_loop *driven)
+{
+    Calls__Request request = CALLS__REQUEST__INIT;
+
+    t->n_done = 0;
+    assert_int_equal(calls__echo__say__start(client, &request, NULL, calls_on_done, t, NULL), 0);
+    drive_until(t, driven, &t->n_done);
+    if (t->result.status.code != BOW_OK) {
+        fail_msg("%s", t->result.status.message);
+    }
+}
+
+static void serve_once(struct bound *bound, enum binding binding, bool per_worker)
+{
+    struct bow_client_options options;
+    struct calls *t = bound->t;
+    struct bow_loop *driven = binding == OWNER ? bound->loop : NULL;
+
+    struct bow_server *server = start(bound, binding, per_worker);
+    calls_client_options(t, &options);
+    struct bow_client *client = calls_new_client(t, &options);
+    expect_say(t, client, driven);
+    bow_client_free(client);
+    bow_server_stop(server);
+    while (bow_server_join(server) != 0) {
+        assert_non_null(driven);
+        assert_int_equal(bow_loop_run_once(driven, TURN_NS), 0);
+    }
+    bow_server_free(server);
+}
+
+static bool has_to_be_tcp(void)
+{
+    return calls_has_port();
+}
+
+static void test_bindings_f56_each_ends_where_it_belongs(void **state)
+{
+    struct bound bound = {.t = *state};
+
+    for (int binding = OWN; binding < N_BINDINGS; binding++) {
+        for (int per_worker = 0; per_worker <= has_to_be_tcp(); per_worker++) {
+            bind_to(&bound, (enum binding)binding);
+            serve_once(&bound, (enum binding)binding, per_worker > 0);
+            let_go(&bound);
+        }
+    }
+}
+
+/* Freed while it serves, and its loop let go of: what is posted there goes along. */
+static void test_bindings_f57_no_thread_is_left_after_the_end(void **state)
+{
+    enum { ROUNDS = 100 };
+    struct bound bound = {.t = *state};
+    struct bow_client_options options;
+
+    for (int i = 0; i < ROUNDS * N_BINDINGS; i++) {
+        enum binding binding = (enum binding)(i % N_BINDINGS);
+        if (binding == OWNER) {
+            continue;
+        }
+        bind_to(&bound, binding);
+        struct bow_server *server = start(&bound, binding, false);
+        calls_client_options(bound.t, &options);
+        options.loop = NULL;
+        struct bow_client *client = calls_new_client(bound.t, &options);
+        struct bow_result result = BOW_RESULT_INIT;
+        Calls__Request request = CALLS__REQUEST__INIT;
+        assert_non_null(calls__echo__say__call(client, &request, NULL, &result));
+        bow_result_fini(&result);
+        bow_client_free(client);
+        bow_server_free(server);
+        let_go(&bound);
+        assert_int_equal(atomic_load(&n_joined), atomic_load(&n_started));
+    }
+}
+
+/* Clients */
+
+struct ending {
+    struct calls *t;
+    struct bow_client *client;
+};
+
+static void free_client(struct bow_result *result, const Calls__Reply *reply, void *user)
+{
+    struct ending *ending = user;
+
+    bow_client_free(ending->client);
+    calls_on_done(result, reply, ending->t);
+}
+
+/* In its own callback it goes in a later turn, when its user may have let go of all the rest. */
+static void test_bindings_f57_client_freed_in_its_callback_leaves_no_thread(void **state)
+{
+    enum { ROUNDS = 100 };
+    struct calls *t = *state;
+    struct bow_server_options server_options;
+    struct bow_client_options options;
+
+    calls_server_options(t, &server_options);
+    t->server = calls_start_server(t, &server_options);
+    int n_others = atomic_load(&n_started);
+    for (int i = 0; i < ROUNDS; i++) {
+        struct ending ending = {.t = t};
+        Calls__Request request = CALLS__REQUEST__INIT;
+        calls_client_options(t, &options);
+        options.loop = new_loop(t, BOW_LOOP_OWN_THREAD);
+        ending.client = calls_new_client(t, &options);
+        t->n_done = 0;
+        assert_int_equal(
+            calls__echo__say__start(ending.client, &request, NULL, free_client, &ending, NULL), 0);
+        calls_wait(t, &t->n_done, 1);
+        bow_loop_unref(options.loop);
+        assert_int_equal(atomic_load(&n_joined), atomic_load(&n_started) - n_others);
+    }
+}
+
+enum order { CLIENT_FIRST, LOOP_FIRST, SHUT_DOWN_FIRST, DRIVEN_BETWEEN, N_ORDERS };
+
+static void end_in_order(struct bow_client *client, struct bow_loop *loop, enum order order)
+{
+    switch (order) {
+    case LOOP_FIRST:
+        bow_loop_unref(loop);
+        bow_client_free(client);
+        return;
+    case SHUT_DOWN_FIRST:
+        assert_int_equal(bow_loop_shutdown(loop, 0, 0), 0);
+        break;
+    case DRIVEN_BETWEEN:
+        bow_client_free(client);
+        assert_int_equal(bow_loop_run_once(loop, 0), 0);
+        bow_loop_unref(loop);
+        return;
+    default:
+        break;
+    }
+    bow_client_free(client);
+    bow_loop_unref(loop);
+}
+
+static void test_bindings_f58_client_on_an_owners_loop_ends_in_any_order(void **state)
+{
+    struct calls *t = *state;
+    struct bow_server_options server_options;
+    struct bow_client_options options;
+
+    calls_server_options(t, &server_options);
+    t->server = calls_start_server(t, &server_options);
+    for (int i = 0; i < 2 * N_ORDERS; i++) {
+        struct bow_context_options context_options = BOW_CONTEXT_OPTIONS_INIT;
+        struct bow_context *context = t->context;
+        struct test_alloc alloc;
+        test_alloc_init(&alloc);
+        context_options.allocator = &alloc.allocator;
+        if (calls_has_port() || calls_is_unix()) {
+            assert_int_equal(bow_context_new(&context_options, &context), 0);
+        }
+        struct bow_loop_options loop_options = BOW_LOOP_OPTIONS_INIT;
+        struct bow_loop *loop = NULL;
+        loop_options.thread = BOW_LOOP_OWNER;
+        assert_int_equal(bow_loop_new(context, &loop_options, &loop), 0);
+        calls_client_options(t, &options);
+        options.context = context;
+        options.loop = loop;
+        struct bow_client *client = calls_new_client(t, &options);
+        Calls__Request request = CALLS__REQUEST__INIT;
+        if (i >= N_ORDERS) {
+            expect_say(t, client, loop);
+        } else {
+            assert_int_equal(
+                calls__echo__say__start(client, &request, NULL, calls_on_done, t, NULL), 0);
+        }
+        end_in_order(client, loop, (enum order)(i % N_ORDERS));
+        bow_result_fini(&t->result);
+        if (context != t->context) {
+            test_context_end(context, &alloc);
+        }
+    }
+}
+
+static void test_bindings_f58_server_on_an_owners_loop_ends_in_any_order(void **state)
+{
+    struct bound bound = {.t = *state};
+    struct bow_client_options options;
+    struct calls *t = *state;
+
+    for (int i = 0; i < 2 * N_ORDERS; i++) {
+        bind_to(&bound, OWNER);
+        struct bow_server *server = start(&bound, OWNER, false);
+        calls_client_options(t, &options);
+        struct bow_client *client = calls_new_client(t, &options);
+        if (i >= N_ORDERS) {
+            expect_say(t, client, bound.loop);
+        }
+        bow_client_free(client);
+        switch (i % N_ORDERS) {
+        case LOOP_FIRST:
+            bow_loop_unref(bound.loop);
+            bow_server_free(server);
+            break;
+        case SHUT_DOWN_FIRST:
+            assert_int_equal(bow_loop_shutdown(bound.loop, 0, 0), 0);
+            bow_server_free(server);
+            bow_loop_unref(bound.loop);
+            break;
+        case DRIVEN_BETWEEN:
+            bow_server_free(server);
+            assert_int_equal(bow_loop_run_once(bound.loop, 0), 0);
+            bow_loop_unref(bound.loop);
+            break;
+        default:
+            bow_server_free(server);
+            bow_loop_unref(bound.loop);
+            break;
+        }
+    }
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, calls_teardown)
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_bindings_f56_each_ends_where_it_belongs),
+        TEST(test_bindings_f57_no_thread_is_left_after_the_end),
+        TEST(test_bindings_f57_client_freed_in_its_callback_leaves_no_thread),
+        TEST(test_bindings_f58_client_on_an_owners_loop_ends_in_any_order),
+        TEST(test_bindings_f58_server_on_an_owners_loop_ends_in_any_order),
+    };
+
+    calls_choose(argc, argv);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
