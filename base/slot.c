@@ -25,7 +25,12 @@ static void free_memory(struct bow_context *context, struct entry *entry)
 
 static bool is_ours(struct bow_context *context, const struct entry *entry)
 {
-    return !entry->ops->has_thread || entry->made_by == bow__process_id(&context->process);
+    const struct bow__slot_ops *ops = entry->ops;
+
+    if (ops->is_foreign != NULL && ops->is_foreign(entry->object)) {
+        return false;
+    }
+    return !ops->has_thread || entry->made_by == bow__process_id(&context->process);
 }
 
 static void free_entry(struct bow_context *context, struct entry *entry)

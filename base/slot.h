@@ -19,6 +19,8 @@ enum bow__slot {
 struct bow__slot_ops {
     size_t size;
     bool has_thread; /* which a child process lacks: it makes an object of its own */
+    /* NULL: none is. One that a forked process cannot use: it makes another. */
+    bool (*is_foreign)(const void *object);
     void (*init)(void *object, struct bow_context *context); /* `object` is zeroed */
     void (*fini)(void *object); /* may block; the context can still allocate and free */
 };

@@ -90,7 +90,8 @@ BOW_EXPORT BOW_MUST_USE int bow_access_log_new(const struct bow_access_log_optio
 BOW_EXPORT void bow_access_log_intercept(struct bow_access_log *log,
                                          struct bow_interceptor *ret_interceptor);
 
-/** Write what waits, without waiting. Returns: 0; -EAGAIN when something is left. Thread: any. */
+/** Write what waits, without waiting. Returns: 0; -EAGAIN when something is left; -ECHILD after
+ * fork(), when it was used by the parent process, whose lines those are. Thread: any. */
 BOW_EXPORT int bow_access_log_flush(struct bow_access_log *log);
 
 /** Lines that were dropped so far. Thread: any. */

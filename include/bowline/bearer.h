@@ -78,7 +78,8 @@ BOW_EXPORT BOW_MUST_USE int bow_bearer_new(const struct bow_bearer_options *opti
  * Thread:  any
  * Returns: 0, and so without a file; what opening or reading it fails with; -EFBIG above
  *          BOW_BEARER_FILE_BYTES; -EBADMSG for a line that is no token; -ENODATA when there is
- *          none. `*error` (may be NULL) then says which file and line.
+ *          none; -ECHILD after fork(), when it was used by the parent process. `*error` (may be
+ *          NULL) then says which file and line.
  */
 BOW_EXPORT BOW_MUST_USE int bow_bearer_reload(struct bow_bearer *bearer,
                                               struct bow_transport_error *error);

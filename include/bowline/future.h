@@ -81,20 +81,22 @@ BOW_EXPORT struct bow_promise *bow_promise_unref(struct bow_promise *promise);
 BOW_EXPORT struct bow_future *bow_promise_future(struct bow_promise *promise);
 
 /** Complete with a value (NULL is one). Owns: takes `value` on success. Returns: 0; -EALREADY when
- * it was completed before, in whatever way. Thread: any. */
+ * it was completed before, in whatever way; -ECHILD (see bow_future_wait()). Thread: any. */
 BOW_EXPORT int bow_promise_succeed(struct bow_promise *promise, void *value);
-/** Complete with a negative errno. Returns: 0; -EALREADY; -EINVAL when `error` is not negative.
- * Thread: any. */
+/** Complete with a negative errno. Returns: 0; -EALREADY; -EINVAL when `error` is not negative;
+ * -ECHILD (see bow_future_wait()). Thread: any. */
 BOW_EXPORT int bow_promise_fail(struct bow_promise *promise, int error);
 /** From now on it can't be cancelled: the work begins. Idempotent. Returns: 0; -ECANCELED when it
- * has been cancelled: don't begin; -EALREADY when it was completed. Thread: any. */
+ * has been cancelled: don't begin; -EALREADY when it was completed; -ECHILD (see
+ * bow_future_wait()). Thread: any. */
 BOW_EXPORT BOW_MUST_USE int bow_promise_set_uncancellable(struct bow_promise *promise);
 /**
  * Tell listeners how far the work has come; `total` 0 when it is not known. Reports that come
  * faster than the listeners' home runs are folded into the newest; none comes after the end.
  *
  * Thread:  any
- * Returns: 0; -EALREADY when it was completed; -EINVAL when `progress` is above a known total
+ * Returns: 0; -EALREADY when it was completed; -EINVAL when `progress` is above a known total;
+ *          -ECHILD (see bow_future_wait())
  */
 BOW_EXPORT int bow_promise_report(struct bow_promise *promise, uint64_t progress, uint64_t total);
 
@@ -114,8 +116,8 @@ BOW_EXPORT int bow_future_error(const struct bow_future *future);
 BOW_EXPORT void *bow_future_value(const struct bow_future *future);
 
 /** Cancel: the work does not begin, and the future says so at once. Returns: 0, also when it was
- * cancelled before; -EBUSY when it is uncancellable; -EALREADY when it was completed. Thread: any.
- */
+ * cancelled before; -EBUSY when it is uncancellable; -EALREADY when it was completed; -ECHILD (see
+ * bow_future_wait()). Thread: any. */
 BOW_EXPORT int bow_future_cancel(struct bow_future *future);
 
 /**
@@ -123,7 +125,8 @@ BOW_EXPORT int bow_future_cancel(struct bow_future *future);
  *
  * Thread:  any but those that the future needs: its home's, and where its work runs
  * Returns: 0; -ETIMEDOUT; -EDEADLK on such a thread, at once, unless it is done; -ECHILD after
- *          fork(), when its loop or executor is the parent's
+ *          fork(), when its loop or executor is the parent's, or the future itself was used there
+ *          by any function that returns this
  */
 BOW_EXPORT BOW_MUST_USE int bow_future_wait(struct bow_future *future, uint64_t timeout_ns);
 
@@ -153,12 +156,13 @@ struct bow_future_listener {
  * Owns:    keeps `listener` until its `fn` starts or bow_future_unlisten() takes it out, and a
  *          reference to the future while `fn` runs
  * Returns: 0; -EINVAL when the future has no home; when it is done also what posting to the home
- *          failed with (-ESHUTDOWN)
+ *          failed with (-ESHUTDOWN); -ECHILD (see bow_future_wait())
  */
 BOW_EXPORT BOW_MUST_USE int bow_future_listen(struct bow_future *future,
                                               struct bow_future_listener *listener);
 /** Take a listener out. Returns: 0: it will not be called; -EBUSY: one of its functions runs now on
- * another thread, none will start; -ENOENT: it is not in. Thread: any. */
+ * another thread, none will start; -ENOENT: it is not in; -ECHILD (see bow_future_wait()). Thread:
+ * any. */
 BOW_EXPORT int bow_future_unlisten(struct bow_future *future, struct bow_future_listener *listener);
 
 /**

@@ -12,6 +12,7 @@
  */
 
 #include "base/alloc.h"
+#include "base/claim.h"
 #include "base/options.h"
 #include "rpc/interceptors/access_line.h"
 #include "rpc/interceptors/log_writer.h"
@@ -36,6 +37,7 @@ struct bow_access_log {
     struct bow__log_writer writer;
     atomic_uint refs;
     atomic_uint_fast64_t n_dropped; /* relaxed */
+    atomic_int used_by;             /* the process that first took the lock; 0: none has yet */
     pthread_mutex_t lock;
     char *buffer;
     size_t n_bytes;
@@ -48,6 +50,23 @@ struct bow_access_log {
     struct bow_loop *loop; /* of the flush that is posted */
     struct bow_task flush_task;
 };
+
+/* In another process than that which used it the lock may be held for ever, and what waits in the
+ * buffer is written by the parent. */
+static bool is_foreign(const struct bow_access_log *log)
+{
+    return bow__is_claimed_elsewhere(bow__context_process(log->context), &log->used_by);
+}
+
+/* Returns 0 or -ECHILD. */
+static int lock(struct bow_access_log *log)
+{
+    if (!bow__claim(bow__context_process(log->context), &log->used_by)) {
+        return -ECHILD;
+    }
+    pthread_mutex_lock(&log->lock);
+    return 0;
+}
 
 /* Writing; under the lock */
 
@@ -150,7 +169,10 @@ static int flush_task(void *user)
 
 static void add(struct bow_access_log *log, const char *line, size_t len, struct bow_loop *loop)
 {
-    pthread_mutex_lock(&log->lock);
+    if (lock(log) < 0) {
+        atomic_fetch_add_explicit(&log->n_dropped, 1, memory_order_relaxed);
+        return;
+    }
     bool posts = put(log, line, len, loop);
     pthread_mutex_unlock(&log->lock);
     if (posts) {
@@ -164,7 +186,10 @@ int bow_access_log_flush(struct bow_access_log *log)
     if (log->buffer == NULL) {
         return 0;
     }
-    pthread_mutex_lock(&log->lock);
+    int rc = lock(log);
+    if (rc < 0) {
+        return rc;
+    }
     write_buffer(log);
     size_t left = log->n_bytes;
     pthread_mutex_unlock(&log->lock);
@@ -234,7 +259,10 @@ static bool may_log_refused(struct bow_access_log *log, uint64_t unix_ns, uint64
 {
     uint64_t second = unix_ns / 1000000000u;
 
-    pthread_mutex_lock(&log->lock);
+    if (lock(log) < 0) {
+        atomic_fetch_add_explicit(&log->n_dropped, 1, memory_order_relaxed);
+        return false;
+    }
     if (second != log->refused_second) {
         log->refused_second = second;
         log->n_refused = 0;
@@ -289,7 +317,9 @@ static void destroy(struct bow_access_log *log)
     char *id_key = (char *)(uintptr_t)log->options.id_key;
 
     if (log->buffer != NULL) {
-        write_buffer(log);
+        if (!is_foreign(log)) {
+            write_buffer(log);
+        }
         bow__free(context, log->buffer, log->options.buffer_bytes);
     }
     if (log->writer.fd >= 0) {

@@ -8,6 +8,7 @@
  */
 
 #include "base/alloc.h"
+#include "base/claim.h"
 #include "base/options.h"
 #include "base/text.h"
 #include "rpc/core/intercept.h"
@@ -38,9 +39,30 @@ struct bow_bearer {
     struct bow_context *context;
     struct bow_bearer_options options; /* `file` is ours */
     atomic_uint refs;
+    atomic_int used_by; /* the process that first took the lock; 0: none has yet */
     pthread_mutex_t lock;
     struct bow__tokens tokens;
 };
+
+static const struct bow__process *process_of(const struct bow_bearer *bearer)
+{
+    return bow__context_process(bearer->context);
+}
+
+static bool is_foreign(const struct bow_bearer *bearer)
+{
+    return bow__is_claimed_elsewhere(process_of(bearer), &bearer->used_by);
+}
+
+/* Returns 0, or -ECHILD: the lock may be held for ever. */
+static int lock(struct bow_bearer *bearer)
+{
+    if (!bow__claim(process_of(bearer), &bearer->used_by)) {
+        return -ECHILD;
+    }
+    pthread_mutex_lock(&bearer->lock);
+    return 0;
+}
 
 /* Life */
 
@@ -125,7 +147,9 @@ int bow_bearer_new(const struct bow_bearer_options *options, struct bow_bearer *
     if (rc < 0) {
         return bow__transport_error(known.error, "making a bearer of", "tokens", rc, NULL);
     }
-    rc = bow_bearer_reload(bearer, known.error);
+    if (bearer->options.file != NULL) {
+        rc = bow__tokens_read(&bearer->tokens, bearer->context, bearer->options.file, known.error);
+    }
     if (rc < 0) {
         bow_bearer_unref(bearer);
         return rc;
@@ -141,11 +165,15 @@ int bow_bearer_reload(struct bow_bearer *bearer, struct bow_transport_error *err
     if (bearer->options.file == NULL) {
         return 0;
     }
+    if (is_foreign(bearer)) {
+        return bow__transport_error(error, "reading tokens again of", bearer->options.file, -ECHILD,
+                                    "they were used before fork(), by the parent process");
+    }
     int rc = bow__tokens_read(&fresh, bearer->context, bearer->options.file, error);
     if (rc < 0) {
         return rc;
     }
-    pthread_mutex_lock(&bearer->lock);
+    (void)lock(bearer);
     struct bow__tokens before = bearer->tokens;
     bearer->tokens = fresh;
     pthread_mutex_unlock(&bearer->lock);
@@ -230,7 +258,10 @@ static const char *look_up(struct bow_bearer *bearer, struct bow_interception *a
     int rc = 0;
 
     /* Without a file, made for a client, there are none. The subject is the file's. */
-    pthread_mutex_lock(&bearer->lock);
+    if (lock(bearer) < 0) {
+        return "was sent a token, and the accepted ones are the parent process's, who used them "
+               "before fork()";
+    }
     bool accepted = bow__tokens_have(&bearer->tokens, token, &subject);
     if (subject.len > 0) {
         rc = set_subject(at, subject);
@@ -279,7 +310,9 @@ static int get_token(struct bow_bearer *bearer, struct bow_interception *at, cha
         rc = bearer->options.get(at, ret_token, size, bearer->options.user);
         ret_token[size - 1] = '\0';
     } else if (bearer->options.file != NULL) {
-        pthread_mutex_lock(&bearer->lock);
+        if (lock(bearer) < 0) {
+            return -ECHILD;
+        }
         (void)snprintf(ret_token, size, "%s", bow__tokens_first(&bearer->tokens));
         pthread_mutex_unlock(&bearer->lock);
     } else {

@@ -5,6 +5,7 @@
  */
 
 #include "access_lines.h"
+#include "tests/support/forks.h"
 
 #include <bowline/access_log.h>
 #include <errno.h>
@@ -380,6 +381,36 @@ static void test_access_log_options_are_checked(void **state)
     serve(&options);
 }
 
+/* What waits in one that the parent has used are the parent's lines. */
+static void test_access_log_f60_that_was_used_is_refused_in_the_child(void **state)
+{
+    int ends[2];
+    struct bow_access_log_options options = to_pipe(ends);
+    struct bow_access_log *log = NULL;
+    struct forks forks;
+
+    (void)state;
+    for (int is_used = 0; is_used < 2; is_used++) {
+        assert_int_equal(bow_access_log_new(&options, &log), 0);
+        if (is_used) {
+            assert_int_equal(bow_access_log_flush(log), 0);
+        }
+        forks_begin(&forks, NULL, 0);
+        if (forks.pid == 0) {
+            FORKS_EXPECT(bow_access_log_flush(log) == (is_used ? -ECHILD : 0));
+            bow_access_log_unref(log);
+            _exit(0);
+        }
+        forks_end(&forks);
+        assert_int_equal(bow_access_log_flush(log), 0);
+        bow_access_log_unref(log);
+    }
+    close(ends[0]);
+    close(ends[1]);
+    options = to_callback();
+    serve(&options);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(int argc, char **argv)
@@ -395,6 +426,7 @@ int main(int argc, char **argv)
         TEST(test_access_log_whose_reader_has_gone_kills_nobody),
         TEST(test_access_log_waits_for_nothing_at_its_end),
         TEST(test_access_log_options_are_checked),
+        TEST(test_access_log_f60_that_was_used_is_refused_in_the_child),
     };
 
     calls_choose(argc, argv);

@@ -4,6 +4,7 @@
  */
 
 #include "call_fixture.h"
+#include "tests/support/forks.h"
 #include "tests/support/scratch.h"
 
 #include <bowline/bearer.h>
@@ -401,6 +402,32 @@ static void test_bearer_options_are_checked(void **state)
     assert_non_null(strstr(error.text, "/nowhere/tokens"));
 }
 
+/* A thread that looks a token up, or reads them again, may hold the lock when another one forks. */
+static void test_bearer_f60_that_was_used_is_refused_in_the_child(void **state)
+{
+    struct bow_bearer_options options = options_of_file(*state);
+    struct bow_transport_error error = {0};
+    struct bow_bearer *bearer = NULL;
+    struct forks forks;
+
+    for (int is_used = 0; is_used < 2; is_used++) {
+        assert_int_equal(bow_bearer_new(&options, &bearer), 0);
+        if (is_used) {
+            assert_int_equal(bow_bearer_reload(bearer, NULL), 0);
+        }
+        forks_begin(&forks, NULL, 0);
+        if (forks.pid == 0) {
+            int rc = bow_bearer_reload(bearer, &error);
+            FORKS_EXPECT(rc == (is_used ? -ECHILD : 0));
+            FORKS_EXPECT(!is_used || strstr(error.text, "used before fork()") != NULL);
+            _exit(0);
+        }
+        forks_end(&forks);
+        assert_int_equal(bow_bearer_reload(bearer, NULL), 0);
+        bow_bearer_unref(bearer);
+    }
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(int argc, char **argv)
@@ -420,6 +447,7 @@ int main(int argc, char **argv)
         TEST(test_bearer_call_with_what_is_no_token_says_why_it_is_not_sent),
         TEST(test_bearer_token_is_not_sent_in_the_clear),
         TEST(test_bearer_options_are_checked),
+        TEST(test_bearer_f60_that_was_used_is_refused_in_the_child),
     };
 
     calls_choose(argc, argv);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Connections within the process: names, who waits there, bounds, two threads. */
 
+#include "tests/support/forks.h"
 #include "tests/support/net.h"
 #include "transport/memory/inproc.h"
 
@@ -545,6 +546,54 @@ static void test_inproc_connect_with_each_allocation_failing_leaves_nothing(void
     assert_true(test_alloc_fail_each(NULL, connect_once, NULL) >= 4);
 }
 
+/* After fork(): the names that the parent has used may be locked for ever. */
+static void test_inproc_f60_names_that_were_used_are_others_in_the_child(void **state)
+{
+    struct bow__inproc_listener *listener = NULL;
+    struct bow__inproc_listener *another = NULL;
+    struct bow__inproc_end *end = NULL;
+    struct forks forks;
+    struct loops t;
+    (void)state;
+    loops_begin_real(&t);
+    assert_int_equal(bow__inproc_listen(t.context, "a", 2, &listener), 0);
+    assert_int_equal(bow__inproc_connect(t.context, "a", &end), 0);
+    forks_begin(&forks, NULL, 0);
+    if (forks.pid == 0) {
+        FORKS_EXPECT(bow__inproc_connect(t.context, "a", &end) == -ECONNREFUSED);
+        FORKS_EXPECT(bow__inproc_listen(t.context, "a", 2, &another) == 0);
+        FORKS_EXPECT(bow__inproc_connect(t.context, "a", &end) == 0);
+        bow__inproc_unlisten(listener); /* the parent's */
+        _exit(0);
+    }
+    forks_end(&forks);
+    bow__inproc_reset(end);
+    bow__inproc_unlisten(listener);
+    loops_end(&t);
+}
+
+/* Listened on before daemon(), and used behind it. */
+static void test_inproc_f60_names_that_were_only_listened_on_go_along(void **state)
+{
+    struct bow__inproc_listener *listener = NULL;
+    struct bow__inproc_end *end = NULL;
+    struct forks forks;
+    struct loops t;
+    (void)state;
+    loops_begin_real(&t);
+    assert_int_equal(bow__inproc_listen(t.context, "a", 2, &listener), 0);
+    forks_begin(&forks, NULL, 0);
+    if (forks.pid == 0) {
+        FORKS_EXPECT(bow__inproc_connect(t.context, "a", &end) == 0);
+        _exit(0);
+    }
+    forks_end(&forks);
+    assert_int_equal(bow__inproc_connect(t.context, "a", &end), 0);
+    bow__inproc_reset(end);
+    bow__inproc_unlisten(listener);
+    loops_end(&t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -561,6 +610,8 @@ int main(void)
         cmocka_unit_test(test_inproc_l61_f01_between_two_loops_no_byte_is_lost),
         cmocka_unit_test(test_inproc_closed_while_it_is_told_leaves_nothing),
         cmocka_unit_test(test_inproc_connect_with_each_allocation_failing_leaves_nothing),
+        cmocka_unit_test(test_inproc_f60_names_that_were_used_are_others_in_the_child),
+        cmocka_unit_test(test_inproc_f60_names_that_were_only_listened_on_go_along),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,7 @@
 #include "tests/support/forks.h"
 #include "tests/support/loops.h"
 #include "transport/address/resolver.h"
+#include "transport/executor/future.h"
 #include "transport/loop/loop.h"
 
 #include <bowline/executor.h>
@@ -434,6 +435,90 @@ static void test_fork_names_are_resolved_in_the_child(void **state)
     loops_end(&t);
 }
 
+/* Futures */
+
+static void on_done(struct bow_future *future, void *user)
+{
+    (void)future;
+    (void)count(user);
+}
+
+static void refuse_future(struct bow_promise *promise)
+{
+    struct bow_future *future = bow_promise_future(promise);
+    struct bow_future_listener listener = {.fn = on_done};
+
+    FORKS_EXPECT(!bow_future_is_done(future));
+    FORKS_EXPECT(bow_future_wait(future, 0) == -ECHILD);
+    FORKS_EXPECT(bow_future_listen(future, &listener) == -ECHILD);
+    FORKS_EXPECT(bow_future_unlisten(future, &listener) == -ECHILD);
+    FORKS_EXPECT(bow_future_cancel(future) == -ECHILD);
+    FORKS_EXPECT(bow_promise_report(promise, 1, 2) == -ECHILD);
+    FORKS_EXPECT(bow_promise_set_uncancellable(promise) == -ECHILD);
+    FORKS_EXPECT(bow_promise_succeed(promise, NULL) == -ECHILD);
+    FORKS_EXPECT(bow_promise_fail(promise, -EIO) == -ECHILD);
+    bow_promise_unref(promise);
+}
+
+/* A thread of the parent's was inside when it forked: here this one is. */
+static void test_fork_f60_future_that_was_used_is_refused_in_the_child(void **state)
+{
+    struct bow_promise_options options = BOW_PROMISE_OPTIONS_INIT;
+    struct bow_promise *promise = NULL;
+    struct forks forks;
+    struct loops t;
+
+    (void)state;
+    loops_begin_real(&t);
+    options.loop = loops_new_owner(&t); /* has not run, so it is nobody's */
+    assert_int_equal(bow_promise_new(t.context, &options, &promise), 0);
+    struct bow_future *future = bow_promise_future(promise);
+    assert_int_equal(bow_promise_report(promise, 1, 2), 0);
+    pthread_mutex_lock(&future->mutex);
+    forks_begin(&forks, NULL, 0);
+    if (forks.pid == 0) {
+        refuse_future(promise);
+        _exit(0);
+    }
+    pthread_mutex_unlock(&future->mutex);
+    forks_end(&forks);
+    assert_int_equal(bow_promise_succeed(promise, NULL), 0);
+    bow_promise_unref(promise);
+    bow_loop_unref(options.loop);
+    loops_end(&t);
+}
+
+static void test_fork_f60_future_that_was_only_made_works_in_both(void **state)
+{
+    struct bow_promise_options options = BOW_PROMISE_OPTIONS_INIT;
+    struct bow_promise *promise = NULL;
+    struct forks forks;
+    struct loops t;
+    int n = 0;
+    struct bow_future_listener listener = {.fn = on_done, .user = &n};
+
+    (void)state;
+    loops_begin_real(&t);
+    options.loop = loops_new_owner(&t);
+    assert_int_equal(bow_promise_new(t.context, &options, &promise), 0);
+    forks_begin(&forks, NULL, 0);
+    if (forks.pid == 0) {
+        FORKS_EXPECT(bow_future_listen(bow_promise_future(promise), &listener) == 0);
+        FORKS_EXPECT(bow_promise_succeed(promise, NULL) == 0);
+        FORKS_EXPECT(bow_loop_run_once(options.loop, 0) == 0);
+        FORKS_EXPECT(n == 1);
+        _exit(0);
+    }
+    forks_end(&forks);
+    assert_int_equal(bow_future_listen(bow_promise_future(promise), &listener), 0);
+    assert_int_equal(bow_promise_succeed(promise, NULL), 0);
+    assert_int_equal(bow_loop_run_once(options.loop, 0), 0);
+    assert_int_equal(n, 1);
+    bow_promise_unref(promise);
+    bow_loop_unref(options.loop);
+    loops_end(&t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -448,6 +533,8 @@ int main(void)
         cmocka_unit_test(test_fork_executor_is_refused_in_the_child),
         cmocka_unit_test(test_fork_executor_that_was_only_made_works_in_the_child),
         cmocka_unit_test(test_fork_names_are_resolved_in_the_child),
+        cmocka_unit_test(test_fork_f60_future_that_was_used_is_refused_in_the_child),
+        cmocka_unit_test(test_fork_f60_future_that_was_only_made_works_in_both),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,10 +7,28 @@
 
 #include "transport/executor/future.h"
 #include "base/alloc.h"
+#include "base/claim.h"
 #include "base/options.h"
 #include "transport/loop/condition.h"
 
 #include <errno.h>
+
+/* Returns 0, with the mutex locked, or -ECHILD. */
+static int lock(struct bow_future *future)
+{
+    if (!bow__claim(bow__context_process(future->context), &future->used_by)) {
+        return -ECHILD;
+    }
+    pthread_mutex_lock(&future->mutex);
+    return 0;
+}
+
+static bool is_foreign(const struct bow_future *future)
+{
+    return bow__is_claimed_elsewhere(bow__context_process(future->context), &future->used_by) ||
+           bow__event_executor_is_foreign(&future->home) ||
+           bow__event_executor_is_foreign(&future->worker);
+}
 
 /* Listeners */
 
@@ -236,7 +254,10 @@ static void free_future(struct bow_future *future)
     }
     bow__event_executor_release(&future->home);
     bow__event_executor_release(&future->worker);
-    bow__cond_fini(&future->mutex, &future->done);
+    /* To destroy a condition is to wait for those who wait for it, and they may be the parent's. */
+    if (!bow__is_claimed_elsewhere(bow__context_process(context), &future->used_by)) {
+        bow__cond_fini(&future->mutex, &future->done);
+    }
     bow__free(context, promise_of(future), sizeof(struct bow_promise));
     bow_context_unref(context);
 }
@@ -290,7 +311,10 @@ static void set_state(struct bow_future *future, enum bow_future_state state)
 
 static int complete(struct bow_future *future, enum bow_future_state state, void *value, int error)
 {
-    pthread_mutex_lock(&future->mutex);
+    int rc = lock(future);
+    if (rc < 0) {
+        return rc;
+    }
     if (bow__future_is_done(future)) {
         pthread_mutex_unlock(&future->mutex);
         return -EALREADY;
@@ -330,9 +354,11 @@ int bow_future_cancel(struct bow_future *future)
 int bow_promise_set_uncancellable(struct bow_promise *promise)
 {
     struct bow_future *future = &promise->future;
-    int rc = 0;
 
-    pthread_mutex_lock(&future->mutex);
+    int rc = lock(future);
+    if (rc < 0) {
+        return rc;
+    }
     if (!bow__future_is_done(future)) {
         set_state(future, BOW_FUTURE_UNCANCELLABLE);
     } else {
@@ -374,15 +400,17 @@ int bow_future_wait(struct bow_future *future, uint64_t timeout_ns)
     if (bow__future_is_done(future)) {
         return 0;
     }
-    if (bow__event_executor_is_foreign(&future->home) ||
-        bow__event_executor_is_foreign(&future->worker)) {
+    if (is_foreign(future)) {
         return -ECHILD;
     }
     if (bow__event_executor_is_here(&future->home) ||
         bow__event_executor_is_here(&future->worker)) {
         return -EDEADLK;
     }
-    pthread_mutex_lock(&future->mutex);
+    int rc = lock(future);
+    if (rc < 0) {
+        return rc;
+    }
     while (in_time && !bow__future_is_done(future)) {
         in_time = bow__cond_wait(&future->done, &future->mutex, &deadline);
     }
@@ -398,12 +426,15 @@ int bow_future_listen(struct bow_future *future, struct bow_future_listener *lis
     if (bow__event_executor_is_none(&future->home)) {
         return -EINVAL;
     }
-    pthread_mutex_lock(&future->mutex);
+    int rc = is_foreign(future) ? -ECHILD : lock(future);
+    if (rc < 0) {
+        return rc;
+    }
     listener->seen = 0;
     push_locked(future, listener);
     bool must_notify = must_notify_locked(future);
     pthread_mutex_unlock(&future->mutex);
-    int rc = must_notify ? post_notify(future) : 0;
+    rc = must_notify ? post_notify(future) : 0;
     if (rc == 0) {
         return 0;
     }
@@ -419,7 +450,10 @@ int bow_future_listen(struct bow_future *future, struct bow_future_listener *lis
 
 int bow_future_unlisten(struct bow_future *future, struct bow_future_listener *listener)
 {
-    pthread_mutex_lock(&future->mutex);
+    int rc = lock(future);
+    if (rc < 0) {
+        return rc;
+    }
     bool was_in = remove_locked(future, listener);
     bool is_running =
         future->running == listener && !pthread_equal(future->running_on, pthread_self());
@@ -439,7 +473,10 @@ int bow_promise_report(struct bow_promise *promise, uint64_t progress, uint64_t 
     if (total != 0 && progress > total) {
         return -EINVAL;
     }
-    pthread_mutex_lock(&future->mutex);
+    int rc = lock(future);
+    if (rc < 0) {
+        return rc;
+    }
     if (bow__future_is_done(future)) {
         pthread_mutex_unlock(&future->mutex);
         return -EALREADY;

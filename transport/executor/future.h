@@ -7,10 +7,11 @@
  *
  * Design
  *
- * `mutex` guards every field without a word of its own. `state` is also read without it:
- * stored with release after `value` and `error`, loaded with acquire by whoever then reads
- * them. `refs` and `promise_refs`: relaxed up, acq_rel down; all `promise_refs` together
- * hold one of `refs`.
+ * `mutex` guards every field without a word of its own, in the process that first took it (lock()
+ * in future.c, base/claim.h): in one that was forked from that it may be held for ever. `state` is
+ * also read without it: stored with release after `value` and `error`, loaded with acquire by
+ * whoever then reads them. `refs` and `promise_refs`: relaxed up, acq_rel down; all `promise_refs`
+ * together hold one of `refs`.
  *
  * One task, `notify`, runs the listeners; it is posted by whoever finds `is_notifying` false
  * with something to tell, and posts itself again when more has come. So listeners never
@@ -37,6 +38,7 @@ struct bow_future {
     struct bow__event_executor home;   /* where listeners run */
     struct bow__event_executor worker; /* where the work runs, when that is known; held */
 
+    atomic_int used_by; /* the process that first took the mutex; 0: none has yet */
     pthread_mutex_t mutex;
     pthread_cond_t done;
 

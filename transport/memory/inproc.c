@@ -6,6 +6,7 @@
 
 #include "transport/memory/inproc.h"
 #include "base/alloc.h"
+#include "base/claim.h"
 #include "base/slot.h"
 #include "transport/address/transport_error.h"
 #include "transport/loop/readiness.h"
@@ -16,13 +17,18 @@
 
 struct names {
     struct bow_context *context;
-    pthread_mutex_t mutex; /* guards the list, and all of its listeners */
+    int made_by;             /* a process */
+    atomic_int used_by;      /* the process that first took the mutex but to listen; 0: none */
+    atomic_uint n_listening; /* threads of the maker that take it for that */
+    pthread_mutex_t mutex;   /* guards the list, and all of its listeners */
     struct bow__link listeners;
     struct bow__inproc_faults *faults; /* of a test; NULL: none */
 };
 
 struct bow__inproc_listener {
     struct bow__readiness readiness;
+    void (*set)(struct bow__source *source, struct bow_loop *loop, struct bow__watch *watch,
+                uint32_t events); /* the readiness's own */
     struct names *names;
     struct bow__link link;
     struct bow__inproc_end *first; /* waits longest */
@@ -40,6 +46,7 @@ static void init_names(void *object, struct bow_context *context)
     struct names *names = object;
 
     names->context = context;
+    names->made_by = bow__process_id(bow__context_process(context));
     pthread_mutex_init(&names->mutex, NULL);
     bow__list_init(&names->listeners);
 }
@@ -51,10 +58,26 @@ static void fini_names(void *object)
     pthread_mutex_destroy(&names->mutex);
 }
 
+static bool is_maker(const struct names *names)
+{
+    return names->made_by == bow__process_id(bow__context_process(names->context));
+}
+
+/* In a child process the mutex may be held for ever: by who has used it, or was about to listen. */
+static bool are_foreign(const void *object)
+{
+    const struct names *names = object;
+
+    return bow__is_claimed_elsewhere(bow__context_process(names->context), &names->used_by) ||
+           (!is_maker(names) && atomic_load(&names->n_listening) > 0);
+}
+
 static struct names *names_of(struct bow_context *context)
 {
-    static const struct bow__slot_ops ops = {
-        .size = sizeof(struct names), .init = init_names, .fini = fini_names};
+    static const struct bow__slot_ops ops = {.size = sizeof(struct names),
+                                             .is_foreign = are_foreign,
+                                             .init = init_names,
+                                             .fini = fini_names};
 
     return bow__context_slot(context, BOW__SLOT_INPROC, &ops);
 }
@@ -71,6 +94,40 @@ static struct bow__inproc_listener *find(const struct names *names, const char *
         }
     }
     return NULL;
+}
+
+static bool claim(struct names *names)
+{
+    return !are_foreign(names) && bow__claim(bow__context_process(names->context), &names->used_by);
+}
+
+/* Returns 0, with the mutex locked, or -ECHILD. */
+static int lock(struct names *names)
+{
+    if (!claim(names)) {
+        return -ECHILD;
+    }
+    pthread_mutex_lock(&names->mutex);
+    return 0;
+}
+
+/* Who has only listened may still fork: what is listened on goes along to the child. */
+static int lock_to_listen(struct names *names)
+{
+    if (!is_maker(names)) {
+        return lock(names);
+    }
+    atomic_fetch_add(&names->n_listening, 1);
+    pthread_mutex_lock(&names->mutex);
+    return 0;
+}
+
+static void unlock_after_listening(struct names *names)
+{
+    pthread_mutex_unlock(&names->mutex);
+    if (is_maker(names)) {
+        atomic_fetch_sub(&names->n_listening, 1);
+    }
 }
 
 /* The readiness of a listener */
@@ -90,6 +147,18 @@ static void hold(struct bow__readiness *readiness)
     listener_of(readiness)->refs++;
 }
 
+/* The first one to lock the mutex for the readiness, on the loop. */
+static void set_interest(struct bow__source *source, struct bow_loop *loop,
+                         struct bow__watch *watch, uint32_t events)
+{
+    struct bow__inproc_listener *listener =
+        BOW__CONTAINER(source, struct bow__inproc_listener, readiness.source);
+
+    if (claim(listener->names)) {
+        listener->set(source, loop, watch, events);
+    }
+}
+
 static void free_listener(struct bow__inproc_listener *listener)
 {
     bow__readiness_fini(&listener->readiness);
@@ -99,11 +168,12 @@ static void free_listener(struct bow__inproc_listener *listener)
 static void release(struct bow__readiness *readiness)
 {
     struct bow__inproc_listener *listener = listener_of(readiness);
-    pthread_mutex_t *mutex = &listener->names->mutex;
 
-    pthread_mutex_lock(mutex);
+    if (lock(listener->names) < 0) {
+        return; /* its memory is the parent's copy, and stays */
+    }
     bool is_last = --listener->refs == 0;
-    pthread_mutex_unlock(mutex);
+    pthread_mutex_unlock(&listener->names->mutex);
     if (is_last) {
         free_listener(listener);
     }
@@ -124,6 +194,8 @@ static struct bow__inproc_listener *new_listener(struct names *names, const char
         return NULL;
     }
     bow__readiness_init(&listener->readiness, &readiness_ops, &names->mutex);
+    listener->set = listener->readiness.source.set;
+    listener->readiness.source.set = set_interest;
     listener->names = names;
     listener->last = &listener->first;
     listener->max_waiting = backlog;
@@ -142,12 +214,16 @@ int bow__inproc_listen(struct bow_context *context, const char *name, int backlo
     if (listener == NULL) {
         return -ENOMEM;
     }
-    pthread_mutex_lock(&names->mutex);
+    int rc = lock_to_listen(names);
+    if (rc < 0) {
+        free_listener(listener);
+        return rc;
+    }
     bool is_free = find(names, name) == NULL;
     if (is_free) {
         bow__list_push_back(&names->listeners, &listener->link);
     }
-    pthread_mutex_unlock(&names->mutex);
+    unlock_after_listening(names);
     if (!is_free) {
         free_listener(listener);
         return -EADDRINUSE;
@@ -174,7 +250,9 @@ static struct bow__inproc_end *pop(struct bow__inproc_listener *listener)
 /* The far end of a connection, which is the caller's to close, or NULL. */
 static struct bow__inproc_end *take_waiting(struct bow__inproc_listener *listener)
 {
-    pthread_mutex_lock(&listener->names->mutex);
+    if (lock(listener->names) < 0) {
+        return NULL;
+    }
     struct bow__inproc_end *end = pop(listener);
     pthread_mutex_unlock(&listener->names->mutex);
     return end;
@@ -183,7 +261,9 @@ static struct bow__inproc_end *take_waiting(struct bow__inproc_listener *listene
 /* Nobody can connect any more; who waits can be accepted. Idempotent. */
 static void hide(struct bow__inproc_listener *listener)
 {
-    pthread_mutex_lock(&listener->names->mutex);
+    if (lock(listener->names) < 0) {
+        return;
+    }
     bow__list_remove(&listener->link);
     pthread_mutex_unlock(&listener->names->mutex);
 }
@@ -203,9 +283,12 @@ void bow__inproc_unlisten(struct bow__inproc_listener *listener)
 
 static int push(struct names *names, const char *name, struct bow__inproc_end *end)
 {
-    pthread_mutex_lock(&names->mutex);
+    int rc = lock(names);
+    if (rc < 0) {
+        return rc;
+    }
     struct bow__inproc_listener *listener = find(names, name);
-    int rc = listener == NULL ? -ECONNREFUSED : 0;
+    rc = listener == NULL ? -ECONNREFUSED : 0;
     if (rc == 0 && listener->n_waiting >= listener->max_waiting) {
         rc = -EAGAIN;
     }
