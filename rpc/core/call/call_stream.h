@@ -33,6 +33,10 @@
  *     posted      under the lock
  *     task_posted exchanged; who finds it false posts the task
  *
+ *     listening, paused
+ *                 relaxed, without a partner: see below. Atomic because a compiler may read them
+ *                 ahead of `busy`, and a race detector sees that
+ *
  * All else is the loop's, but for a call whose handler runs on an executor: from handing an event
  * over (`busy`) until the executor has posted that it is done, what the event may touch
  * (listening, paused, events) is the executor's. That post is its own: one that was to stand
@@ -79,8 +83,8 @@ struct bow__call_stream {
     struct bow__receive_queue in;
     struct bow_status status; /* for on_closed, once `ended` */
     struct bow__block *status_memory;
-    bool listening;
-    bool paused;
+    atomic_bool listening;
+    atomic_bool paused;
     bool half_closed;
     bool half_close_delivered;
     bool writable_due;

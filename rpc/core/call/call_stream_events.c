@@ -17,6 +17,16 @@
 /* Giving one */
 
 /* The callback may have ended the call, and with it the session's stream. */
+static bool is_listening(const struct bow__call_stream *stream)
+{
+    return atomic_load_explicit(&stream->listening, memory_order_relaxed);
+}
+
+static bool is_paused(const struct bow__call_stream *stream)
+{
+    return atomic_load_explicit(&stream->paused, memory_order_relaxed);
+}
+
 static void end_message(struct bow_call *call)
 {
     bow__call_stream_uncount(call);
@@ -49,7 +59,7 @@ void bow__call_stream_deliver_event(struct bow_call *call)
         if (call->on_cancel != NULL && atomic_load(&call->end_code) != 0) {
             call->on_cancel(call, (enum bow_code)atomic_load(&call->end_code), call->cancel_user);
         }
-        if (stream->listening && thunks->on_closed != NULL) {
+        if (is_listening(stream) && thunks->on_closed != NULL) {
             thunks->on_closed(call, &stream->status, stream->events, stream->user);
         }
         break;
@@ -74,7 +84,7 @@ static void end_event(struct bow_call *call)
 /* Whether there is anybody to tell of the end; other events are given to who listens. */
 static bool is_heard(const struct bow_call *call)
 {
-    return call->stream->listening || call->on_cancel != NULL;
+    return is_listening(call->stream) || call->on_cancel != NULL;
 }
 
 static void deliver_event(struct bow_call *call, enum bow__call_event event)
@@ -166,7 +176,7 @@ static void deliver_message(struct bow_call *call, struct bow__message *message)
 
 static bool is_receiving(const struct bow__call_stream *stream)
 {
-    return !stream->busy && stream->listening && !stream->paused && !stream->ended;
+    return !stream->busy && is_listening(stream) && !is_paused(stream) && !stream->ended;
 }
 
 static void queue_message(struct bow_call *call, struct bow__message *message)
@@ -196,8 +206,8 @@ static void deliver_half_close(struct bow_call *call)
     struct bow__call_stream *stream = call->stream;
 
     if (!stream->half_closed || stream->half_close_delivered ||
-        !bow__receive_queue_is_empty(&stream->in) || stream->busy || !stream->listening ||
-        stream->paused || stream->ended) {
+        !bow__receive_queue_is_empty(&stream->in) || stream->busy || !is_listening(stream) ||
+        is_paused(stream) || stream->ended) {
         return;
     }
     stream->half_close_delivered = true;
@@ -211,7 +221,7 @@ static void deliver_writable(struct bow_call *call)
 {
     struct bow__call_stream *stream = call->stream;
 
-    if (!stream->writable_due || stream->busy || !stream->listening) {
+    if (!stream->writable_due || stream->busy || !is_listening(stream)) {
         return;
     }
     stream->writable_due = false;
@@ -289,13 +299,13 @@ int bow_call_listen(struct bow_call *call, const void *events, void *user)
         return -EINVAL;
     }
     assert(stream->on_executor || call->ops->in_loop(call));
-    if (stream->listening) {
+    if (is_listening(stream)) {
         return -EALREADY;
     }
     if (stream->closed) {
         return -ECANCELED;
     }
-    stream->listening = true;
+    atomic_store_explicit(&stream->listening, true, memory_order_relaxed);
     stream->events = events;
     stream->user = user;
     look_later(call);
@@ -306,15 +316,15 @@ void bow_call_pause(struct bow_call *call)
 {
     if (call->stream != NULL) {
         assert(call->stream->on_executor || call->ops->in_loop(call));
-        call->stream->paused = true;
+        atomic_store_explicit(&call->stream->paused, true, memory_order_relaxed);
     }
 }
 
 void bow_call_resume(struct bow_call *call)
 {
-    if (call->stream != NULL && call->stream->paused) {
+    if (call->stream != NULL && is_paused(call->stream)) {
         assert(call->stream->on_executor || call->ops->in_loop(call));
-        call->stream->paused = false;
+        atomic_store_explicit(&call->stream->paused, false, memory_order_relaxed);
         look_later(call);
     }
 }
