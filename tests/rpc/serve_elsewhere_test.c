@@ -274,7 +274,7 @@ static void pause_for_a_while(struct serving *s, struct bow_call *call)
 }
 
 /* More than the window: credit comes back from the executor's events. */
-static void test_elsewhere_stream_returns_credit(void **state)
+static void test_elsewhere_f61_stream_that_pauses_returns_credit(void **state)
 {
     struct serving *s = *state;
 
@@ -501,7 +501,7 @@ int main(int argc, char **argv)
         OWNED(test_elsewhere_expired_while_waiting_is_not_run),
         OWNED(test_elsewhere_expired_stream_is_not_run),
         TEST(test_elsewhere_stream_has_its_events_in_order),
-        TEST(test_elsewhere_stream_returns_credit),
+        TEST(test_elsewhere_f61_stream_that_pauses_returns_credit),
         TEST(test_elsewhere_server_waits_for_its_handlers),
         TEST(test_elsewhere_server_waits_for_its_streams),
         TEST(test_elsewhere_without_its_executor_a_call_is_refused),
