@@ -273,7 +273,8 @@ static void pause_for_a_while(struct serving *s, struct bow_call *call)
     s->n_steps = 0;
 }
 
-/* More than the window: credit comes back from the executor's events. */
+/* More than the window: credit comes back from the executor's events. The loop takes what comes
+ * meanwhile, and looks whether that is paused. */
 static void test_elsewhere_f61_stream_that_pauses_returns_credit(void **state)
 {
     struct serving *s = *state;

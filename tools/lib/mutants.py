@@ -6,7 +6,7 @@ usage: mutants.py TOP SCRATCH [PART_OF_NAME ...]
 
 Each file of tests/mutants takes one guard out of the tree and names the tests that must
 fail then. They run, under ASan and UBSan unless the header says
-"Build: plain", in copies of the tree, which are kept in SCRATCH so that the next run
+"Build: plain" or, for TSan at -O2, "Build: threads", in copies of the tree, which are kept in SCRATCH so that the next run
 compiles only what changed. Prints one line
 a mutant and as the last line "N passed, N failed".
 """
@@ -29,9 +29,11 @@ SKIP = 77
 # A test that takes that much longer than without the mutant hangs.
 HANG_FACTOR = 5
 HANG_LEAST_S = 10
-PLAIN = ["-Dwerror=false", "--buildtype=debug", "-Doptimization=1", "-Dbench=false"]
+ALL = ["-Dwerror=false", "--buildtype=debug", "-Dbench=false"]
+PLAIN = [*ALL, "-Doptimization=1"]
 SETUPS = {"sanitized": [*PLAIN, "-Db_sanitize=address,undefined", "-Db_lundef=false"],
-          "plain": PLAIN}
+          "plain": PLAIN,
+          "threads": [*ALL, "-Doptimization=2", "-Db_sanitize=thread", "-Db_lundef=false"]}
 REFRESH = """\
         The code it changes has changed: write down again what stands there and what shall stand
         there instead, or take the mutant away when the guard is gone for good."""
