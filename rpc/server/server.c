@@ -150,11 +150,17 @@ int bow_server_new(const struct bow_server_options *options, struct bow_server *
 
 /* The end */
 
-/* After a bow_server_run() that could not wait for signals nobody else drives it. */
+static bool is_mine_to_drive(const struct bow_server *server)
+{
+    return server->owns_main &&
+           (bow_loop_in_loop(server->main) || bow__loop_awaits_owner(server->main));
+}
+
+/* After a bow_server_run() that could not start all of it, or not wait for signals, nobody else
+ * drives it. */
 static void drive_own_loop(struct bow_server *server)
 {
-    while (server->owns_main && bow_loop_in_loop(server->main) &&
-           bow__server_get_state(server) == BOW__SERVER_STARTED &&
+    while (is_mine_to_drive(server) && bow__server_get_state(server) == BOW__SERVER_STARTED &&
            bow_loop_run_once(server->main, BOW_NEVER) == 0) {
     }
 }

@@ -9,9 +9,12 @@
 #include "tests/support/forks.h"
 
 #include <bowline/system.h>
+#include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -126,6 +129,34 @@ static void test_server_run_that_fails_gives_signals_back(void **state)
     assert_true(!is_blocked(SIGINT) && is_default(SIGINT));
 }
 
+static int watch_no_signals(struct bow_poller *poller, int fd, uint32_t events, void *user)
+{
+    char path[64];
+    char name[64] = {0};
+
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    if (readlink(path, name, sizeof(name) - 1) > 0 && strstr(name, "signalfd") != NULL) {
+        return -ENOSPC;
+    }
+    return bow_system_default()->poller->add(poller, fd, events, user);
+}
+
+/* Nobody drives its loop then, but who frees it. */
+static void test_server_f58_run_that_cannot_wait_for_signals_leaves_nothing(void **state)
+{
+    struct calls *t = *state;
+    struct bow_poller_ops poller = *bow_system_default()->poller;
+    struct bow_server_options options;
+
+    poller.add = watch_no_signals;
+    t->system.poller = &poller;
+    calls_server_options(t, &options);
+    t->server = calls_make_server(t, &options);
+    assert_int_equal(bow_server_run(t->server), -ENOSPC);
+    calls_kill_server(t);
+    t->system.poller = bow_system_default()->poller;
+}
+
 static void test_server_run_ends_when_it_was_stopped_before(void **state)
 {
     struct calls *t = *state;
@@ -168,6 +199,7 @@ int main(int argc, char **argv)
         TEST(test_server_run_drains_for_a_signal_that_comes_while_it_starts),
         TEST(test_server_run_takes_a_signal_that_was_blocked_before_start),
         TEST(test_server_run_that_fails_gives_signals_back),
+        TEST(test_server_f58_run_that_cannot_wait_for_signals_leaves_nothing),
         TEST(test_server_run_ends_when_it_was_stopped_before),
         TEST(test_server_run_ends_by_a_stop_at_any_moment),
     };
