@@ -371,6 +371,90 @@ static void test_system_l50_the_smallest_quota_on_the_way_up_counts(void **state
     tree_close(&tree);
 }
 
+static void tree_set_v1(struct tree *tree, const char *folder, const char *quota)
+{
+    char path[200];
+
+    snprintf(path, sizeof(path), "%s%s", tree->root, folder);
+    if (mkdir(path, 0700) < 0) {
+        assert_int_equal(errno, EEXIST);
+    }
+    snprintf(path, sizeof(path), "%s%s/cpu.cfs_quota_us", tree->root, folder);
+    tree_write(path, quota);
+    snprintf(path, sizeof(path), "%s%s/cpu.cfs_period_us", tree->root, folder);
+    tree_write(path, "100000\n");
+}
+
+static void tree_close_v1(const struct tree *tree)
+{
+    static const char *const folders[] = {"/cpu/a/b", "/cpu/a", "/cpu"};
+    char path[200];
+
+    for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
+        snprintf(path, sizeof(path), "%s%s/cpu.cfs_quota_us", tree->root, folders[i]);
+        remove(path);
+        snprintf(path, sizeof(path), "%s%s/cpu.cfs_period_us", tree->root, folders[i]);
+        remove(path);
+        snprintf(path, sizeof(path), "%s%s", tree->root, folders[i]);
+        remove(path);
+    }
+}
+
+static void test_system_f54_quota_of_version_1_counts(void **state)
+{
+    struct tree tree;
+
+    (void)state;
+    tree_open(&tree);
+    tree_write(tree.self, "12:cpuset:/x\n11:cpuacct,cpu:/a/b\n1:name=systemd:/y\n0::/z\n");
+    assert_int_equal(tree_cpus(&tree), 0);
+    tree_set_v1(&tree, "/cpu", "-1\n");
+    assert_int_equal(tree_cpus(&tree), 0); /* none */
+    tree_set_v1(&tree, "/cpu/a", "400000\n");
+    tree_set_v1(&tree, "/cpu/a/b", "250000\n");
+    assert_int_equal(tree_cpus(&tree), 3);
+    tree_set_v1(&tree, "/cpu", "150000\n");
+    assert_int_equal(tree_cpus(&tree), 2);
+    tree_set(&tree, "", "90000 100000\n"); /* both versions: the smaller one */
+    assert_int_equal(tree_cpus(&tree), 1);
+    tree_set(&tree, "", "900000 100000\n");
+    assert_int_equal(tree_cpus(&tree), 2);
+    tree_write(tree.self, "11:cpuacct:/a/b\n");
+    assert_int_equal(tree_cpus(&tree), 0); /* of another controller */
+    tree_close_v1(&tree);
+    tree_close(&tree);
+}
+
+#define N_POSSIBLE 3000
+
+static int affinity_of_many(pid_t pid, size_t size, cpu_set_t *ret_set)
+{
+    if (pid != 0 || size * 8 < N_POSSIBLE) {
+        errno = EINVAL;
+        return -1;
+    }
+    for (size_t cpu = 0; cpu < N_POSSIBLE; cpu += 2) {
+        CPU_SET_S(cpu, size, ret_set);
+    }
+    return 0;
+}
+
+static int affinity_of_none(pid_t pid, size_t size, cpu_set_t *ret_set)
+{
+    (void)pid;
+    (void)size;
+    (void)ret_set;
+    errno = EINVAL;
+    return -1;
+}
+
+static void test_system_f54_cpus_beyond_1024_count(void **state)
+{
+    (void)state;
+    assert_int_equal(bow__linux_affinity_cpus(affinity_of_many), N_POSSIBLE / 2);
+    assert_int_equal(bow__linux_affinity_cpus(affinity_of_none), 1);
+}
+
 static void test_system_l50_cpus_is_no_more_than_the_affinity(void **state)
 {
     cpu_set_t cpus;
@@ -392,6 +476,8 @@ int main(void)
         cmocka_unit_test(test_system_clock_and_random_give_what_they_should),
         cmocka_unit_test(test_system_resolve_gives_addresses_with_the_port),
         cmocka_unit_test(test_system_l50_the_smallest_quota_on_the_way_up_counts),
+        cmocka_unit_test(test_system_f54_quota_of_version_1_counts),
+        cmocka_unit_test(test_system_f54_cpus_beyond_1024_count),
         cmocka_unit_test(test_system_l50_cpus_is_no_more_than_the_affinity),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

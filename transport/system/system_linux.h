@@ -9,6 +9,7 @@
  */
 
 #include <bowline/system.h>
+#include <sched.h>
 
 extern const struct bow_poller_ops bow__poller_epoll;
 
@@ -28,9 +29,13 @@ uint64_t bow__linux_now_ns(void *user);
 uint64_t bow__linux_coarse_ns(void);
 
 /**
- * CPUs that the cgroup (v2) named in `self_path` (a /proc/self/cgroup) may use:
- * the smallest cpu.max on the way from it up to `root`, rounded up. 0: no limit.
+ * CPUs that the cgroup named in `self_path` (a /proc/self/cgroup) may use: the smallest quota on
+ * the way from it up to `root`, of version 2, or up to `root`/cpu, of version 1, rounded up. 0: no
+ * limit.
  */
 uint32_t bow__linux_cgroup_cpus(const char *self_path, const char *root);
+
+/** CPUs in the set that `get`, as sched_getaffinity(), gives; at least 1. */
+uint32_t bow__linux_affinity_cpus(int (*get)(pid_t pid, size_t size, cpu_set_t *ret_set));
 
 #endif

@@ -44,13 +44,17 @@ static int set_attributes(pthread_attr_t *attributes, const struct bow_thread_op
     if (options->cpu < 0) {
         return 0;
     }
-    if (options->cpu >= CPU_SETSIZE) {
-        return -EINVAL;
+    /* Sized for it: there are machines with more than a cpu_set_t has room for. */
+    size_t size = CPU_ALLOC_SIZE((size_t)options->cpu + 1);
+    cpu_set_t *cpus = CPU_ALLOC((size_t)options->cpu + 1);
+    if (cpus == NULL) {
+        return -ENOMEM;
     }
-    cpu_set_t cpus;
-    CPU_ZERO(&cpus);
-    CPU_SET((size_t)options->cpu, &cpus);
-    return -pthread_attr_setaffinity_np(attributes, sizeof(cpus), &cpus);
+    CPU_ZERO_S(size, cpus);
+    CPU_SET_S((size_t)options->cpu, size, cpus);
+    int rc = -pthread_attr_setaffinity_np(attributes, size, cpus);
+    CPU_FREE(cpus);
+    return rc;
 }
 
 /* The new thread inherits the mask, so there is no instant in which a signal could reach it. */
