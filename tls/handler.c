@@ -162,10 +162,11 @@ static const struct bow_handler_ops tls_ops = {
 
 /* Birth */
 
-/* The name without the dot that ends an absolute one: certificates and SNI have none. */
+/* The name without the dot that ends an absolute one, and the address without its zone, which says
+ * what it is on this host alone: certificates and SNI have none. */
 static size_t name_len(const char *name)
 {
-    size_t len = strlen(name);
+    size_t len = strcspn(name, "%");
 
     return len > 1 && name[len - 1] == '.' ? len - 1 : len;
 }

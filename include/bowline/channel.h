@@ -183,6 +183,16 @@ struct bow_channel_options {
     void *user;                     /* on_channel's */
     uint32_t max_reads_per_turn;    /* 0: 16 */
     size_t max_bytes_per_turn;      /* 0: 256 KiB */
+    uint64_t keepalive_ns;   /* of TCP: the kernel probes a peer of which nothing has come for so
+                                long, also while no loop runs, and again after the same time; three
+                                unanswered probes end the connection (-ETIMEDOUT). Whole seconds,
+                                rounded up, at most 32767; 0: none */
+    uint64_t tcp_timeout_ns; /* the kernel ends a connection whose peer has acknowledged nothing of
+                                what was sent to it, or no probe, for so long (TCP_USER_TIMEOUT).
+                                Whole milliseconds, rounded up; 0: the system's, some 15 min */
+    const char *source; /* the local address to connect from, "192.0.2.1" or "2001:db8::1", no name
+                           and no port: addresses of the other family are left out; NULL: what the
+                           route says; copied. Not for what is accepted */
 };
 
 #define BOW_CHANNEL_OPTIONS_INIT BOW__INIT(struct bow_channel_options, )
@@ -194,25 +204,35 @@ struct bow_acceptor;
 /** What an acceptor is made with; begin with BOW_ACCEPTOR_OPTIONS_INIT, set an address and a loop.
  */
 struct bow_acceptor_options {
-    size_t size;         /* sizeof this struct, set by the INIT */
-    const char *address; /* HOST:PORT (a number or a name that resolves at once), *:PORT, [v6]:PORT,
-                            unix:PATH, unix-abstract:NAME, fd:N (a bound stream socket that was
-                            inherited: closed with the acceptor, and not before it was made),
-                            inproc:NAME (for connections from the same context, without
-                            descriptors; at most 100 bytes of printable ASCII without commas) */
-    struct bow_loop *loop;     /* accepts here, unless per_worker; kept; may be NULL with that */
+    size_t size;           /* sizeof this struct, set by the INIT */
+    const char *address;   /* HOST:PORT (a number, or a name, which is resolved at once and listened
+                              on   at each of its addresses that this host has), *:PORT, [v6]:PORT,
+                              unix:PATH, unix-abstract:NAME, fd:N (a bound stream socket that was
+                              inherited: closed with the acceptor, and not before it was made),
+                              inproc:NAME (for connections from the same context, without
+                              descriptors; at most 100 bytes of printable ASCII without commas) */
+    struct bow_loop *loop; /* accepts here, unless per_worker; kept; may be NULL with that */
     struct bow_group *workers; /* connections go to bow_group_next(); NULL: to `loop` */
     struct bow_channel_options channel;
     int backlog;                   /* 0: SOMAXCONN */
     uint32_t max_accepts_per_turn; /* 0: 64 */
     uint32_t max_channels;         /* more are accepted and closed at once, counted; 0: no limit */
-    bool per_worker; /* each of `workers` listens itself (SO_REUSEPORT) and serves what it accepts,
-                        the kernel choosing by a hash of the addresses: no hand-over, less even.
-                        TCP only. Whoever runs as the same user may share the port then. */
+    bool per_worker;  /* each of `workers` listens itself (SO_REUSEPORT) and serves what it accepts,
+                         the kernel choosing by a hash of the addresses: no hand-over, less even.
+                         TCP only. A port that another process has, be it shared, is EADDRINUSE */
+    bool shares_port; /* with per_worker: other processes of the same user may listen on the port
+                         as well, and the kernel gives each its part of the connections: for a
+                         successor that starts before this one ends */
+    uint32_t unix_mode; /* of a Unix socket's file, at most 0777: in force before anybody can
+                           connect; 0: as the umask leaves it */
+    uid_t unix_owner;   /* of that file, as lchown() takes it; default -1: this process's */
+    gid_t unix_group;   /* the same */
 };
 
 #define BOW_ACCEPTOR_OPTIONS_INIT                                                                  \
-    BOW__INIT(struct bow_acceptor_options, BOW__SET(channel, BOW_CHANNEL_OPTIONS_INIT))
+    BOW__INIT(struct bow_acceptor_options,                                                         \
+              BOW__SET(channel, BOW_CHANNEL_OPTIONS_INIT) BOW__SET(unix_owner, (uid_t)-1)          \
+                  BOW__SET(unix_group, (gid_t)-1))
 
 /**
  * Make an acceptor: bind and listen at once. Accepting begins with bow_acceptor_start();
@@ -233,6 +253,9 @@ BOW_EXPORT BOW_MUST_USE int bow_acceptor_new(struct bow_context *context,
 BOW_EXPORT BOW_MUST_USE int bow_acceptor_start(struct bow_acceptor *acceptor);
 /** The bound port; 0 for Unix sockets and inproc. Thread: any. */
 BOW_EXPORT uint16_t bow_acceptor_port(const struct bow_acceptor *acceptor);
+/** Where it listens, as bow_channel_peer() writes addresses, a comma and a blank between several
+ * ("127.0.0.1:80, [::1]:80"). Lives as long as the acceptor. Thread: any. */
+BOW_EXPORT const char *bow_acceptor_addresses(const struct bow_acceptor *acceptor);
 /** Connections that were closed at once because of max_channels. Thread: any. */
 BOW_EXPORT uint64_t bow_acceptor_n_refused(const struct bow_acceptor *acceptor);
 /** Stop accepting and free; accepted channels live on. If it was started, connections that wait are

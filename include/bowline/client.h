@@ -115,6 +115,15 @@ struct bow_client_options {
                                   for so long; 0: BOW_LIMIT_WRITE_NS; BOW_NEVER: none */
     size_t max_queued_bytes;   /* of the calls that max_queued_calls bounds; 0:
                                   BOW_LIMIT_QUEUED_BYTES */
+    uint64_t keepalive_ns;     /* of TCP, by the kernel, which also probes while nobody drives the
+                                  client's loop, so that a confined client's next call finds a lost
+                                  connection closed: whole seconds, see struct bow_channel_options;
+                                  0: none */
+    uint64_t tcp_timeout_ns;   /* end a connection whose server has acknowledged nothing of what was
+                                  sent to it, or no probe, for so long (TCP_USER_TIMEOUT); 0: the
+                                  system's, some 15 min */
+    const char *source;        /* the local address to connect from, "192.0.2.1" or "2001:db8::1":
+                                  copied; NULL: what the route says */
 };
 
 #define BOW_CLIENT_OPTIONS_INIT BOW__INIT(struct bow_client_options, )
@@ -141,10 +150,10 @@ struct bow_call_options {
  * Thread:  any
  * Owns:    gives `*ret_client`; free with bow_client_free()
  * Returns: 0; -ENOMEM; -EINVAL for a target that cannot be parsed or is missing, "grpc:" in
- *          a build without HTTP/2, a list that is too long, both a loop and a group, or an
- *          interceptor that bow_server_intercept() would not take; -EPERM for a target beyond
- *          loopback without options.security or options.plaintext. `*options->error` then says
- *          which, and what to do (but for options whose size is not a known one)
+ *          a build without HTTP/2, a list that is too long, both a loop and a group, a source that
+ * is no address, or an interceptor that bow_server_intercept() would not take; -EPERM for a target
+ * beyond loopback without options.security or options.plaintext. `*options->error` then says which,
+ * and what to do (but for options whose size is not a known one)
  */
 BOW_EXPORT BOW_MUST_USE int bow_client_new(const struct bow_client_options *options,
                                            struct bow_client **ret_client);

@@ -13,6 +13,7 @@
 
 #include <bowline/compression.h>
 #include <bowline/service.h>
+#include <sys/types.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -37,9 +38,10 @@ enum bow_protocol {
 struct bow_server_options {
     size_t size;                 /* sizeof this struct, set by the INIT */
     struct bow_context *context; /* NULL: a default one of the server's own; shared */
-    const char *listen;    /* "HOST:PORT", "*:PORT", "[v6]:PORT", "unix:PATH", "unix-abstract:NAME",
-                              "fd:N" (a socket that was inherited), "inproc:NAME" (for clients of
-                              the same context); copied; several separated by commas */
+    const char
+        *listen; /* "HOST:PORT" (of a name all addresses), "*:PORT", "[v6]:PORT", "unix:PATH",
+                    "unix-abstract:NAME", "fd:N" (a socket that was inherited), "inproc:NAME" (for
+                    clients of the same context); copied; several separated by commas */
     struct bow_loop *loop; /* kept: the one loop for everything; NULL: a loop of the server's own */
     struct bow_group *group; /* kept: workers of the user's own making */
     uint32_t workers;        /* threads for connections, at most 4096; 0: one loop, on the thread of
@@ -92,9 +94,18 @@ struct bow_server_options {
     void (*on_started)(struct bow_server *server, void *user);
     void *started_user;
     struct bow_transport_error *error; /* NULL, or filled when bow_server_new() fails; borrowed */
+    uint32_t unix_mode; /* of the files of Unix sockets in `listen`, at most 0777: in force before
+                           anybody can connect; 0: as the umask leaves it */
+    uid_t unix_owner;   /* of those files, as lchown() takes it; default -1: this process's */
+    gid_t unix_group;   /* the same */
+    uint64_t keepalive_ns;   /* of TCP, by the kernel: see struct bow_channel_options; 0: none, for
+                                there are heartbeats */
+    uint64_t tcp_timeout_ns; /* the same (TCP_USER_TIMEOUT); 0: the system's */
 };
 
-#define BOW_SERVER_OPTIONS_INIT BOW__INIT(struct bow_server_options, )
+#define BOW_SERVER_OPTIONS_INIT                                                                    \
+    BOW__INIT(struct bow_server_options,                                                           \
+              BOW__SET(unix_owner, (uid_t)-1) BOW__SET(unix_group, (gid_t)-1))
 
 /**
  * Make a server. Nothing is bound yet.
@@ -102,8 +113,8 @@ struct bow_server_options {
  * Thread:  any
  * Owns:    gives `*ret_server`; free with bow_server_free()
  * Returns: 0; -ENOMEM; -EINVAL for more than one of loop, group and workers, a negative backlog,
- *          unknown protocols or compression. `*options->error` then says which (but for options
- *          whose size is not a known one, which is -EINVAL too)
+ *          a unix_mode above 0777, unknown protocols or compression. `*options->error` then says
+ * which (but for options whose size is not a known one, which is -EINVAL too)
  */
 BOW_EXPORT BOW_MUST_USE int bow_server_new(const struct bow_server_options *options,
                                            struct bow_server **ret_server);
@@ -135,9 +146,19 @@ struct bow_listen_options {
      * trace. Returns 0, or a negative errno to close it. Thread: the connection's loop. */
     int (*prepare)(struct bow_channel *channel, void *user);
     void *user;
+    uint32_t unix_mode; /* of a Unix socket's file, at most 0777: in force before anybody can
+                           connect; 0: as the umask leaves it */
+    uid_t unix_owner;   /* of that file, as lchown() takes it; default -1: this process's */
+    gid_t unix_group;   /* the same */
+    bool shares_port;   /* with per_worker: other processes of the same user may listen on the port
+                           as well, and each gets its part of the connections: for a successor that
+                           starts before this one ends. Otherwise a port that another process has,
+                           be it shared, is -EADDRINUSE */
 };
 
-#define BOW_LISTEN_OPTIONS_INIT BOW__INIT(struct bow_listen_options, )
+#define BOW_LISTEN_OPTIONS_INIT                                                                    \
+    BOW__INIT(struct bow_listen_options,                                                           \
+              BOW__SET(unix_owner, (uid_t)-1) BOW__SET(unix_group, (gid_t)-1))
 
 /**
  * Listen on one more address, beside those of options.listen. Before start only.
@@ -145,7 +166,8 @@ struct bow_listen_options {
  * Thread:  any, not concurrently
  * Owns:    copies the address; shares options->security
  * Returns: 0; -ENOMEM; -EBUSY after start; -EINVAL for no address, unknown protocols, a negative
- *          backlog or an unknown size. Whether the address is good is said by bow_server_start().
+ *          backlog, a unix_mode above 0777 or an unknown size. Whether the address is good is said
+ * by bow_server_start().
  */
 BOW_EXPORT BOW_MUST_USE int bow_server_listen(struct bow_server *server,
                                               const struct bow_listen_options *options);
@@ -262,6 +284,10 @@ BOW_EXPORT void bow_server_free(struct bow_server *server);
 /** Why the last function failed that sets `server` up, starts or runs it: stage, address, reason;
  * "" when it did not. Lives until the next of them. Thread: the one that called that function. */
 BOW_EXPORT const char *bow_server_error(const struct bow_server *server);
+
+/** Where it listens after start, all of it, as bow_acceptor_addresses() writes it; "" before. Lives
+ * as long as the server. Thread: any. */
+BOW_EXPORT const char *bow_server_addresses(const struct bow_server *server);
 
 /** The port of the first TCP listener after start (useful with port 0); 0 when there is none.
  * Thread: any. */

@@ -11,6 +11,7 @@
 
 #include <bowline/security.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 /* A peer that goes on sending does not keep a call from its beginning. */
@@ -192,6 +193,10 @@ static int make(const struct bow_client_options *options, struct bow_context *co
     pthread_mutex_init(&client->lock, NULL);
     pthread_cond_init(&client->settled, NULL);
     client->config.options.server_name = NULL;
+    if (options->source != NULL) {
+        snprintf(client->config.source, sizeof(client->config.source), "%s", options->source);
+        client->config.options.source = client->config.source;
+    }
     if (options->security != NULL) {
         options->security->ops->ref(options->security);
     }

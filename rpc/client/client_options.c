@@ -5,9 +5,11 @@
 
 #include "rpc/client/client_options.h"
 #include "rpc/connection/loop_compression.h"
+#include "transport/address/address.h"
 #include <bowline/limits.h>
 
 #include <errno.h>
+#include <string.h>
 
 #define MILLISECONDS(n) (UINT64_C(1000000) * (n))
 #define SECONDS(n) (UINT64_C(1000000000) * (n))
@@ -40,12 +42,21 @@ void bow__client_options_complete(struct bow_client_options *options)
 
 int bow__client_options_check(const struct bow_client_options *options)
 {
+    struct bow_sockaddr source;
+
     if (options->loop != NULL && options->group != NULL) {
         return bow__target_refuse(options, -EINVAL, "set options.loop or options.group, not both");
     }
     if (!bow__compression_is_known(options->compression)) {
         return bow__target_refuse(options, -EINVAL,
                                   "options.compression is none of enum bow_compression");
+    }
+    if (options->source != NULL && (strlen(options->source) >= BOW__SOURCE_BYTES ||
+                                    bow__sockaddr_parse_ip(options->source, &source) < 0)) {
+        return bow__target_refuse(
+            options, -EINVAL,
+            "options.source is no address of IP, as 192.0.2.1 or 2001:db8::1, "
+            "without a port");
     }
     return bow__target_check(options);
 }

@@ -10,12 +10,16 @@
 #include "rpc/core/intercept.h"
 #include <bowline/client.h>
 
+/** The longest address of IPv6, with a zone. */
+#define BOW__SOURCE_BYTES 64
+
 struct bow__client_config {
     struct bow_context *context;
     struct bow_client_options options; /* complete; without what only its making needs */
     struct bow__target target;
     struct bow__interceptors interceptors;
-    bool confined; /* to the thread that made it, which drives its loop */
+    char source[BOW__SOURCE_BYTES]; /* options.source, unless that is NULL */
+    bool confined;                  /* to the thread that made it, which drives its loop */
 };
 
 /** Returns 0, or as bow_client_new() with options->error filled. */

@@ -23,7 +23,6 @@
 #include "base/clock.h"
 #include "rpc/connection/jitter.h"
 #include "rpc/core/errors.h"
-#include "transport/address/address.h"
 
 #include <errno.h>
 #include <string.h>
@@ -156,6 +155,9 @@ static void connect_now(struct bow__subchannel *subchannel)
     options.data_bytes = sizeof(struct bow__client_conn);
     options.on_channel = init_conn;
     options.user = subchannel;
+    options.keepalive_ns = options_of(subchannel)->keepalive_ns;
+    options.tcp_timeout_ns = options_of(subchannel)->tcp_timeout_ns;
+    options.source = options_of(subchannel)->source;
     bow_timer_stop(&subchannel->timer);
     subchannel->tried_at_ns = now_of(subchannel);
     set_state(subchannel, BOW__CONNECTIVITY_CONNECTING);
@@ -350,16 +352,14 @@ static void configure(struct bow__conn *conn, struct bow__session_options *optio
 {
     const struct bow__client_conn *ours = bow__client_conn_of(conn);
     const struct bow__client_config *config = ours->subchannel->list->config;
-    const char *address = ours->subchannel->address->text;
+    const char *authority = ours->subchannel->address->authority;
 
     options->unattended = config->confined;
     options->max_message_bytes = config->options.max_message_bytes;
     options->heartbeat_ns = config->options.heartbeat_ns;
     options->heartbeat_timeout_ns = config->options.heartbeat_timeout_ns;
     options->encodings = bow__encodings_built();
-    options->authority = bow__address_is_hostless(address)
-                             ? (struct bow_slice){(const uint8_t *)"localhost", 9}
-                             : (struct bow_slice){(const uint8_t *)address, strlen(address)};
+    options->authority = (struct bow_slice){(const uint8_t *)authority, strlen(authority)};
 }
 
 static void on_up(struct bow__conn *conn)

@@ -187,26 +187,58 @@ static char *server_name_of(struct bow_context *context, const struct bow_client
         return bow__dup(context, "localhost", strlen("localhost"));
     }
     if (*address == '[') {
-        return bow__dup(context, address + 1, (size_t)(end - address) - 2);
+        /* A zone says which of this host's links is meant: it is no part of what a certificate or
+         * an authority names (RFC 6874, RFC 9110 4.2). */
+        return bow__dup(context, address + 1, strcspn(address + 1, "%]"));
     }
     return bow__dup(context, address, (size_t)(end - address));
+}
+
+/* RFC 9113, section 8.3.1: host and port. What names no host is on this one. */
+static char *authority_of(struct bow_context *context, const char *address)
+{
+    size_t n_host = strcspn(address, "%");
+    const char *rest = address + n_host + strcspn(address + n_host, "]");
+
+    if (bow__address_is_hostless(address)) {
+        return bow__dup(context, "localhost", strlen("localhost"));
+    }
+    char *authority = bow__dup(context, address, n_host + strlen(rest));
+    if (authority != NULL) {
+        memcpy(authority + n_host, rest, strlen(rest));
+    }
+    return authority;
+}
+
+static void free_text(struct bow_context *context, char *text)
+{
+    if (text != NULL) {
+        bow__free(context, text, strlen(text) + 1);
+    }
+}
+
+static void free_address(struct bow_context *context, struct bow__target_address *address)
+{
+    free_text(context, address->text);
+    free_text(context, address->server_name);
+    free_text(context, address->authority);
 }
 
 static int add(struct bow__target *target, struct bow_context *context,
                const struct bow_client_options *options, struct bow_slice text)
 {
-    struct bow__target_address *address = &target->addresses[target->n_addresses];
+    struct bow__target_address address = {NULL};
 
-    address->text = bow__dup(context, (const char *)text.data, text.len);
-    if (address->text == NULL) {
+    address.text = bow__dup(context, (const char *)text.data, text.len);
+    if (address.text != NULL) {
+        address.server_name = server_name_of(context, options, address.text);
+        address.authority = authority_of(context, address.text);
+    }
+    if (address.server_name == NULL || address.authority == NULL) {
+        free_address(context, &address);
         return -ENOMEM;
     }
-    address->server_name = server_name_of(context, options, address->text);
-    if (address->server_name == NULL) {
-        bow__free(context, address->text, text.len + 1);
-        return -ENOMEM;
-    }
-    target->n_addresses++;
+    target->addresses[target->n_addresses++] = address;
     return 0;
 }
 
@@ -214,9 +246,7 @@ static int add(struct bow__target *target, struct bow_context *context,
 static void clear(struct bow__target *target, struct bow_context *context, uint32_t n)
 {
     for (uint32_t i = 0; i < target->n_addresses; i++) {
-        bow__free(context, target->addresses[i].text, strlen(target->addresses[i].text) + 1);
-        bow__free(context, target->addresses[i].server_name,
-                  strlen(target->addresses[i].server_name) + 1);
+        free_address(context, &target->addresses[i]);
     }
     if (target->addresses != NULL) {
         bow__free(context, target->addresses, n * sizeof(*target->addresses));

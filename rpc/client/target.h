@@ -16,7 +16,8 @@
 
 struct bow__target_address {
     char *text;        /* to connect to */
-    char *server_name; /* whom the server must prove to be, with security */
+    char *server_name; /* whom the server must prove to be, with security; without a zone */
+    char *authority;   /* whom HTTP/2 asks for; without a zone */
 };
 
 struct bow__target {

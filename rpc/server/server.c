@@ -9,6 +9,7 @@
 #include "rpc/server/server_listen.h"
 #include "rpc/server/server_stop.h"
 #include "transport/address/transport_error.h"
+#include "transport/channel/unix_file.h"
 #include <bowline/executor.h>
 #include <bowline/limits.h>
 
@@ -69,6 +70,9 @@ static int check_options(const struct bow_server_options *options)
     }
     if ((options->protocols & ~BOW__ALL_PROTOCOLS) != 0) {
         return refuse(options, -EINVAL, "options.protocols has bits that are no BOW_PROTOCOL_");
+    }
+    if (options->unix_mode > BOW__MODE_MAX) {
+        return refuse(options, -EINVAL, "options.unix_mode is above 0777");
     }
     if (!bow__compression_is_known(options->compression)) {
         return refuse(options, -EINVAL, "options.compression is none of enum bow_compression");
@@ -189,6 +193,11 @@ void bow_server_free(struct bow_server *server)
 const char *bow_server_error(const struct bow_server *server)
 {
     return server->error.bytes;
+}
+
+const char *bow_server_addresses(const struct bow_server *server)
+{
+    return server->addresses != NULL ? server->addresses : "";
 }
 
 uint16_t bow_server_port(const struct bow_server *server)

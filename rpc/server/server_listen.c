@@ -8,8 +8,10 @@
 #include "base/alloc.h"
 #include "base/options.h"
 #include "rpc/server/dispatch/server_conn.h"
+#include "transport/channel/unix_file.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 static int add_listener(struct bow_server *server, const struct bow_listen_options *options,
@@ -49,6 +51,9 @@ int bow__server_listen_list(struct bow_server *server)
     options.protocols = server->options.protocols;
     options.plaintext = server->options.plaintext;
     options.backlog = server->options.backlog;
+    options.unix_mode = server->options.unix_mode;
+    options.unix_owner = server->options.unix_owner;
+    options.unix_group = server->options.unix_group;
     while (at != NULL && *at != '\0') {
         const char *comma = strchr(at, ',');
         at += strspn(at, " ");
@@ -84,6 +89,9 @@ int bow_server_listen(struct bow_server *server, const struct bow_listen_options
         return refuse_listen(server, -EINVAL,
                              "options.protocols has bits that are no BOW_PROTOCOL_, or "
                              "options.backlog is negative");
+    }
+    if (known.unix_mode > BOW__MODE_MAX) {
+        return refuse_listen(server, -EINVAL, "options.unix_mode is above 0777");
     }
     if (bow__server_get_state(server) != BOW__SERVER_NEW) {
         return refuse_listen(server, -EBUSY, "the server has been started");
@@ -172,6 +180,12 @@ static int open_listener(struct bow_server *server, struct bow__listener *listen
     options.workers = server->group;
     options.backlog = listener->options.backlog;
     options.per_worker = listener->options.per_worker && server->group != NULL;
+    options.shares_port = listener->options.shares_port;
+    options.unix_mode = listener->options.unix_mode;
+    options.unix_owner = listener->options.unix_owner;
+    options.unix_group = listener->options.unix_group;
+    options.channel.keepalive_ns = server->options.keepalive_ns;
+    options.channel.tcp_timeout_ns = server->options.tcp_timeout_ns;
     options.channel.data_bytes = sizeof(struct bow__server_conn);
     options.channel.on_channel = on_channel;
     options.channel.user = listener;
@@ -188,6 +202,27 @@ static int open_listener(struct bow_server *server, struct bow__listener *listen
     return 0;
 }
 
+/* The acceptors end before the server does. */
+static int name_addresses(struct bow_server *server)
+{
+    size_t n_bytes = 0;
+    size_t len = 0;
+
+    for (uint32_t i = 0; i < server->n_acceptors; i++) {
+        n_bytes += strlen(bow_acceptor_addresses(server->acceptors[i])) + sizeof(", ");
+    }
+    server->addresses = bow__alloc(server->context, n_bytes);
+    if (server->addresses == NULL) {
+        return -ENOMEM;
+    }
+    server->addresses_bytes = n_bytes;
+    for (uint32_t i = 0; i < server->n_acceptors; i++) {
+        len += (size_t)snprintf(server->addresses + len, n_bytes - len, "%s%s", i > 0 ? ", " : "",
+                                bow_acceptor_addresses(server->acceptors[i]));
+    }
+    return 0;
+}
+
 int bow__server_make_acceptors(struct bow_server *server)
 {
     if (server->n_listeners == 0) {
@@ -201,5 +236,5 @@ int bow__server_make_acceptors(struct bow_server *server)
     for (struct bow__listener *at = server->listeners; at != NULL && rc == 0; at = at->next) {
         rc = open_listener(server, at);
     }
-    return rc;
+    return rc == 0 ? name_addresses(server) : rc;
 }

@@ -61,6 +61,8 @@ void bow__server_unmake(struct bow_server *server)
     server->acceptors = NULL;
     server->n_acceptors = 0;
     server->port = 0;
+    bow__free(server->context, server->addresses, server->addresses_bytes);
+    server->addresses = NULL;
     if (server->main != NULL) {
         let_go_of_main(server);
     }

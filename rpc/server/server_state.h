@@ -77,7 +77,9 @@ struct bow_server {
     /* Acceptors report on the main loop, or, once that has terminated, on any: counted down
      * acq_rel, each other's partner. */
     atomic_uint n_open_acceptors;
-    uint16_t port; /* of the first TCP listener; constant once started */
+    uint16_t port;   /* of the first TCP listener; constant once started */
+    char *addresses; /* of all listeners, in words; the same; NULL before */
+    size_t addresses_bytes;
     atomic_uint n_connections;
     atomic_uint n_reloads; /* relaxed, as the next: for metrics */
     atomic_uint n_reloads_failed;

@@ -97,6 +97,29 @@ static void listen_as_server(struct calls *t, struct listening *listening)
     t->client = calls_new_client(t, &options);
 }
 
+static void test_peer_f55_client_connects_as_its_options_say(void **state)
+{
+    struct calls *t = *state;
+    Calls__Request request = CALLS__REQUEST__INIT;
+    struct bow_client_options options;
+    struct listening listening = {.fd = -1};
+    struct sockaddr_in from = {.sin_family = AF_INET};
+    socklen_t len = sizeof(from);
+
+    listen_as_server(t, &listening);
+    bow_client_free(t->client);
+    calls_client_options(t, &options);
+    options.source = "127.0.0.77";
+    t->client = calls_new_client(t, &options);
+    assert_int_equal(calls__echo__say__start(t->client, &request, NULL, calls_on_done, t, NULL), 0);
+    int fd = accept(listening.fd, (struct sockaddr *)&from, &len);
+    assert_true(fd >= 0);
+    assert_int_equal(ntohl(from.sin_addr.s_addr), 0x7F00004D);
+    close(fd);
+    close(listening.fd);
+    calls_wait(t, &t->n_done, 1);
+}
+
 /* A client's call has come, with its message. */
 static void accept_call(struct calls *t, struct listening *listening)
 {
@@ -268,6 +291,8 @@ int main(int argc, char **argv)
                                         calls_setup, calls_teardown),
         cmocka_unit_test_setup_teardown(test_peer_call_without_time_left_is_refused_on_arrival,
                                         calls_setup, calls_teardown),
+        cmocka_unit_test_setup_teardown(test_peer_f55_client_connects_as_its_options_say,
+                                        calls_setup_bare, calls_teardown),
         cmocka_unit_test_setup_teardown(test_peer_second_reply_is_an_error, calls_setup_bare,
                                         calls_teardown),
         cmocka_unit_test_setup_teardown(test_peer_ok_without_a_reply_is_an_error, calls_setup_bare,

@@ -5,6 +5,7 @@
  */
 
 #include "call_fixture.h"
+#include "tests/support/scratch.h"
 
 #include <bowline/group.h>
 #include <errno.h>
@@ -14,6 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -98,6 +100,86 @@ static void test_server_bad_options_are_refused(void **state)
     assert_int_equal(bow_server_new(&options, &server), -EINVAL);
     assert_null(server);
     bow_server_free(NULL);
+}
+
+static mode_t mode_of(const char *path)
+{
+    struct stat found;
+
+    assert_int_equal(lstat(path, &found), 0);
+    return found.st_mode & 0777;
+}
+
+static void test_server_f53_modes_are_of_the_files_it_listens_on(void **state)
+{
+    struct calls *t = *state;
+    struct bow_server_options options;
+    struct bow_listen_options more = BOW_LISTEN_OPTIONS_INIT;
+    struct bow_server *server = NULL;
+    char folder[64];
+    char paths[2][96];
+    char listen[2][128];
+
+    assert_non_null(mkdtemp(scratch_path(folder, sizeof(folder), "server-XXXXXX")));
+    for (int i = 0; i < 2; i++) {
+        snprintf(paths[i], sizeof(paths[i]), "%s/%d", folder, i);
+        snprintf(listen[i], sizeof(listen[i]), "unix:%s", paths[i]);
+    }
+    calls_server_options(t, &options);
+    options.listen = listen[0];
+    options.unix_mode = 0662;
+    assert_int_equal(bow_server_new(&options, &server), 0);
+    assert_string_equal(bow_server_addresses(server), "");
+    more.address = listen[1];
+    more.unix_mode = 0606;
+    assert_int_equal(bow_server_listen(server, &more), 0);
+    assert_int_equal(bow_server_start(server), 0);
+    assert_int_equal(mode_of(paths[0]), 0662);
+    assert_int_equal(mode_of(paths[1]), 0606);
+    snprintf(listen[0] + strlen(listen[0]), sizeof(listen[0]) - strlen(listen[0]), ", ");
+    assert_memory_equal(bow_server_addresses(server), listen[0], strlen(listen[0]));
+    assert_string_equal(bow_server_addresses(server) + strlen(listen[0]), listen[1]);
+    bow_server_free(server);
+    assert_int_equal(rmdir(folder), 0);
+}
+
+static void test_server_f52_tells_where_it_listens(void **state)
+{
+    struct calls *t = *state;
+    struct bow_server_options options;
+
+    calls_server_options(t, &options);
+    t->server = calls_start_server(t, &options);
+    assert_string_equal(bow_server_addresses(t->server), t->address);
+}
+
+static void test_server_f54_second_one_with_listeners_per_worker_is_refused(void **state)
+{
+    struct calls *t = *state;
+    struct bow_server_options options;
+    struct bow_listen_options listen = BOW_LISTEN_OPTIONS_INIT;
+    struct bow_group_options group_options = BOW_GROUP_OPTIONS_INIT;
+    struct bow_group *group = NULL;
+    struct bow_server *servers[2] = {NULL};
+    char address[32];
+
+    group_options.n_loops = 2;
+    assert_int_equal(bow_group_new(t->context, &group_options, &group), 0);
+    for (int i = 0; i < 2; i++) {
+        calls_server_options(t, &options);
+        options.listen = NULL;
+        options.group = group;
+        assert_int_equal(bow_server_new(&options, &servers[i]), 0);
+        snprintf(address, sizeof(address), "127.0.0.1:%u", bow_server_port(servers[0]));
+        listen.address = address;
+        listen.per_worker = true;
+        assert_int_equal(bow_server_listen(servers[i], &listen), 0);
+        assert_int_equal(bow_server_start(servers[i]), i == 0 ? 0 : -EADDRINUSE);
+    }
+    assert_non_null(strstr(bow_server_error(servers[1]), "set shares_port"));
+    bow_server_free(servers[1]);
+    bow_server_free(servers[0]);
+    bow_group_unref(group);
 }
 
 static void test_server_checks_services(void **state)
@@ -567,6 +649,9 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         TEST(test_server_start_says_what_is_wrong_and_where),
         TEST(test_server_bad_options_are_refused),
+        TEST(test_server_f53_modes_are_of_the_files_it_listens_on),
+        TEST(test_server_f52_tells_where_it_listens),
+        TEST(test_server_f54_second_one_with_listeners_per_worker_is_refused),
         TEST(test_server_checks_services),
         TEST(test_server_listens_on_several_addresses),
         TEST(test_server_with_workers_serves),

@@ -137,6 +137,8 @@ static void test_words_of_a_server_that_is_not_made_name_the_option(void **state
     expect_not_made(&options, "options.backlog");
     options.protocols = 8;
     expect_not_made(&options, "options.protocols");
+    options.unix_mode = 01000;
+    expect_not_made(&options, "options.unix_mode");
     options.compression = (enum bow_compression)7;
     expect_not_made(&options, "options.compression");
 }
@@ -163,6 +165,8 @@ static void test_words_of_an_address_that_is_not_added_say_why(void **state)
     expect_not_listened(server, &options, -EINVAL, "options.address is NULL");
     options.protocols = 8;
     expect_not_listened(server, &options, -EINVAL, "options.protocols");
+    options.unix_mode = 01000;
+    expect_not_listened(server, &options, -EINVAL, "options.unix_mode");
     options.size++;
     expect_not_listened(server, &options, -EINVAL, "BOW_LISTEN_OPTIONS_INIT");
     assert_int_equal(bow_server_listen(server, &options), 0);

@@ -191,6 +191,19 @@ static void test_tls_names_wildcards_and_addresses_match(void **state)
     pair_end(&pair);
 }
 
+/* A zone says which link of this host is meant: no certificate knows it. */
+static void test_tls_f51_zone_is_no_part_of_the_name(void **state)
+{
+    struct pair pair;
+
+    pair_begin(&pair, state);
+    pair.client.tls_options.server_name = "127.0.0.1%eth0";
+    pair_open_well(&pair);
+    assert_null(bow_tls_server_name(pair_tls(&pair.server)));
+    pair_close(&pair);
+    pair_end(&pair);
+}
+
 static void test_tls_sni_chooses_the_certificate(void **state)
 {
     const struct bow_tls_certificate more[] = {
@@ -361,6 +374,7 @@ int main(void)
         cmocka_unit_test(test_tls_handshake_withholds_active_until_it_is_done),
         cmocka_unit_test(test_tls_handshake_lets_early_writes_wait),
         cmocka_unit_test(test_tls_names_wildcards_and_addresses_match),
+        cmocka_unit_test(test_tls_f51_zone_is_no_part_of_the_name),
         cmocka_unit_test(test_tls_sni_chooses_the_certificate),
         cmocka_unit_test(test_tls_alpn_prefers_the_servers_order),
         cmocka_unit_test(test_tls_alpn_of_one_side_only_is_none),

@@ -4,6 +4,8 @@
 
 #include <bowline/channel.h>
 #include <errno.h>
+#include <net/if.h>
+#include <netinet/in.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -166,9 +168,48 @@ static void test_address_is_local_without_resolving(void **state)
     assert_int_equal(bow_address_is_local("nonsense"), -EINVAL);
 }
 
+static void test_address_f51_texts_keep_the_zone(void **state)
+{
+    struct bow_sockaddr address;
+    struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)(void *)&address.storage;
+    char text[BOW__ADDRESS_TEXT_BYTES];
+    (void)state;
+
+    assert_int_equal(bow__sockaddr_parse_ip("fe80::1%lo", &address), 0);
+    assert_int_equal(in6->sin6_scope_id, if_nametoindex("lo"));
+    bow__sockaddr_set_port(&address, 80);
+    bow__address_format(&address, text);
+    assert_string_equal(text, "[fe80::1%lo]:80");
+    in6->sin6_scope_id = UINT32_MAX; /* an interface that has gone */
+    bow__address_format(&address, text);
+    assert_string_equal(text, "[fe80::1%4294967295]:80");
+}
+
+static void test_address_of_ip_alone_is_parsed(void **state)
+{
+    static const char *const bad[] = {
+        "",      "localhost",    "127.0.0.1:1",    "[::1]",     "::1%",
+        "::1%0", "127.0.0.1%lo", "fe80::1%nolink", "1.2.3.4.5", "::1%99999999999"};
+    struct bow_sockaddr address;
+    char text[BOW__ADDRESS_TEXT_BYTES];
+    (void)state;
+
+    assert_int_equal(bow__sockaddr_parse_ip("192.0.2.1", &address), 0);
+    bow__address_format(&address, text);
+    assert_string_equal(text, "192.0.2.1:0");
+    assert_int_equal(bow__sockaddr_parse_ip("2001:db8::1", &address), 0);
+    bow__address_format(&address, text);
+    assert_string_equal(text, "[2001:db8::1]:0");
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        assert_int_equal(bow__sockaddr_parse_ip(bad[i], &address), -EINVAL);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_address_f51_texts_keep_the_zone),
+        cmocka_unit_test(test_address_of_ip_alone_is_parsed),
         cmocka_unit_test(test_address_numeric_round_trips),
         cmocka_unit_test(test_address_name_is_left_to_the_resolver),
         cmocka_unit_test(test_address_star_is_every_local_address),

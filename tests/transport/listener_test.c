@@ -278,6 +278,52 @@ static void test_listener_l51_what_cannot_be_shared_is_refused_whole(void **stat
     net_end(&net);
 }
 
+/* Two servers on a port */
+
+static void check_second(bool first_shares, bool second_shares, int error)
+{
+    struct net net;
+    struct served served = {.n_active = 0};
+    struct bow_acceptor *first = NULL;
+    struct bow_acceptor *second = NULL;
+    struct bow_transport_error reason;
+    char address[32];
+
+    net_begin(&net);
+    struct bow_group *workers = new_workers(&net, &served);
+    struct bow_acceptor_options options = options_for("127.0.0.1:0", &served);
+    options.workers = workers;
+    options.per_worker = true;
+    options.shares_port = first_shares;
+    assert_int_equal(bow_acceptor_new(net.t.context, &options, &first, NULL), 0);
+    snprintf(address, sizeof(address), "127.0.0.1:%u", bow_acceptor_port(first));
+    options.address = address;
+    options.shares_port = second_shares;
+    assert_int_equal(bow_acceptor_new(net.t.context, &options, &second, &reason), error);
+    if (error < 0) {
+        assert_null(second);
+        assert_non_null(strstr(reason.text, "set shares_port"));
+    } else {
+        bow_acceptor_close(second, NULL, NULL);
+    }
+    bow_acceptor_close(first, NULL, NULL);
+    bow_group_unref(workers);
+    net_end(&net);
+}
+
+static void test_listener_f54_second_server_on_a_port_is_refused(void **state)
+{
+    (void)state;
+    check_second(false, false, -EADDRINUSE);
+    check_second(true, false, -EADDRINUSE);
+}
+
+static void test_listener_f54_port_is_shared_with_whoever_wants_that(void **state)
+{
+    (void)state;
+    check_second(true, true, 0);
+}
+
 /* Inherited sockets */
 
 static int bound_socket(uint16_t *ret_port)
@@ -409,6 +455,8 @@ int main(void)
         cmocka_unit_test(test_listener_l51_limit_is_of_all_listeners_together),
         cmocka_unit_test(test_listener_l51_workers_that_have_ended_are_closed_too),
         cmocka_unit_test(test_listener_l51_what_cannot_be_shared_is_refused_whole),
+        cmocka_unit_test(test_listener_f54_second_server_on_a_port_is_refused),
+        cmocka_unit_test(test_listener_f54_port_is_shared_with_whoever_wants_that),
         cmocka_unit_test(test_listener_inherited_socket_is_served_and_closed),
         cmocka_unit_test(test_listener_inherited_unix_socket_keeps_its_file),
         cmocka_unit_test(test_listener_inherited_descriptor_that_will_not_do_stays_open),

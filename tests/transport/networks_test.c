@@ -74,6 +74,13 @@ static void test_networks_v4_through_a_dual_stack_socket_is_v4(void **state)
     check("::ffff:0:0/96", LIST(NULL), LIST("[::ffff:10.1.2.3]:1"));
 }
 
+static void test_networks_f51_zone_of_a_peer_does_not_count(void **state)
+{
+    (void)state;
+    check("fe80::/10", LIST("[fe80::1%eth0]:1", "[fe80::1]:1", "[fe80::1%7]:1"),
+          LIST("[fd00::1%eth0]:1", "localhost%eth0:1"));
+}
+
 static void test_networks_what_is_no_address_is_in_none(void **state)
 {
     (void)state;
@@ -128,6 +135,7 @@ int main(void)
         cmocka_unit_test(test_networks_prefixes_of_any_length_contain_what_they_say),
         cmocka_unit_test(test_networks_lists_contain_what_any_does),
         cmocka_unit_test(test_networks_v4_through_a_dual_stack_socket_is_v4),
+        cmocka_unit_test(test_networks_f51_zone_of_a_peer_does_not_count),
         cmocka_unit_test(test_networks_what_is_no_address_is_in_none),
         cmocka_unit_test(test_networks_mistakes_are_refused_by_name),
     };

@@ -29,12 +29,14 @@ struct fixture {
 
 static void begin(struct fixture *t, const char *address)
 {
+    struct bow__address parsed[BOW__LISTEN_MAX];
     struct bow_transport_error error;
 
     test_alloc_init(&t->alloc);
     t->context = test_context_new(&t->alloc);
-    t->listening = (struct bow__listening){0};
-    if (bow__listening_open(&t->listening, t->context, address, 0, &error) < 0) {
+    t->listening = (struct bow__listening){.unix_rights = {.owner = (uid_t)-1, .group = (gid_t)-1}};
+    if (bow__listen_addresses(t->context, address, parsed, &error) < 0 ||
+        bow__listening_open(&t->listening, t->context, parsed, address, 0, &error) < 0) {
         fail_msg("%s", error.text);
     }
 }

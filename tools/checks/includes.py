@@ -190,7 +190,7 @@ ORDER = {
         "security",
     ),
     "transport/channel": (
-        "unread",
+        "unread unix_file",
         "socket socket_activation",
         "transport",
         "channel_core",

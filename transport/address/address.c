@@ -10,6 +10,7 @@
 #include <bowline/channel.h>
 #include <errno.h>
 #include <limits.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -25,6 +26,8 @@
 /* With its prefix it is shown as a whole; and it fits into a sockaddr_storage. */
 #define INPROC_NAME_BYTES 100
 #define INPROC_OFFSET sizeof(sa_family_t)
+/* A percent sign, and an interface's name or number. */
+#define ZONE_BYTES (IF_NAMESIZE + 1)
 #define PATH_BYTES sizeof(((struct sockaddr_un *)0)->sun_path)
 #define PATH_OFFSET offsetof(struct sockaddr_un, sun_path)
 
@@ -280,11 +283,28 @@ static void format_unix(const struct bow_sockaddr *address, char *text)
              (int)sizeof(un->sun_path), shown.bytes);
 }
 
+/* RFC 4007, section 11: "%eth0", or the number of an interface that has gone; "" without a zone. */
+static void format_zone(uint32_t scope_id, char zone[ZONE_BYTES])
+{
+    char name[IF_NAMESIZE];
+
+    zone[0] = '\0';
+    if (scope_id == 0) {
+        return;
+    }
+    if (if_indextoname(scope_id, name) != NULL) {
+        snprintf(zone, ZONE_BYTES, "%%%s", name);
+    } else {
+        snprintf(zone, ZONE_BYTES, "%%%u", scope_id);
+    }
+}
+
 void bow__address_format(const struct bow_sockaddr *address, char text[BOW__ADDRESS_TEXT_BYTES])
 {
     const struct sockaddr_in *in = (const struct sockaddr_in *)(const void *)&address->storage;
     const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)(const void *)&address->storage;
     char host[INET6_ADDRSTRLEN] = "?";
+    char zone[ZONE_BYTES];
 
     if (bow__address_inproc_name(address) != NULL) {
         snprintf(text, BOW__ADDRESS_TEXT_BYTES, INPROC_PREFIX "%.*s", INPROC_NAME_BYTES,
@@ -298,7 +318,8 @@ void bow__address_format(const struct bow_sockaddr *address, char text[BOW__ADDR
         return;
     case AF_INET6:
         inet_ntop(AF_INET6, &in6->sin6_addr, host, sizeof(host));
-        snprintf(text, BOW__ADDRESS_TEXT_BYTES, "[%s]:%u", host, ntohs(in6->sin6_port));
+        format_zone(in6->sin6_scope_id, zone);
+        snprintf(text, BOW__ADDRESS_TEXT_BYTES, "[%s%s]:%u", host, zone, ntohs(in6->sin6_port));
         return;
     case AF_UNIX:
         format_unix(address, text);
@@ -306,6 +327,54 @@ void bow__address_format(const struct bow_sockaddr *address, char text[BOW__ADDR
     default:
         snprintf(text, BOW__ADDRESS_TEXT_BYTES, "unknown");
     }
+}
+
+void bow__sockaddr_set_port(struct bow_sockaddr *address, uint16_t port)
+{
+    struct sockaddr_in *in = (struct sockaddr_in *)(void *)&address->storage;
+    struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)(void *)&address->storage;
+
+    if (in->sin_family == AF_INET) {
+        in->sin_port = htons(port);
+    } else if (in6->sin6_family == AF_INET6) {
+        in6->sin6_port = htons(port);
+    }
+}
+
+/* The number of an interface, or its name; 0: there is none such. */
+static uint32_t parse_zone(const char *zone)
+{
+    char *end = NULL;
+    unsigned long number = strtoul(zone, &end, 10);
+
+    if (*zone >= '0' && *zone <= '9' && *end == '\0') {
+        return number <= UINT32_MAX ? (uint32_t)number : 0;
+    }
+    return if_nametoindex(zone);
+}
+
+int bow__sockaddr_parse_ip(const char *text, struct bow_sockaddr *ret_address)
+{
+    struct bow__address address = {.kind = BOW__ADDRESS_NAME};
+    const char *zone = strchr(text, '%');
+    size_t len = zone != NULL ? (size_t)(zone - text) : strlen(text);
+
+    if (len >= sizeof(address.host)) {
+        return -EINVAL;
+    }
+    memcpy(address.host, text, len);
+    if (!set_v6(&address) && (zone != NULL || !set_v4(&address))) {
+        return -EINVAL;
+    }
+    if (zone != NULL) {
+        struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)(void *)&address.sockaddr.storage;
+        in6->sin6_scope_id = parse_zone(zone + 1);
+        if (in6->sin6_scope_id == 0) {
+            return -EINVAL;
+        }
+    }
+    *ret_address = address.sockaddr;
+    return 0;
 }
 
 const char *bow__address_unix_path(const struct bow_sockaddr *address)

@@ -44,6 +44,13 @@ int bow__address_parse(const char *text, struct bow__address *ret_address, struc
  * nameless one. */
 void bow__address_format(const struct bow_sockaddr *address, char text[BOW__ADDRESS_TEXT_BYTES]);
 
+/** Of an address of IP. */
+void bow__sockaddr_set_port(struct bow_sockaddr *address, uint16_t port);
+
+/** An address of IP alone, without a port: "192.0.2.1", "2001:db8::1", "fe80::1%eth0". Returns 0 or
+ * -EINVAL. */
+int bow__sockaddr_parse_ip(const char *text, struct bow_sockaddr *ret_address);
+
 /** The path in the file system that `address` names, or NULL. */
 const char *bow__address_unix_path(const struct bow_sockaddr *address);
 

@@ -10,6 +10,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <string.h>
 
 #define ITEM_BYTES 64 /* the longest IPv6 address with a prefix has 49 */
@@ -180,8 +181,20 @@ static bool contains(const struct bow__network *network, const struct bow__netwo
            ((network->address[n_whole] ^ address->address[n_whole]) >> (8 - n_rest)) == 0;
 }
 
+/* "[fe80::1%eth0]:80" without its zone: an address is in a network on whichever link. */
+static void drop_zone(char *text)
+{
+    char *zone = strchr(text, '%');
+    char *end = zone != NULL ? strchr(zone, ']') : NULL;
+
+    if (end != NULL) {
+        memmove(zone, end, strlen(end) + 1);
+    }
+}
+
 bool bow__networks_contain(const struct bow__networks *networks, const char *peer)
 {
+    char text[BOW__ADDRESS_TEXT_BYTES];
     struct bow__address address;
     struct bow__text why;
 
@@ -189,7 +202,9 @@ bool bow__networks_contain(const struct bow__networks *networks, const char *pee
         return networks->has_unix;
     }
     bow__text_clear(&why);
-    if (bow__address_parse(peer, &address, &why) < 0 || address.kind != BOW__ADDRESS_NUMERIC) {
+    snprintf(text, sizeof(text), "%s", peer);
+    drop_zone(text);
+    if (bow__address_parse(text, &address, &why) < 0 || address.kind != BOW__ADDRESS_NUMERIC) {
         return false;
     }
     const struct bow__network single = network_of(&address.sockaddr);

@@ -4,7 +4,7 @@
  * loop they go. A listener takes a bounded batch a turn. Out of descriptors, accepting pauses: the
  * socket stays readable, so going on would spin. Binding is in socket.c.
  *
- * One listener, or with per_worker one for each worker.
+ * One listener, or one for each address of a name; with per_worker each for each worker.
  *
  * Design
  *
@@ -35,10 +35,12 @@
 
 #include <bowline/group.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #define DEFAULT_MAX_ACCEPTS 64u
 #define PAUSE_NS (UINT64_C(100) * 1000000u)
+#define PORT_TRIES 8
 
 struct listener {
     struct bow_acceptor *acceptor;
@@ -67,7 +69,10 @@ struct bow_acceptor {
     _Atomic(uint64_t) n_refused;
     _Atomic(uint64_t) n_unset;    /* channels that were not set up, since it was last logged */
     _Atomic(uint64_t) tell_at_ns; /* when it may be logged again */
+    char *addresses;              /* where it listens */
+    size_t addresses_bytes;
     uint32_t n_listeners;
+    uint32_t n_allocated;
     struct listener listeners[];
 };
 
@@ -85,7 +90,8 @@ static void release(struct bow_acceptor *acceptor)
         bow__loop_release(acceptor->listeners[i].loop);
     }
     bow__loop_release(acceptor->home);
-    bow__free(acceptor->context, acceptor, acceptor_bytes(acceptor->n_listeners));
+    bow__free(acceptor->context, acceptor->addresses, acceptor->addresses_bytes);
+    bow__free(acceptor->context, acceptor, acceptor_bytes(acceptor->n_allocated));
 }
 
 /* Ending */
@@ -219,8 +225,8 @@ static void describe(const struct listener *listener, struct bow__text *text)
         return;
     }
     bow__text_printf(text, "%s",
-                     listening->unix_path[0] != '\0' ? listening->unix_path
-                                                     : "a socket without a port");
+                     listening->unix_file.path[0] != '\0' ? listening->unix_file.path
+                                                          : "a socket without a port");
 }
 
 /* A descriptor that comes free and is used up at once begins a new pause: ten a second. */
@@ -488,6 +494,11 @@ uint16_t bow_acceptor_port(const struct bow_acceptor *acceptor)
     return acceptor->listeners[0].listening.port;
 }
 
+const char *bow_acceptor_addresses(const struct bow_acceptor *acceptor)
+{
+    return acceptor->addresses;
+}
+
 uint64_t bow_acceptor_n_refused(const struct bow_acceptor *acceptor)
 {
     return atomic_load_explicit(&acceptor->n_refused, memory_order_relaxed);
@@ -508,6 +519,9 @@ static int read_options(const struct bow_acceptor_options *given,
     if (options.per_worker ? options.workers == NULL : options.loop == NULL) {
         return -EINVAL;
     }
+    if (options.unix_mode > BOW__MODE_MAX) {
+        return -EINVAL;
+    }
     options.channel = channel;
     if (options.max_accepts_per_turn == 0) {
         options.max_accepts_per_turn = DEFAULT_MAX_ACCEPTS;
@@ -516,28 +530,176 @@ static int read_options(const struct bow_acceptor_options *given,
     return 0;
 }
 
-/* Opens all or none. */
-static int open_listeners(struct bow_acceptor *acceptor, struct bow_transport_error *ret_error)
+/* What is bound, and where: a name may have several addresses, and each may have several sockets.
+ */
+
+struct opening {
+    const char *text;
+    struct bow__address addresses[BOW__LISTEN_MAX];
+    int n_addresses;
+    uint32_t n_each;
+    int n_skipped;
+    struct bow_transport_error skipped; /* the last of them */
+};
+
+static void close_opened(struct bow_acceptor *acceptor)
+{
+    for (uint32_t i = 0; i < acceptor->n_listeners; i++) {
+        bow__listening_close(&acceptor->listeners[i].listening);
+        acceptor->listeners[i].listening = (struct bow__listening){.fd = -1};
+    }
+    acceptor->n_listeners = 0;
+}
+
+/* "localhost:80 ([::1]:80)", or the text alone when it says as much. */
+static void name_place(const struct opening *opening, int index, struct bow__text *text)
+{
+    char address[BOW__ADDRESS_TEXT_BYTES];
+
+    bow__text_clear(text);
+    bow__text_printf(text, "%s", opening->text);
+    if (opening->n_addresses > 1) {
+        bow__address_format(&opening->addresses[index].sockaddr, address);
+        bow__text_printf(text, " (%s)", address);
+    }
+}
+
+static int open_place(struct bow_acceptor *acceptor, const struct opening *opening, int index,
+                      struct bow_transport_error *ret_error)
 {
     const struct bow_acceptor_options *options = &acceptor->options;
-    struct bow__listening *first = &acceptor->listeners[0].listening;
+    struct listener *at = &acceptor->listeners[acceptor->n_listeners];
+    struct bow__listening *first = &at->listening;
+    struct bow__text place;
 
-    first->shares_port = options->per_worker;
-    int rc = bow__listening_open(first, acceptor->context, options->address, options->backlog,
-                                 ret_error);
+    name_place(opening, index, &place);
+    first->shares = !options->per_worker   ? BOW__SHARES_NOTHING
+                    : options->shares_port ? BOW__SHARES_WITH_ALL
+                                           : BOW__SHARES_AMONG_US;
+    first->unix_rights = (struct bow__unix_rights){
+        .mode = options->unix_mode, .owner = options->unix_owner, .group = options->unix_group};
+    int rc = bow__listening_open(first, acceptor->context, &opening->addresses[index], place.bytes,
+                                 options->backlog, ret_error);
     if (rc < 0) {
         return rc;
     }
-    for (uint32_t i = 1; i < acceptor->n_listeners; i++) {
-        rc = bow__socket_listen_beside(&acceptor->listeners[i].listening, first, options->backlog);
+    acceptor->n_listeners++;
+    for (uint32_t i = 1; i < opening->n_each; i++) {
+        rc = bow__socket_listen_beside(&at[i].listening, first, options->backlog);
         if (rc < 0) {
-            while (i > 0) {
-                bow__listening_close(&acceptor->listeners[--i].listening);
-            }
-            return bow__transport_error(ret_error, "binding", options->address, rc, NULL);
+            return bow__transport_error(ret_error, "binding", place.bytes, rc, NULL);
         }
+        acceptor->n_listeners++;
     }
     return 0;
+}
+
+/* A name's address that this host has not, with none of its sockets: names of hosts are the same
+ * with IPv6 and without. */
+static bool may_skip(const struct bow_acceptor *acceptor, const struct opening *opening, int error)
+{
+    return opening->n_addresses > 1 && acceptor->n_listeners % opening->n_each == 0 &&
+           (error == -EADDRNOTAVAIL || error == -EAFNOSUPPORT);
+}
+
+/* Port 0 is chosen with the first of a name's addresses, and all have the same. */
+static void set_port(struct opening *opening, uint16_t port)
+{
+    for (int i = 0; i < opening->n_addresses; i++) {
+        bow__sockaddr_set_port(&opening->addresses[i].sockaddr, port);
+    }
+}
+
+static int open_places(struct bow_acceptor *acceptor, struct opening *opening,
+                       struct bow_transport_error *ret_error)
+{
+    bool chooses = opening->n_addresses > 1 && opening->addresses[0].port == 0;
+    int rc = 0;
+
+    opening->n_skipped = 0;
+    for (int i = 0; i < opening->n_addresses; i++) {
+        struct bow_transport_error error = {0};
+        rc = open_place(acceptor, opening, i, &error);
+        if (rc < 0 && may_skip(acceptor, opening, rc)) {
+            opening->n_skipped++;
+            opening->skipped = error;
+            continue;
+        }
+        if (rc < 0) {
+            opening->skipped = error;
+            break;
+        }
+        if (chooses && acceptor->n_listeners == opening->n_each) {
+            set_port(opening, acceptor->listeners[0].listening.port);
+        }
+    }
+    if (rc < 0 && acceptor->n_listeners > 0 && may_skip(acceptor, opening, rc)) {
+        rc = 0; /* the last one was skipped, not the only one */
+    }
+    if (rc < 0) {
+        close_opened(acceptor);
+        if (ret_error != NULL) {
+            *ret_error = opening->skipped;
+        }
+    }
+    return rc;
+}
+
+/* Opens all or none. */
+static int open_listeners(struct bow_acceptor *acceptor, struct opening *opening,
+                          struct bow_transport_error *ret_error)
+{
+    bool chooses = opening->n_addresses > 1 && opening->addresses[0].port == 0;
+    int rc = open_places(acceptor, opening, ret_error);
+
+    /* The port that is free at one address may be taken at another. */
+    for (int i = 1; chooses && rc == -EADDRINUSE && i < PORT_TRIES; i++) {
+        set_port(opening, 0);
+        rc = open_places(acceptor, opening, ret_error);
+    }
+    return rc;
+}
+
+/* Where it listens, in words: each address once, "127.0.0.1:80, [::1]:80". */
+static int name_addresses(struct bow_acceptor *acceptor, const struct opening *opening)
+{
+    char address[BOW__ADDRESS_TEXT_BYTES];
+    size_t n_bytes = (acceptor->n_listeners / opening->n_each) * (sizeof(address) + 2);
+    size_t len = 0;
+
+    n_bytes = n_bytes > strlen(opening->text) ? n_bytes : strlen(opening->text) + 1;
+    acceptor->addresses = bow__alloc(acceptor->context, n_bytes);
+    if (acceptor->addresses == NULL) {
+        return -ENOMEM;
+    }
+    acceptor->addresses_bytes = n_bytes;
+    for (uint32_t i = 0; i < acceptor->n_listeners; i += opening->n_each) {
+        const struct bow__listening *listening = &acceptor->listeners[i].listening;
+        struct bow_sockaddr bound = {.len = 0};
+        int rc = listening->fd >= 0 ? listening->system->getsockname(listening->system->user,
+                                                                     listening->fd, &bound)
+                                    : -EBADF;
+        if (rc == 0) {
+            bow__address_format(&bound, address);
+        }
+        len += (size_t)snprintf(acceptor->addresses + len, n_bytes - len, "%s%s", i > 0 ? ", " : "",
+                                rc == 0 ? address : opening->text);
+    }
+    return 0;
+}
+
+/* A name says too little of where one is listened to. */
+static void tell_addresses(const struct bow_acceptor *acceptor, const struct opening *opening)
+{
+    if (opening->n_addresses > 1) {
+        bow__log(acceptor->context, BOW_LOG_INFO, "%s is listened on at %s", opening->text,
+                 acceptor->addresses);
+    }
+    if (opening->n_skipped > 0) {
+        bow__log(acceptor->context, BOW_LOG_WARNING,
+                 "%d of the %d addresses of %s could not be had: %s", opening->n_skipped,
+                 opening->n_addresses, opening->text, opening->skipped.text);
+    }
 }
 
 static void init(struct bow_acceptor *acceptor)
@@ -546,7 +708,9 @@ static void init(struct bow_acceptor *acceptor)
 
     for (uint32_t i = 0; i < acceptor->n_listeners; i++) {
         init_listener(&acceptor->listeners[i], acceptor,
-                      options->per_worker ? bow_group_get(options->workers, i) : options->loop);
+                      options->per_worker
+                          ? bow_group_get(options->workers, i % bow_group_size(options->workers))
+                          : options->loop);
     }
     acceptor->home = options->loop != NULL ? options->loop : acceptor->listeners[0].loop;
     bow__loop_hold(acceptor->home);
@@ -558,6 +722,7 @@ static void init(struct bow_acceptor *acceptor)
     atomic_init(&acceptor->n_unset, 0);
     atomic_init(&acceptor->tell_at_ns, 0);
     acceptor->options.address = NULL;
+    acceptor->options.channel.source = NULL;
 }
 
 int bow_acceptor_new(struct bow_context *context, const struct bow_acceptor_options *given,
@@ -568,22 +733,41 @@ int bow_acceptor_new(struct bow_context *context, const struct bow_acceptor_opti
     if (read_options(given, &options) < 0) {
         return bow__transport_error(ret_error, "parsing", "the options", -EINVAL,
                                     "begin with BOW_ACCEPTOR_OPTIONS_INIT and set a loop, or "
-                                    "workers with per_worker");
+                                    "workers with per_worker; a unix_mode is at most 0777");
     }
-    uint32_t n_listeners = options.per_worker ? bow_group_size(options.workers) : 1;
-    struct bow_acceptor *acceptor = bow__alloc_zero(context, acceptor_bytes(n_listeners));
+    struct opening opening = {.text = options.address, .n_each = 1};
+    if (options.per_worker) {
+        opening.n_each = bow_group_size(options.workers);
+    }
+    opening.n_addresses =
+        bow__listen_addresses(context, options.address, opening.addresses, ret_error);
+    if (opening.n_addresses < 0) {
+        return opening.n_addresses;
+    }
+    uint32_t n_allocated = opening.n_each * (uint32_t)opening.n_addresses;
+    struct bow_acceptor *acceptor = bow__alloc_zero(context, acceptor_bytes(n_allocated));
     if (acceptor == NULL) {
-        return bow__transport_error(ret_error, "binding", "a socket", -ENOMEM, NULL);
+        return bow__transport_error(ret_error, "binding", options.address, -ENOMEM, NULL);
     }
     acceptor->context = context;
     acceptor->options = options;
-    acceptor->n_listeners = n_listeners;
-    int rc = open_listeners(acceptor, ret_error);
+    acceptor->n_allocated = n_allocated;
+    int rc = open_listeners(acceptor, &opening, ret_error);
     if (rc < 0) {
-        bow__free(context, acceptor, acceptor_bytes(n_listeners));
-        return rc;
+        goto free_acceptor;
     }
+    rc = name_addresses(acceptor, &opening);
+    if (rc < 0) {
+        close_opened(acceptor);
+        (void)bow__transport_error(ret_error, "binding", options.address, rc, NULL);
+        goto free_acceptor;
+    }
+    tell_addresses(acceptor, &opening);
     init(acceptor);
     *ret_acceptor = acceptor;
     return 0;
+
+free_acceptor:
+    bow__free(context, acceptor, acceptor_bytes(n_allocated));
+    return rc;
 }

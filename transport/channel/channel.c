@@ -14,6 +14,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <limits.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <string.h>
@@ -23,6 +24,10 @@
 #define DEFAULT_LOW_BYTES ((size_t)32 << 10)
 #define DEFAULT_HIGH_BYTES ((size_t)64 << 10)
 #define FIRST_RECV_BYTES ((size_t)16 << 10)
+#define NS_PER_MS UINT64_C(1000000)
+#define NS_PER_S UINT64_C(1000000000)
+#define MAX_KEEPALIVE_S 32767 /* the kernel's */
+#define N_KEEPALIVES 3
 
 static void on_phase(struct bow__deferred *deferred);
 static void on_reap(struct bow__deferred *deferred);
@@ -93,15 +98,41 @@ static void init_limits(struct bow_channel *channel, const struct bow_channel_op
     channel->high_bytes = DEFAULT_HIGH_BYTES;
 }
 
-static void set_no_delay(const struct bow_channel *channel, const struct bow_sockaddr *peer)
+static void set_option(const struct bow_channel *channel, int level, int name, int value)
 {
     const struct bow_system *system = channel->system;
-    int on = 1;
 
-    if (peer->storage.ss_family == AF_INET || peer->storage.ss_family == AF_INET6) {
-        /* Without it small writes wait for the peer's delayed ACK; failing costs only speed. */
-        (void)system->setsockopt(system->user, channel->watch.fd, IPPROTO_TCP, TCP_NODELAY, &on,
-                                 sizeof(on));
+    /* Failing costs speed, or that a loss is found late. */
+    (void)system->setsockopt(system->user, channel->watch.fd, level, name, &value, sizeof(value));
+}
+
+/* Rounded up: what is set at all is not to become the system's default. */
+static int in_units(uint64_t ns, uint64_t unit_ns, uint64_t max)
+{
+    uint64_t n = ns / unit_ns + (ns % unit_ns != 0);
+
+    return (int)(n < max ? n : max);
+}
+
+static void set_tcp_options(const struct bow_channel *channel,
+                            const struct bow_channel_options *options,
+                            const struct bow_sockaddr *peer)
+{
+    if (peer->storage.ss_family != AF_INET && peer->storage.ss_family != AF_INET6) {
+        return;
+    }
+    /* Without it small writes wait for the peer's delayed ACK. */
+    set_option(channel, IPPROTO_TCP, TCP_NODELAY, 1);
+    if (options->keepalive_ns > 0) {
+        int seconds = in_units(options->keepalive_ns, NS_PER_S, MAX_KEEPALIVE_S);
+        set_option(channel, IPPROTO_TCP, TCP_KEEPIDLE, seconds);
+        set_option(channel, IPPROTO_TCP, TCP_KEEPINTVL, seconds);
+        set_option(channel, IPPROTO_TCP, TCP_KEEPCNT, N_KEEPALIVES);
+        set_option(channel, SOL_SOCKET, SO_KEEPALIVE, 1);
+    }
+    if (options->tcp_timeout_ns > 0) {
+        set_option(channel, IPPROTO_TCP, TCP_USER_TIMEOUT,
+                   in_units(options->tcp_timeout_ns, NS_PER_MS, INT_MAX));
     }
 }
 
@@ -161,7 +192,7 @@ int bow__channel_new(const struct bow__channel_birth *birth, struct bow_channel 
         .on_started = birth->on_started,
     };
     bow_task_init(&channel->start.task, "channel start", run_start_task, channel);
-    set_no_delay(channel, birth->peer);
+    set_tcp_options(channel, birth->options, birth->peer);
     take_credentials(channel, birth->peer);
     bow__loop_hold(channel->loop);
     bow__loop_count_channel(channel->loop, 1);

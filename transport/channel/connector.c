@@ -50,6 +50,7 @@ struct bow_connect {
     void *user;
     uint64_t timeout_ns;
     struct bow__address address;
+    struct bow_sockaddr source;   /* len 0: none */
     struct bow__resolve *resolve; /* NULL: not resolving */
     struct bow_timer step_timer;
     struct bow_timer timeout;
@@ -260,8 +261,8 @@ static int begin_attempt(struct bow_connect *connect, int index)
 {
     struct attempt *attempt = &connect->attempts[index];
 
-    int rc =
-        connect->transport->connect(connect->context, &connect->addresses[index], &attempt->socket);
+    int rc = connect->transport->connect(connect->context, &connect->addresses[index],
+                                         &connect->source, &attempt->socket);
     if (rc < 0) {
         return rc;
     }
@@ -425,6 +426,19 @@ static int parse_target(const char *target, struct bow__address *ret_address,
     return 0;
 }
 
+static int parse_source(const char *source, struct bow_sockaddr *ret_source,
+                        struct bow_transport_error *ret_error)
+{
+    ret_source->len = 0;
+    if (source == NULL || bow__sockaddr_parse_ip(source, ret_source) == 0) {
+        return 0;
+    }
+    return bow__transport_error(
+        ret_error, "parsing", source, -EINVAL,
+        "a source is an address of IP, as 192.0.2.1 or 2001:db8::1, without "
+        "a port");
+}
+
 static struct bow_connect *new_connect(struct bow_loop *loop, const char *target)
 {
     struct bow_context *context = bow_loop_context(loop);
@@ -454,6 +468,7 @@ int bow_connect_start(struct bow_loop *loop, const char *target,
 {
     struct bow_channel_options options = BOW_CHANNEL_OPTIONS_INIT;
     struct bow__address address;
+    struct bow_sockaddr source;
 
     assert(bow__loop_may_touch(loop));
     if (bow__options_read(&options, sizeof(options), given) < 0 || done == NULL) {
@@ -461,6 +476,9 @@ int bow_connect_start(struct bow_loop *loop, const char *target,
                                     "begin with BOW_CHANNEL_OPTIONS_INIT");
     }
     int rc = parse_target(target, &address, ret_error);
+    if (rc == 0) {
+        rc = parse_source(options.source, &source, ret_error);
+    }
     if (rc < 0) {
         return rc;
     }
@@ -469,8 +487,10 @@ int bow_connect_start(struct bow_loop *loop, const char *target,
         return bow__transport_error(ret_error, "connecting", target, -ENOMEM, NULL);
     }
     connect->address = address;
+    connect->source = source;
     connect->transport = bow__transport_of(address.kind);
     connect->options = options;
+    connect->options.source = NULL; /* it was borrowed */
     connect->done = done;
     connect->user = user;
     connect->timeout_ns = timeout_ns;

@@ -14,11 +14,22 @@ static inline bool bow__listening_is_open(const struct bow__listening *listening
     return listening->fd >= 0 || listening->object != NULL;
 }
 
-/** Bind and listen; `listening` is zeroed but for shares_port. A name is resolved at once,
- * blocking. The descriptor of "fd:N" is taken on success only. Returns 0, or a negative errno with
- * `ret_error` (may be NULL) filled. */
+/** Of a name; more are not listened on. */
+#define BOW__LISTEN_MAX 32
+
+/** The addresses that `text` names: one, or each once of a name, which is resolved at once,
+ * blocking. Returns how many, at least 1; or a negative errno with `ret_error` (may be NULL)
+ * filled. */
+int bow__listen_addresses(struct bow_context *context, const char *text,
+                          struct bow__address ret_addresses[BOW__LISTEN_MAX],
+                          struct bow_transport_error *ret_error);
+
+/** Bind and listen on one of them; `text` is for errors; `listening` is zeroed but for what is set
+ * before opening. The descriptor of "fd:N" is taken on success only. Returns 0, or a negative errno
+ * with `ret_error` (may be NULL) filled. */
 int bow__listening_open(struct bow__listening *listening, struct bow_context *context,
-                        const char *address, int backlog, struct bow_transport_error *ret_error);
+                        const struct bow__address *address, const char *text, int backlog,
+                        struct bow_transport_error *ret_error);
 
 /** socket.c: one more socket on the port of `first`, which shares it. Returns 0 or a negative
  * errno. */

@@ -3,8 +3,8 @@
  * Sockets of the system: connecting, binding and listening, the end of listening. Knows nothing of
  * loops.
  *
- * A Unix socket's file that no server listens on any more is replaced: it outlives a server that
- * was killed. A descriptor that was inherited is taken as it is, and listens already or is bound.
+ * The files of Unix sockets are unix_file.c's. A descriptor that was inherited is taken as it is,
+ * and listens already or is bound.
  *
  * Listening ends in two steps: first no further connection, then, when those that waited have been
  * accepted, none at all. The kernel would reset what still waits when a socket closes, with the
@@ -20,33 +20,59 @@
 #include <linux/filter.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#define MAX_ADDRESSES 16
 /* Where the flags of a TCP header are. */
 #define FLAGS_AT 13u
+#define NO_LOCK                                                                                    \
+    "is another server running there? If not, remove the file: to replace it, PATH.lock beside "   \
+    "it "                                                                                          \
+    "could not be made"
 
 static bool serves(enum bow__address_kind kind)
 {
     return kind != BOW__ADDRESS_INPROC;
 }
 
+static void set_option(const struct bow_system *system, int fd, int level, int name, int value)
+{
+    /* What the option is for then shows by itself, in bind(). */
+    (void)system->setsockopt(system->user, fd, level, name, &value, sizeof(value));
+}
+
 /* Connecting */
 
+static bool is_inet(const struct bow_sockaddr *address)
+{
+    return address->storage.ss_family == AF_INET || address->storage.ss_family == AF_INET6;
+}
+
+static int bind_source(const struct bow_system *system, int fd, const struct bow_sockaddr *source)
+{
+    /* The port is chosen when it is known whereto, so that one serves for many peers. */
+    set_option(system, fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);
+    return system->bind(system->user, fd, source);
+}
+
 static int connect_socket(struct bow_context *context, const struct bow_sockaddr *address,
-                          struct bow__socket *ret_socket)
+                          const struct bow_sockaddr *source, struct bow__socket *ret_socket)
 {
     const struct bow_system *system = bow__context_system(context);
+    bool has_source = source->len > 0 && is_inet(address);
 
+    if (has_source && source->storage.ss_family != address->storage.ss_family) {
+        return -EAFNOSUPPORT;
+    }
     int fd = system->socket(system->user, address->storage.ss_family, SOCK_STREAM, 0);
     if (fd < 0) {
         return fd;
     }
-    int rc = system->connect(system->user, fd, address);
+    int rc = has_source ? bind_source(system, fd, source) : 0;
+    if (rc == 0) {
+        rc = system->connect(system->user, fd, address);
+    }
     if (rc < 0 && rc != -EINPROGRESS) {
         system->close(system->user, fd);
         return rc;
@@ -57,21 +83,30 @@ static int connect_socket(struct bow_context *context, const struct bow_sockaddr
 
 static const char *advice(int error)
 {
-    (void)error;
-    return NULL;
+    return error == -EAFNOSUPPORT ? "is this host, and the source address, of that family?" : NULL;
 }
 
 /* Binding */
 
-static void set_option(const struct bow_system *system, int fd, int level, int name, int value)
+static void close_listening(struct bow__listening *listening)
 {
-    /* What the option is for then shows by itself, in bind(). */
-    (void)system->setsockopt(system->user, fd, level, name, &value, sizeof(value));
+    if (listening->fd < 0) {
+        return;
+    }
+    bow__unix_file_remove(&listening->unix_file);
+    listening->system->close(listening->system->user, listening->fd);
+    listening->fd = -1;
 }
 
+/*
+ * A port for several sockets of ours alone is bound without SO_REUSEPORT, which fails when anybody
+ * listens on it, be it shared; only then it is said that the others, which say so before, may come
+ * beside this one. Who is to share it with other processes says so at once.
+ */
 static int try_bind(struct bow__listening *listening, const struct bow_system *system,
                     const struct bow_sockaddr *address)
 {
+    bool shares_first = listening->shares == BOW__SHARES_WITH_ALL;
     int family = address->storage.ss_family;
 
     int fd = system->socket(system->user, family, SOCK_STREAM, 0);
@@ -80,7 +115,7 @@ static int try_bind(struct bow__listening *listening, const struct bow_system *s
     }
     if (family != AF_UNIX) {
         set_option(system, fd, SOL_SOCKET, SO_REUSEADDR, 1);
-        if (listening->shares_port) {
+        if (shares_first) {
             set_option(system, fd, SOL_SOCKET, SO_REUSEPORT, 1);
         }
     }
@@ -95,56 +130,55 @@ static int try_bind(struct bow__listening *listening, const struct bow_system *s
         system->close(system->user, fd);
         return rc;
     }
+    if (family != AF_UNIX && listening->shares != BOW__SHARES_NOTHING && !shares_first) {
+        set_option(system, fd, SOL_SOCKET, SO_REUSEPORT, 1);
+    }
     listening->fd = fd;
     return 0;
 }
 
-/* A file of another kind refuses connections as well, and is somebody's. */
-static bool is_other_file(const char *path)
+/* The file is there, and nobody can have connected yet. */
+static int own_path(struct bow__listening *listening, const char *path, const char *text,
+                    struct bow_transport_error *ret_error)
 {
-    struct stat stat;
+    const char *stage = "binding";
 
-    return lstat(path, &stat) == 0 && !S_ISSOCK(stat.st_mode);
-}
-
-static bool is_stale(const struct bow_system *system, const struct bow_sockaddr *address)
-{
-    int fd = system->socket(system->user, AF_UNIX, SOCK_STREAM, 0);
-
-    if (fd < 0) {
-        return false;
+    int rc = bow__unix_file_own(&listening->unix_file, path);
+    if (rc == 0) {
+        rc = bow__unix_file_set_rights(&listening->unix_file, &listening->unix_rights, &stage);
     }
-    int rc = system->connect(system->user, fd, address);
-    system->close(system->user, fd);
-    return rc == -ECONNREFUSED;
+    if (rc < 0) {
+        close_listening(listening);
+        return bow__transport_error(ret_error, stage, text, rc, NULL);
+    }
+    return 0;
 }
 
 static int bind_unix(const struct bow_system *system, const struct bow_sockaddr *address,
-                     const char *text, struct bow__listening *listening,
+                     const char *text, bool is_locked, struct bow__listening *listening,
                      struct bow_transport_error *ret_error)
 {
     const char *path = bow__address_unix_path(address);
 
-    if (listening->shares_port) {
+    if (listening->shares != BOW__SHARES_NOTHING) {
         return bow__transport_error(ret_error, "binding", text, -EINVAL,
                                     "a Unix socket can't be listened on by each worker");
     }
     int rc = try_bind(listening, system, address);
-    if (rc == -EADDRINUSE && path != NULL && is_other_file(path)) {
-        return bow__transport_error(ret_error, "binding", text, rc,
-                                    "the file there is not a socket: remove it, or choose another "
-                                    "path");
-    }
-    if (rc == -EADDRINUSE && path != NULL && is_stale(system, address) && unlink(path) == 0) {
-        rc = try_bind(listening, system, address);
+    if (rc == -EADDRINUSE && path != NULL) {
+        rc = is_locked ? bow__unix_file_replace(path, address, system) : rc;
+        if (rc == -ENOTSOCK) {
+            return bow__transport_error(ret_error, "binding", text, -EADDRINUSE,
+                                        "the file there is not a socket: remove it, or choose "
+                                        "another path");
+        }
+        rc = rc == 0 ? try_bind(listening, system, address) : rc;
     }
     if (rc < 0) {
-        return bow__transport_error(ret_error, "binding", text, rc, NULL);
+        bool wants_lock = rc == -EADDRINUSE && path != NULL && !is_locked;
+        return bow__transport_error(ret_error, "binding", text, rc, wants_lock ? NO_LOCK : NULL);
     }
-    if (path != NULL) {
-        snprintf(listening->unix_path, sizeof(listening->unix_path), "%s", path);
-    }
-    return 0;
+    return path != NULL ? own_path(listening, path, text, ret_error) : 0;
 }
 
 static int bind_any(struct bow__listening *listening, const struct bow_system *system,
@@ -168,28 +202,6 @@ static int bind_any(struct bow__listening *listening, const struct bow_system *s
     return try_bind(listening, system, &address);
 }
 
-static int bind_name(struct bow__listening *listening, const struct bow_system *system,
-                     const struct bow__address *address, const char *text,
-                     struct bow_transport_error *ret_error)
-{
-    struct bow_sockaddr found[MAX_ADDRESSES];
-    const char *reason = NULL;
-    int rc = -ENOENT;
-
-    int n =
-        system->resolve(system->user, address->host, address->port, found, MAX_ADDRESSES, &reason);
-    if (n <= 0) {
-        return bow__transport_error(ret_error, "resolving", text, n < 0 ? n : rc, reason);
-    }
-    for (int i = 0; i < n; i++) {
-        rc = try_bind(listening, system, &found[i]);
-        if (rc == 0) {
-            return 0;
-        }
-    }
-    return bow__transport_error(ret_error, "binding", text, rc, NULL);
-}
-
 /* Made by somebody else: it may not be what we need, and it belongs to him until all is well. */
 static int adopt(struct bow__listening *listening, const struct bow_system *system, int fd,
                  const char *text, struct bow_transport_error *ret_error)
@@ -197,7 +209,7 @@ static int adopt(struct bow__listening *listening, const struct bow_system *syst
     int type = 0;
     socklen_t len = sizeof(type);
 
-    if (listening->shares_port) {
+    if (listening->shares != BOW__SHARES_NOTHING) {
         return bow__transport_error(ret_error, "binding", text, -EINVAL,
                                     "one descriptor can't be listened on by each worker");
     }
@@ -221,7 +233,7 @@ static int adopt(struct bow__listening *listening, const struct bow_system *syst
 }
 
 static int bind_address(struct bow__listening *listening, const struct bow_system *system,
-                        const struct bow__address *address, const char *text,
+                        const struct bow__address *address, const char *text, bool is_locked,
                         struct bow_transport_error *ret_error)
 {
     int rc = 0;
@@ -230,17 +242,21 @@ static int bind_address(struct bow__listening *listening, const struct bow_syste
     case BOW__ADDRESS_NUMERIC:
         rc = try_bind(listening, system, &address->sockaddr);
         break;
-    case BOW__ADDRESS_NAME:
-        return bind_name(listening, system, address, text, ret_error);
     case BOW__ADDRESS_ANY:
         rc = bind_any(listening, system, address->port);
         break;
     case BOW__ADDRESS_UNIX:
-        return bind_unix(system, &address->sockaddr, text, listening, ret_error);
+        return bind_unix(system, &address->sockaddr, text, is_locked, listening, ret_error);
     case BOW__ADDRESS_FD:
         return adopt(listening, system, address->fd, text, ret_error);
+    case BOW__ADDRESS_NAME:
     case BOW__ADDRESS_INPROC:
-        return -EINVAL; /* not served */
+        return -EINVAL; /* resolved before; not served */
+    }
+    if (rc == -EADDRINUSE && listening->shares == BOW__SHARES_AMONG_US) {
+        return bow__transport_error(ret_error, "binding", text, rc,
+                                    "is another server running there? To share the port with it, "
+                                    "set shares_port");
     }
     return rc < 0 ? bow__transport_error(ret_error, "binding", text, rc, NULL) : 0;
 }
@@ -299,14 +315,6 @@ static void drop_syns(const struct bow_system *system, int fd)
                              sizeof(program));
 }
 
-static void unlink_path(struct bow__listening *listening)
-{
-    if (listening->unix_path[0] != '\0') {
-        unlink(listening->unix_path);
-        listening->unix_path[0] = '\0';
-    }
-}
-
 static bool refuse_new(struct bow__listening *listening)
 {
     const struct bow_system *system = listening->system;
@@ -314,7 +322,7 @@ static bool refuse_new(struct bow__listening *listening)
     if (listening->inherited) {
         return false;
     }
-    unlink_path(listening);
+    bow__unix_file_remove(&listening->unix_file);
     if (listening->port > 0) {
         drop_syns(system, listening->fd);
     } else {
@@ -323,25 +331,15 @@ static bool refuse_new(struct bow__listening *listening)
     return true;
 }
 
-static void close_listening(struct bow__listening *listening)
-{
-    if (listening->fd < 0) {
-        return;
-    }
-    unlink_path(listening);
-    listening->system->close(listening->system->user, listening->fd);
-    listening->fd = -1;
-}
-
 /* Listening */
 
-static int listen_on(struct bow__listening *listening, struct bow_context *context,
-                     const struct bow__address *address, const char *text, int backlog,
-                     struct bow_transport_error *ret_error)
+static int bind_and_listen(struct bow__listening *listening, const struct bow__address *address,
+                           const char *text, int backlog, struct bow__unix_lock *lock,
+                           struct bow_transport_error *ret_error)
 {
-    const struct bow_system *system = bow__context_system(context);
+    const struct bow_system *system = listening->system;
 
-    int rc = bind_address(listening, system, address, text, ret_error);
+    int rc = bind_address(listening, system, address, text, lock->fd >= 0, ret_error);
     if (rc < 0) {
         return rc;
     }
@@ -356,6 +354,25 @@ static int listen_on(struct bow__listening *listening, struct bow_context *conte
     return 0;
 }
 
+static int listen_on(struct bow__listening *listening, struct bow_context *context,
+                     const struct bow__address *address, const char *text, int backlog,
+                     struct bow_transport_error *ret_error)
+{
+    struct bow__unix_lock lock = {.fd = -1};
+    const char *path =
+        address->kind == BOW__ADDRESS_UNIX ? bow__address_unix_path(&address->sockaddr) : NULL;
+    (void)context;
+
+    int rc = path != NULL ? bow__unix_lock_take(path, &lock) : 0;
+    if (rc < 0) {
+        return bow__transport_error(ret_error, "binding", text, rc,
+                                    "another server is starting there at this moment");
+    }
+    rc = bind_and_listen(listening, address, text, backlog, &lock, ret_error);
+    bow__unix_lock_release(&lock);
+    return rc;
+}
+
 int bow__socket_listen_beside(struct bow__listening *listening, const struct bow__listening *first,
                               int backlog)
 {
@@ -363,7 +380,7 @@ int bow__socket_listen_beside(struct bow__listening *listening, const struct bow
     const struct bow_system *system = first->system;
 
     *listening = (struct bow__listening){
-        .transport = first->transport, .system = system, .fd = -1, .shares_port = true};
+        .transport = first->transport, .system = system, .fd = -1, .shares = BOW__SHARES_WITH_ALL};
     int rc = system->getsockname(system->user, first->fd, &address);
     if (rc == 0) {
         rc = try_bind(listening, system, &address);

@@ -12,10 +12,18 @@
 
 #include "transport/address/address.h"
 #include "transport/channel/socket.h"
+#include "transport/channel/unix_file.h"
 
 #include <bowline/channel.h>
 
 struct bow__transport;
+
+/** Who may listen on the same port. */
+enum bow__shares {
+    BOW__SHARES_NOTHING,  /* nobody */
+    BOW__SHARES_AMONG_US, /* sockets that are opened beside this one */
+    BOW__SHARES_WITH_ALL, /* other processes as well */
+};
 
 /** What listens on an address. */
 struct bow__listening {
@@ -25,26 +33,29 @@ struct bow__listening {
     void *object;               /* the transport's own, instead of `fd`; NULL: closed, or none */
     struct bow__source *source; /* tells of connections that wait; NULL: the loop's poller */
     uint16_t port;
-    bool shares_port; /* set before opening: others may listen on the port as well */
+    enum bow__shares shares; /* set before opening */
     bool inherited;
-    struct bow_sockaddr peer;                /* whom all connections come from, without `fd` */
-    char unix_path[BOW__ADDRESS_TEXT_BYTES]; /* ours to unlink; "" for none */
+    struct bow_sockaddr peer;            /* whom all connections come from, without `fd` */
+    struct bow__unix_rights unix_rights; /* set before opening */
+    struct bow__unix_file unix_file;     /* ours to remove */
 };
 
 struct bow__transport {
     /** Whether addresses of that kind are its own. */
     bool (*serves)(enum bow__address_kind kind);
 
-    /** Begin to connect. Returns 1 when `*ret_socket` is connected, 0 when that is under way and
-     * told by BOW_POLL_OUT, -EAGAIN when too many wait there, or a negative errno. */
+    /** Begin to connect, over IP from `source` if that is set. Returns 1 when `*ret_socket` is
+     * connected, 0 when that is under way and told by BOW_POLL_OUT, -EAGAIN when too many wait
+     * there, or a negative errno. */
     int (*connect)(struct bow_context *context, const struct bow_sockaddr *address,
-                   struct bow__socket *ret_socket);
+                   const struct bow_sockaddr *source, struct bow__socket *ret_socket);
     /** Close a connection that no channel was made of. */
     void (*abandon)(const struct bow__socket *socket);
     /** What to do about a failure to connect, in words, where it is not the usual; or NULL. */
     const char *(*advice)(int error);
 
-    /** As bow__listening_open(), `listening` being of this transport and closed. */
+    /** As bow__listening_open(), `address` being no name, and `listening` being of this transport
+     * and closed. */
     int (*listen)(struct bow__listening *listening, struct bow_context *context,
                   const struct bow__address *address, const char *text, int backlog,
                   struct bow_transport_error *ret_error);

@@ -364,9 +364,10 @@ static bool serves(enum bow__address_kind kind)
 }
 
 static int connect_inproc(struct bow_context *context, const struct bow_sockaddr *address,
-                          struct bow__socket *ret_socket)
+                          const struct bow_sockaddr *source, struct bow__socket *ret_socket)
 {
     struct bow__inproc_end *end = NULL;
+    (void)source;
 
     int rc = bow__inproc_connect(context, bow__address_inproc_name(address), &end);
     if (rc < 0) {
@@ -395,7 +396,7 @@ static int listen_on(struct bow__listening *listening, struct bow_context *conte
 {
     struct bow__inproc_listener *listener = NULL;
 
-    if (listening->shares_port) {
+    if (listening->shares != BOW__SHARES_NOTHING) {
         return bow__transport_error(ret_error, "binding", text, -EINVAL,
                                     "an inproc name can't be listened on by each worker");
     }
