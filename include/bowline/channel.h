@@ -287,8 +287,8 @@ typedef void (*bow_connect_fn)(struct bow_channel *channel, const struct bow_tra
                                void *user);
 
 /**
- * Connect to `target` (forms as of the acceptor; names are resolved on the context's resolver
- * thread; addresses are tried as RFC 8305 says, 250 ms apart).
+ * Connect to `target` (forms as of the acceptor; names are resolved on threads of the
+ * context's; addresses are tried as RFC 8305 says, 250 ms apart).
  *
  * Thread:  loop
  * Owns:    copies `target` and `options`; `*ret_connect` is valid until `done` has run

@@ -175,4 +175,8 @@
 /** Addresses of a client's `list:` target: as many connections on each of its loops. */
 #define BOW_LIMIT_LIST_ADDRESSES 64u
 
+/** Names that a context looks up at once, each on a thread; more wait for one of them, and equal
+ * ones are one. Answers name servers that do not. */
+#define BOW_LIMIT_LOOKUPS 16u
+
 #endif

@@ -131,6 +131,10 @@ struct bow_system {
      * preference (getaddrinfo's), all with `port`. Returns how many, or a negative errno
      * (-ENOENT: the name does not exist, -EAGAIN: the name server does not
      * answer). `*ret_reason` is then set to a text that lives for ever.
+     *
+     * Several threads may be in here at once, each for another name. The end of a context does not
+     * wait for them: one that is in here then comes back later, calls thread_detach(), and is gone.
+     * `user`, and whatever these two need, lives that long.
      */
     int (*resolve)(void *user, const char *host, uint16_t port, struct bow_sockaddr *addresses,
                    int max, const char **ret_reason);

@@ -6,6 +6,7 @@
 #include "transport/address/address.h"
 
 #include <arpa/inet.h>
+#include <bowline/limits.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -29,6 +30,7 @@ struct script {
     int resolve_error;
     pthread_mutex_t gate; /* held: resolve() does not return */
     atomic_int n_resolves;
+    atomic_int n_returns;
     bool hangs_on_v6;  /* connect() to any v6 address goes nowhere */
     int connect_error; /* what connect() fails with at once */
     char order[512];   /* addresses in the order in which they were tried, with the time in ms */
@@ -51,10 +53,8 @@ static int scripted_resolve(void *user, const char *host, uint16_t port,
     pthread_mutex_lock(&script->gate);
     pthread_mutex_unlock(&script->gate);
     *ret_reason = "Name or service not known";
-    if (script->resolve_error != 0) {
-        return script->resolve_error;
-    }
-    for (int i = 0; i < script->n_names && i < max; i++) {
+    int n_names = script->resolve_error != 0 ? script->resolve_error : script->n_names;
+    for (int i = 0; i < n_names && i < max; i++) {
         struct bow__address address;
         struct bow__text why;
         bow__text_clear(&why);
@@ -62,7 +62,8 @@ static int scripted_resolve(void *user, const char *host, uint16_t port,
         addresses[i] = address.sockaddr;
         ((struct sockaddr_in *)(void *)&addresses[i].storage)->sin_port = htons(port);
     }
-    return script->n_names;
+    atomic_fetch_add(&script->n_returns, 1); /* it touches the script no more */
+    return n_names;
 }
 
 static int scripted_connect(void *user, int fd, const struct bow_sockaddr *address)
@@ -100,6 +101,8 @@ static void begin(struct script *script, bool is_fake)
 static void end(struct script *script)
 {
     net_end(&script->net);
+    /* No end waits for a look-up, but the test does. */
+    assert_int_equal(atomic_load(&script->n_returns), atomic_load(&script->n_resolves));
     pthread_mutex_destroy(&script->gate);
 }
 
@@ -306,6 +309,26 @@ static void test_connector_times_out_while_the_name_is_being_resolved(void **sta
     assert_int_equal(script.n_done, 1);
 }
 
+static void test_connector_f50_time_out_names_the_limit_of_lookups(void **state)
+{
+    struct script script;
+    char target[32];
+    (void)state;
+    begin(&script, true);
+    pthread_mutex_lock(&script.gate);
+    for (unsigned i = 0; i < BOW_LIMIT_LOOKUPS; i++) {
+        snprintf(target, sizeof(target), "slow%u.test:80", i);
+        start(&script, target, 5 * FAKE_S);
+    }
+    start(&script, "another.test:80", 100 * FAKE_MS);
+    net_run_until(&script.net, script.n_done == 1);
+    assert_int_equal(script.error, -ETIMEDOUT);
+    assert_non_null(strstr(script.text, "resolving another.test:80"));
+    assert_non_null(strstr(script.text, "BOW_LIMIT_LOOKUPS (16)"));
+    pthread_mutex_unlock(&script.gate);
+    end(&script);
+}
+
 static void test_connector_cancel_completes_while_the_name_is_being_resolved(void **state)
 {
     struct script script;
@@ -313,9 +336,9 @@ static void test_connector_cancel_completes_while_the_name_is_being_resolved(voi
     begin(&script, false);
     pthread_mutex_lock(&script.gate);
     struct bow_connect *first = start(&script, "slow.test:80", 5 * FAKE_S);
-    struct bow_connect *second = start(&script, "queued.test:80", 5 * FAKE_S);
+    struct bow_connect *second = start(&script, "slow.test:81", 5 * FAKE_S);
     net_run_until(&script.net, atomic_load(&script.n_resolves) == 1);
-    bow_connect_cancel(second); /* waits behind the first: never resolved */
+    bow_connect_cancel(second); /* waits for the same name: not resolved again */
     bow_connect_cancel(first);
     bow_connect_cancel(first);
     assert_int_equal(script.n_done, 0); /* not inside cancel */
@@ -555,6 +578,7 @@ int main(void)
         cmocka_unit_test(test_connector_name_is_resolved_on_its_own_thread_that_ends),
         cmocka_unit_test(test_connector_unknown_name_gives_the_resolvers_reason),
         cmocka_unit_test(test_connector_times_out_while_the_name_is_being_resolved),
+        cmocka_unit_test(test_connector_f50_time_out_names_the_limit_of_lookups),
         cmocka_unit_test(test_connector_cancel_completes_while_the_name_is_being_resolved),
         cmocka_unit_test(test_connector_cancel_before_the_first_step_tries_nothing),
         cmocka_unit_test(test_connector_loop_shutdown_completes_each_attempt),

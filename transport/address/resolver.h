@@ -3,9 +3,9 @@
 #define BOWLINE_TRANSPORT_ADDRESS_RESOLVER_H
 
 /*
- * Names to addresses, off the loop: the system table's resolve() blocks, so it runs on
- * one thread of the context that is started when there is something to resolve
- * and ends when there is nothing left. One name after the other.
+ * Names to addresses, off the loop: the system table's resolve() blocks, so each name is looked up
+ * on a thread of the context's, once for all who want it at a time. Slow names hold up nobody else
+ * up to BOW_LIMIT_LOOKUPS of them, and the end of the context waits for none.
  *
  *     start ──► done (on the loop)
  *         └───► cancel: at once; the answer, when it comes, is dropped
@@ -34,6 +34,10 @@ typedef void (*bow__resolve_fn)(const struct bow__resolved *resolved, void *user
  */
 int bow__resolve_start(struct bow_loop *loop, const char *host, uint16_t port, bow__resolve_fn done,
                        void *user, struct bow__resolve **ret_resolve);
+
+/** Whether it waits for a thread, since BOW_LIMIT_LOOKUPS names are being looked up. Thread: loop.
+ */
+bool bow__resolve_is_waiting(const struct bow__resolve *resolve);
 
 /** `done` will not run; `resolve` is gone. Thread: loop. */
 void bow__resolve_cancel(struct bow__resolve *resolve);

@@ -19,6 +19,7 @@
 #include "transport/channel/transport.h"
 
 #include <assert.h>
+#include <bowline/limits.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -141,17 +142,30 @@ static void fail(struct bow_connect *connect, int index, int error, const char *
     finish(connect, NULL, &reason);
 }
 
+static void tell_timeout(const struct bow_connect *connect, struct bow__text *text)
+{
+    bow__text_printf(text, "no answer within %llu ms; ",
+                     (unsigned long long)(connect->timeout_ns / 1000000u));
+    if (connect->resolve == NULL) {
+        bow__text_printf(text, "is the host up, and does a firewall drop packets?");
+        return;
+    }
+    if (bow__resolve_is_waiting(connect->resolve)) {
+        bow__text_printf(text, "BOW_LIMIT_LOOKUPS (%u) other names are being looked up; ",
+                         BOW_LIMIT_LOOKUPS);
+    }
+    bow__text_printf(text, "does the name server answer?");
+}
+
 static void on_timeout(struct bow_timer *timer, void *user)
 {
     struct bow_connect *connect = user;
-    char detail[96];
+    struct bow__text detail;
     (void)timer;
 
-    snprintf(detail, sizeof(detail), "no answer within %llu ms; %s",
-             (unsigned long long)(connect->timeout_ns / 1000000u),
-             connect->resolve != NULL ? "does the name server answer?"
-                                      : "is the host up, and does a firewall drop packets?");
-    fail(connect, connect->n_tried - 1, -ETIMEDOUT, detail);
+    bow__text_clear(&detail);
+    tell_timeout(connect, &detail);
+    fail(connect, connect->n_tried - 1, -ETIMEDOUT, detail.bytes);
 }
 
 static void on_loop_shutdown(struct bow_loop_hook *hook)
