@@ -43,7 +43,8 @@ struct bow_status {
     enum bow_code code;
     const char *message;      /* UTF-8, never NULL; "" when there is none */
     struct bow_slice details; /* a serialized google.rpc.Status, or empty */
-    bool not_processed;       /* certainly no handler ran: the call may be sent again */
+    bool not_processed;       /* certainly no handler ran, so the call may be sent again: the server
+                                 says so, or it never left the client */
     uint64_t
         retry_after_ns; /* the peer asks to wait that long before another try; 0: says nothing */
     struct bow_metadata metadata; /* trailing: what travels with the status */

@@ -20,8 +20,8 @@ struct waiter {
     struct bow_result *result;
 };
 
-static void fill_start_error(struct bow_client *client, int rc, struct bow__text *reason,
-                             struct bow_result *ret_result)
+static void fill_error(struct bow_client *client, int rc, struct bow__text *reason, bool begun,
+                       struct bow_result *ret_result)
 {
     if (rc == -ECHILD) {
         bow__text_clear(reason);
@@ -31,7 +31,7 @@ static void fill_start_error(struct bow_client *client, int rc, struct bow__text
         bow__text_printf(reason, "starting the call: ");
         bow__text_errno(reason, rc);
     }
-    bow__result_fail(client->config.context, rc, reason->bytes, ret_result);
+    bow__result_fail(client->config.context, rc, reason->bytes, begun, ret_result);
 }
 
 /* Another thread runs the loop */
@@ -78,7 +78,7 @@ static void call_and_wait(struct bow_client *client, const struct bow_method *me
     if (rc == 0) {
         wait_until_done(&waiter);
     } else {
-        fill_start_error(client, rc, &reason, ret_result);
+        fill_error(client, rc, &reason, false, ret_result);
     }
     pthread_cond_destroy(&waiter.done_cond);
     pthread_mutex_destroy(&waiter.lock);
@@ -114,11 +114,12 @@ static void call_and_drive(struct bow_client *client, const struct bow_method *m
     if (rc == 0) {
         rc = bow__client_begin(client, &begin, &reason);
     }
+    bool begun = rc == 0;
     while (rc == 0 && !waiter.done) {
         rc = bow__client_drive(client, BOW_NEVER);
     }
     if (!waiter.done) {
-        fill_start_error(client, rc, &reason, ret_result);
+        fill_error(client, rc, &reason, begun, ret_result);
     }
     bow__client_end_drive(client);
 }
@@ -129,12 +130,12 @@ const ProtobufCMessage *bow_client_call(struct bow_client *client, const struct 
                                         struct bow_result *ret_result)
 {
     if (client->config.confined && !pthread_equal(client->thread, pthread_self())) {
-        bow__result_fail(client->config.context, -EINVAL, BOW__CONFINED_TEXT, ret_result);
+        bow__result_fail(client->config.context, -EINVAL, BOW__CONFINED_TEXT, false, ret_result);
     } else if (client->config.confined ? client->driving : bow__client_in_loops(client)) {
         bow__result_fail(client->config.context, -EDEADLK,
                          "a blocking call on the client's own loop would wait for itself: use the "
                          "callback form, bow_client_start() or the method's __start()",
-                         ret_result);
+                         false, ret_result);
     } else if (client->config.confined) {
         call_and_drive(client, method, request, options, ret_result);
     } else {

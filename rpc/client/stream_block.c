@@ -240,7 +240,7 @@ int bow_stream_finish(struct bow_stream *stream, struct bow_result *ret_result)
     drop_messages(stream);
     rc = wait_until(stream, is_closed, &endless);
     if (rc < 0) {
-        bow__result_fail(stream->context, rc, "driving the client's loop failed", ret_result);
+        bow__result_fail(stream->context, rc, "driving the client's loop failed", true, ret_result);
     } else {
         bow_result_move(ret_result, &stream->result);
         apply_failure(stream, ret_result);

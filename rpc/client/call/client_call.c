@@ -186,12 +186,19 @@ void bow__client_call_end_interceptors(struct bow__client_call *call,
     call->intercepted = NULL;
 }
 
+/* What is sent again comes back to the queue only when no handler has seen it. */
+static bool is_unsent(const struct bow__client_call *call)
+{
+    return call->state < BOW__CLIENT_CALL_OPEN;
+}
+
 void bow__client_call_complete(struct bow__client_call *call, const struct bow_status *status)
 {
     struct bow__client_calls *calls = call->calls;
     bool kept = status == &call->failure;
 
     struct bow_status final = kept ? *status : bow__result_keep_status(call->memory, status);
+    final.not_processed |= is_unsent(call);
     if (call->intercepted != NULL) {
         bow__client_call_end_interceptors(call, &final);
     }
@@ -234,6 +241,7 @@ int bow__client_call_fail_later(struct bow__client_call *call, enum bow_code cod
 
     status.code = code;
     status.message = message;
+    status.not_processed = is_unsent(call);
     call->failure = bow__result_keep_status(call->memory, &status);
     call->state = BOW__CLIENT_CALL_FAILING;
     bow_timer_stop(&call->timer);

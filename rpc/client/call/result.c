@@ -65,13 +65,14 @@ struct bow_status bow__result_keep_status(struct bow_result_memory *memory,
     return kept;
 }
 
-void bow__result_fail(struct bow_context *context, int rc, const char *message,
+void bow__result_fail(struct bow_context *context, int rc, const char *message, bool begun,
                       struct bow_result *ret_result)
 {
     struct bow_status status = BOW_STATUS_OK_INIT;
 
     status.code = bow__code_from_errno(rc);
     status.message = message;
+    status.not_processed = !begun;
     ret_result->memory = bow__result_memory_new(context);
     ret_result->status = bow__result_keep_status(ret_result->memory, &status);
     ret_result->reply = NULL;

@@ -28,8 +28,9 @@ void bow__result_memory_free(struct bow_result_memory *memory);
 struct bow_status bow__result_keep_status(struct bow_result_memory *memory,
                                           const struct bow_status *status);
 
-/** Fill an empty result with a failure of ours, `rc`. Thread: any. */
-void bow__result_fail(struct bow_context *context, int rc, const char *message,
+/** Fill an empty result with a failure of ours, `rc`, of a call that may have been sent if it was
+ * `begun`. Thread: any. */
+void bow__result_fail(struct bow_context *context, int rc, const char *message, bool begun,
                       struct bow_result *ret_result);
 
 #endif
