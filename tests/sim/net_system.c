@@ -445,11 +445,21 @@ static int sim_setsockopt(void *user, int fd, int level, int name, const void *v
     return 0;
 }
 
-static int sim_getsockname(void *user, int fd, struct bow_sockaddr *ret_address)
+static int sim_getpeername(void *user, int fd, struct bow_sockaddr *ret_address)
 {
     struct sim_node *node = user;
 
     fill_address(sim_socket_of(node->net, fd)->port, ret_address);
+    return 0;
+}
+
+/* Who connects has a port of its own, on which nobody listens. */
+static int sim_getsockname(void *user, int fd, struct bow_sockaddr *ret_address)
+{
+    struct sim_node *node = user;
+    const struct sim_socket *socket = sim_socket_of(node->net, fd);
+
+    fill_address(socket->kind == SIM_LISTENING ? socket->port : UINT16_MAX, ret_address);
     return 0;
 }
 
@@ -526,7 +536,7 @@ void sim_node_init(struct sim_node *node, struct sim_net *net, const char *name)
     node->system.getsockopt = sim_getsockopt;
     node->system.setsockopt = sim_setsockopt;
     node->system.getsockname = sim_getsockname;
-    node->system.getpeername = sim_getsockname;
+    node->system.getpeername = sim_getpeername;
     node->system.wake_open = sim_wake_open;
     node->system.wake_signal = sim_wake_signal;
     node->system.wake_drain = sim_wake_drain;

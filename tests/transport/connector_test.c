@@ -31,9 +31,10 @@ struct script {
     pthread_mutex_t gate; /* held: resolve() does not return */
     atomic_int n_resolves;
     atomic_int n_returns;
-    bool hangs_on_v6;  /* connect() to any v6 address goes nowhere */
-    int connect_error; /* what connect() fails with at once */
-    char order[512];   /* addresses in the order in which they were tried, with the time in ms */
+    bool hangs_on_v6;            /* connect() to any v6 address goes nowhere */
+    const char *meets_itself_at; /* for that host connect() takes the port for its own end */
+    int connect_error;           /* what connect() fails with at once */
+    char order[512]; /* addresses in the order in which they were tried, with the time in ms */
     size_t order_len;
 };
 
@@ -79,6 +80,9 @@ static int scripted_connect(void *user, int fd, const struct bow_sockaddr *addre
     script->order_len += (size_t)n;
     if (script->connect_error != 0) {
         return script->connect_error;
+    }
+    if (script->meets_itself_at != NULL && strcmp(text, script->meets_itself_at) == 0) {
+        assert_int_equal(bow_system_default()->bind(NULL, fd, address), 0);
     }
     return bow_system_default()->connect(NULL, fd, address);
 }
@@ -511,6 +515,85 @@ static void test_connector_unix_socket_with_a_full_backlog_is_tried_again(void *
     end(&script);
 }
 
+/* A port on which nobody listens, any more. */
+static uint16_t find_free_port(int family)
+{
+    int fd;
+    uint16_t port = listen_on(&fd, family, 1);
+
+    close(fd);
+    return port;
+}
+
+/* As a server would that starts now: nothing of the attempt is left that has the port. */
+static void expect_free(const struct sockaddr *address, socklen_t len)
+{
+    int fd = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    assert_true(fd >= 0);
+    assert_int_equal(bind(fd, address, len), 0);
+    assert_int_equal(listen(fd, 1), 0);
+    close(fd);
+}
+
+static void test_connector_f47_connection_with_itself_is_refused(void **state)
+{
+    struct script script;
+    struct sockaddr_in in = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    char target[64];
+    (void)state;
+    begin(&script, false);
+    script.meets_itself_at = "127.0.0.1";
+    in.sin_port = htons(find_free_port(AF_INET));
+    snprintf(target, sizeof(target), "127.0.0.1:%u", ntohs(in.sin_port));
+    start(&script, target, 5 * FAKE_S);
+    net_run_until(&script.net, script.n_done == 1);
+    assert_null(script.channel);
+    assert_int_equal(script.error, -ECONNREFUSED);
+    assert_non_null(strstr(script.text, "is the server running there?"));
+    expect_free((const struct sockaddr *)&in, sizeof(in));
+    end(&script);
+}
+
+static void test_connector_f47_the_same_over_ipv6(void **state)
+{
+    struct script script;
+    struct sockaddr_in6 in6 = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+    char target[64];
+    (void)state;
+    begin(&script, false);
+    script.meets_itself_at = "[::1]";
+    in6.sin6_port = htons(find_free_port(AF_INET6));
+    snprintf(target, sizeof(target), "[::1]:%u", ntohs(in6.sin6_port));
+    start(&script, target, 5 * FAKE_S);
+    net_run_until(&script.net, script.n_done == 1);
+    assert_null(script.channel);
+    assert_int_equal(script.error, -ECONNREFUSED);
+    expect_free((const struct sockaddr *)&in6, sizeof(in6));
+    end(&script);
+}
+
+static void test_connector_f47_next_address_follows_one_that_met_itself(void **state)
+{
+    struct script script;
+    char target[64];
+    int listener;
+    (void)state;
+    begin(&script, false);
+    uint16_t port = listen_on(&listener, AF_INET, 8);
+    script.names[0] = "127.0.0.9:0"; /* nobody listens there */
+    script.names[1] = "127.0.0.1:0";
+    script.n_names = 2;
+    script.meets_itself_at = "127.0.0.9";
+    snprintf(target, sizeof(target), "server.test:%u", port);
+    start(&script, target, 5 * FAKE_S);
+    net_run_until(&script.net, script.n_done == 1);
+    assert_int_equal(script.error, 0);
+    assert_non_null(strstr(bow_channel_peer(script.channel), "127.0.0.1:"));
+    close(listener);
+    end(&script);
+}
+
 static void assert_not_started(struct script *script, const char *target, const char *text)
 {
     const struct bow_channel_options options = BOW_CHANNEL_OPTIONS_INIT;
@@ -587,6 +670,9 @@ int main(void)
         cmocka_unit_test(test_connector_all_addresses_refused_names_the_last),
         cmocka_unit_test(test_connector_first_that_answers_wins_and_the_others_are_closed),
         cmocka_unit_test(test_connector_unix_socket_with_a_full_backlog_is_tried_again),
+        cmocka_unit_test(test_connector_f47_connection_with_itself_is_refused),
+        cmocka_unit_test(test_connector_f47_the_same_over_ipv6),
+        cmocka_unit_test(test_connector_f47_next_address_follows_one_that_met_itself),
         cmocka_unit_test(test_connector_bad_target_is_refused_at_once),
         cmocka_unit_test(test_connector_without_memory_says_so_and_leaks_nothing),
     };

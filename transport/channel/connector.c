@@ -180,6 +180,21 @@ static void on_watch_shutdown(struct bow__watch *watch)
     on_loop_shutdown(&attempt->connect->hook);
 }
 
+/* Racing */
+
+static void try_next(struct bow_connect *connect);
+
+static void on_attempt_failed(struct bow_connect *connect, int index, int error)
+{
+    connect->last_error = error;
+    connect->last_index = index;
+    if (connect->n_tried < connect->n_addresses) {
+        try_next(connect);
+    } else if (connect->n_open == 0) {
+        fail(connect, index, error, connect->transport->advice(error));
+    }
+}
+
 /* A connected socket */
 
 static void on_channel_started(struct bow_channel *channel, int error, void *user)
@@ -194,9 +209,22 @@ static void on_channel_started(struct bow_channel *channel, int error, void *use
          error < 0 ? "the channel could not be set up" : "closed while it was set up");
 }
 
+static bool is_own_peer(const struct attempt *attempt)
+{
+    const struct bow__transport *transport = attempt->connect->transport;
+
+    return transport->is_own_peer != NULL && transport->is_own_peer(&attempt->socket);
+}
+
 static void take_connected(struct bow_connect *connect, int index)
 {
     struct attempt *attempt = &connect->attempts[index];
+
+    if (is_own_peer(attempt)) {
+        close_attempt(attempt);
+        on_attempt_failed(connect, index, -ECONNREFUSED);
+        return;
+    }
     struct bow_channel *channel = NULL;
     const struct bow__channel_birth birth = {
         .loop = connect->loop,
@@ -220,20 +248,7 @@ static void take_connected(struct bow_connect *connect, int index)
     (void)bow__channel_start(channel); /* on this thread it can't be refused */
 }
 
-/* Racing */
-
-static void try_next(struct bow_connect *connect);
-
-static void on_attempt_failed(struct bow_connect *connect, int index, int error)
-{
-    connect->last_error = error;
-    connect->last_index = index;
-    if (connect->n_tried < connect->n_addresses) {
-        try_next(connect);
-    } else if (connect->n_open == 0) {
-        fail(connect, index, error, connect->transport->advice(error));
-    }
-}
+/* What becomes of the attempts */
 
 static void on_watch_lost(struct bow__watch *watch, int error)
 {

@@ -81,6 +81,49 @@ static int connect_socket(struct bow_context *context, const struct bow_sockaddr
     return rc == 0 ? 1 : 0;
 }
 
+static bool is_same_name(const struct bow_sockaddr *a, const struct bow_sockaddr *b)
+{
+    const struct sockaddr_in *a4 = (const struct sockaddr_in *)(const void *)&a->storage;
+    const struct sockaddr_in *b4 = (const struct sockaddr_in *)(const void *)&b->storage;
+    const struct sockaddr_in6 *a6 = (const struct sockaddr_in6 *)(const void *)&a->storage;
+    const struct sockaddr_in6 *b6 = (const struct sockaddr_in6 *)(const void *)&b->storage;
+
+    if (a->storage.ss_family != b->storage.ss_family) {
+        return false;
+    }
+    switch (a->storage.ss_family) {
+    case AF_INET:
+        return a4->sin_port == b4->sin_port && a4->sin_addr.s_addr == b4->sin_addr.s_addr;
+    case AF_INET6:
+        return a6->sin6_port == b6->sin6_port && a6->sin6_scope_id == b6->sin6_scope_id &&
+               memcmp(&a6->sin6_addr, &b6->sin6_addr, sizeof(a6->sin6_addr)) == 0;
+    default:
+        return false; /* a Unix socket that connects has no name */
+    }
+}
+
+/*
+ * Where nobody listens on an ephemeral port of this machine, the kernel may take that very port for
+ * the connection's own end, and its SYN answers itself. Then what is read is what was written, and
+ * a server that starts on the port finds it in use; also after a close, for a minute, but not after
+ * a reset.
+ */
+static bool is_own_peer(const struct bow__socket *socket)
+{
+    const struct bow_system *system = socket->system;
+    const struct linger reset = {.l_onoff = 1, .l_linger = 0};
+    struct bow_sockaddr own = {.len = 0};
+    struct bow_sockaddr peer = {.len = 0};
+
+    if (system->getsockname(system->user, socket->fd, &own) < 0 ||
+        system->getpeername(system->user, socket->fd, &peer) < 0 || !is_same_name(&own, &peer)) {
+        return false;
+    }
+    (void)system->setsockopt(system->user, socket->fd, SOL_SOCKET, SO_LINGER, &reset,
+                             sizeof(reset));
+    return true;
+}
+
 static const char *advice(int error)
 {
     return error == -EAFNOSUPPORT ? "is this host, and the source address, of that family?" : NULL;
@@ -410,6 +453,7 @@ static int accept_socket(struct bow__listening *listening, struct bow__socket *r
 const struct bow__transport bow__socket_transport = {
     .serves = serves,
     .connect = connect_socket,
+    .is_own_peer = is_own_peer,
     .abandon = bow__socket_close,
     .advice = advice,
     .listen = listen_on,

@@ -49,6 +49,9 @@ struct bow__transport {
      * there, or a negative errno. */
     int (*connect)(struct bow_context *context, const struct bow_sockaddr *address,
                    const struct bow_sockaddr *source, struct bow__socket *ret_socket);
+    /** Whether a connection has met itself: both ends have one name. It is closed by a reset then.
+     * NULL: that cannot be. */
+    bool (*is_own_peer)(const struct bow__socket *socket);
     /** Close a connection that no channel was made of. */
     void (*abandon)(const struct bow__socket *socket);
     /** What to do about a failure to connect, in words, where it is not the usual; or NULL. */
