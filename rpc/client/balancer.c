@@ -235,6 +235,13 @@ static bool can_open(struct bow__balancer *balancer)
     return balancer->conn != NULL && (takes_calls(balancer->conn) || find_another(balancer));
 }
 
+/* A server that has not answered may be none. */
+static bool may_send(struct bow__balancer *balancer, const struct bow__client_call *call)
+{
+    return can_open(balancer) &&
+           !(call->waits_for_ready && bow__client_conn_is_candidate(balancer->conn));
+}
+
 static int send_in_turn(struct bow__balancer *balancer, struct bow__client_call *call)
 {
     int rc = bow__client_conn_send(balancer->conn, call);
@@ -302,8 +309,8 @@ static void send_queued(struct bow__balancer *balancer)
 {
     struct bow__client_call *call;
 
-    while (can_open(balancer) &&
-           (call = bow__client_calls_first_queued(&balancer->calls)) != NULL) {
+    while ((call = bow__client_calls_first_queued(&balancer->calls)) != NULL &&
+           may_send(balancer, call)) {
         send_first(balancer, call);
     }
     connect_for_queue(balancer);
@@ -420,7 +427,7 @@ int bow__balancer_submit(struct bow__balancer *balancer, struct bow__client_call
     if (balancer->subchannels.has_idle) {
         request_connections(balancer, false);
     }
-    if (can_open(balancer) && bow__list_is_empty(&balancer->calls.queue)) {
+    if (bow__list_is_empty(&balancer->calls.queue) && may_send(balancer, call)) {
         int sent = send_in_turn(balancer, call);
         if (sent == 0) {
             return 0;
@@ -466,8 +473,9 @@ const char *bow__balancer_stage(const struct bow__balancer *balancer)
 const struct bow__client_conn *bow__balancer_silent(const struct bow__balancer *balancer)
 {
     for (uint32_t i = 0; i < n_subchannels_of(balancer); i++) {
-        const struct bow__client_conn *conn = balancer->subchannels.all[i].conn;
-        if (conn != NULL && !conn->conn.heard) {
+        const struct bow__client_conn *conn =
+            bow__subchannel_silent_candidate(&balancer->subchannels.all[i]);
+        if (conn != NULL) {
             return conn;
         }
     }
@@ -611,6 +619,7 @@ void bow__balancer_init(struct bow__balancer *balancer, struct bow_client *clien
 
 void bow__balancer_fini(struct bow__balancer *balancer)
 {
+    bow__subchannel_list_fini(&balancer->subchannels);
     bow__client_calls_fini(&balancer->calls);
     bow__loop_release(balancer->calls.loop);
 }

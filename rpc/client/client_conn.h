@@ -15,13 +15,22 @@ struct bow__client_conn {
     struct bow__conn conn; /* first */
     struct bow__client_calls *calls;
     struct bow__subchannel *subchannel;
-    struct bow__link at; /* in the subchannels' conns */
+    struct bow__link at;        /* in the subchannels' conns */
+    struct bow__link candidate; /* in its subchannel's, until the server has answered */
+    uint64_t answer_due_ns;     /* until when it has to */
+    int address_index;          /* of those that the name has */
 };
 
 /** The connection of an open call. */
 static inline struct bow__client_conn *bow__client_conn_of(struct bow__conn *conn)
 {
     return BOW__CONTAINER(conn, struct bow__client_conn, conn);
+}
+
+/** Whether its server has yet to answer. */
+static inline bool bow__client_conn_is_candidate(const struct bow__client_conn *conn)
+{
+    return !bow__list_is_empty(&conn->candidate);
 }
 
 /** Send `call`, which is in no list. Returns 0; -EAGAIN and -EPIPE (not now); or what it fails

@@ -3,7 +3,7 @@
  * One address of a client's target, on one loop: the connection that takes calls, and the
  * attempts to have one.
  *
- *     IDLE ──wanted──► CONNECTING ──► READY ──lost, GOAWAY──► IDLE
+ *     IDLE ──wanted──► CONNECTING ──answered──► READY ──lost, GOAWAY──► IDLE
  *      ▲                   │ failed
  *      └──(connected)── BACKING_OFF ──wanted, not at once; or the pause is over──► CONNECTING
  *
@@ -13,19 +13,34 @@
  * pause, which grows while attempts fail and is jittered so that many clients do not come back
  * at once.
  *
- * A target's only address takes calls as soon as the connection is up: they travel with its
- * first bytes. One of several does so when the server has answered, and is connected to again by
- * itself while calls are made: so calls go to servers that are there, and a server that has come
- * back is found. Knows nothing of the calls but whether there are any.
+ * An attempt succeeds when a server has answered in the protocol, and not before: a socket that was
+ * accepted may be that of a proxy without a server behind it, of another service, or of one that
+ * hangs. Of a name with several addresses the next one is tried when one has failed to answer, and
+ * beside one that has been silent for a second; the first that answers is taken, and the others are
+ * closed. One attempt is all that, until one has answered or none is left.
+ *
+ * Calls wait for the answer. Where there is no other address to turn to they travel with the
+ * connection's first bytes instead, but for those with wait_for_ready: it is READY then, and fails
+ * like an attempt if it is lost before it was answered.
+ *
+ * One address of several is connected to again by itself while calls are made, so that a server
+ * that has come back is found. Knows nothing of the calls but whether there are any.
  */
 
 #include "rpc/client/subchannel.h"
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "rpc/connection/jitter.h"
 #include "rpc/core/errors.h"
+#include "transport/address/address.h"
+#include "transport/channel/connector.h"
 
 #include <errno.h>
 #include <string.h>
+
+/* How long an address that took the connection may be silent before the next one is tried, too.
+ * More than a handshake takes on a long way, so that seldom two servers do the work for one. */
+#define NEXT_ADDRESS_NS UINT64_C(1000000000)
 
 static uint64_t now_of(const struct bow__subchannel *subchannel)
 {
@@ -115,9 +130,132 @@ bool bow__subchannel_is_too_early(const struct bow__subchannel *subchannel)
 
 /* Connecting */
 
-static uint64_t attempt_ends(const struct bow__subchannel *subchannel)
+static struct bow__client_conn *first_candidate(const struct bow__subchannel *subchannel)
+{
+    return bow__list_is_empty(&subchannel->candidates)
+               ? NULL
+               : BOW__CONTAINER(subchannel->candidates.next, struct bow__client_conn, candidate);
+}
+
+const struct bow__client_conn *
+bow__subchannel_silent_candidate(const struct bow__subchannel *subchannel)
+{
+    struct bow__link *at = subchannel->candidates.next;
+
+    for (; at != &subchannel->candidates; at = at->next) {
+        const struct bow__client_conn *conn =
+            BOW__CONTAINER(at, struct bow__client_conn, candidate);
+        if (!conn->conn.heard) {
+            return conn;
+        }
+    }
+    return NULL;
+}
+
+/* With no other to turn to. */
+static bool is_sole(const struct bow__subchannel *subchannel)
+{
+    return !is_one_of_many(subchannel) &&
+           (subchannel->addresses == NULL || subchannel->addresses->n == 1);
+}
+
+/* It takes no calls any more, or none at all; the state is the caller's. */
+static void drop_candidate(struct bow__client_conn *conn)
+{
+    struct bow__subchannel *subchannel = conn->subchannel;
+
+    bow__list_remove(&conn->candidate);
+    if (subchannel->conn == conn) {
+        subchannel->conn = NULL;
+    }
+}
+
+static bool has_next_address(const struct bow__subchannel *subchannel)
+{
+    return subchannel->addresses != NULL && bow__address_list_next(subchannel->addresses, 0) >= 0;
+}
+
+/* The timer is for what comes first: an answer that is overdue, or the next address. */
+static void watch_attempt(struct bow__subchannel *subchannel)
+{
+    const struct bow__client_conn *first = first_candidate(subchannel);
+    uint64_t at = first != NULL ? first->answer_due_ns : BOW_NEVER;
+
+    if (subchannel->connect == NULL && first == NULL) {
+        at = 0; /* it could not even begin */
+    } else if (subchannel->connect == NULL && has_next_address(subchannel)) {
+        at = bow__time_min(at, subchannel->next_address_ns);
+    }
+    if (at == BOW_NEVER) {
+        bow_timer_stop(&subchannel->timer);
+    } else {
+        bow_timer_start_at(&subchannel->timer, at);
+    }
+}
+
+static void note_failure(struct bow__subchannel *subchannel, const char *why)
+{
+    bow__text_clear(&subchannel->last_error);
+    bow__text_printf(&subchannel->last_error, "%s", why);
+    subchannel->next_address_ns = 0;
+}
+
+/* Of one address, with what it took to look up the name. */
+static uint64_t answer_due(const struct bow__subchannel *subchannel)
 {
     return bow__time_add(subchannel->tried_at_ns, options_of(subchannel)->connect_timeout_ns);
+}
+
+static void on_connected(struct bow_channel *channel, const struct bow_transport_error *error,
+                         void *user);
+static int init_conn(struct bow_channel *channel, void *user);
+
+static void try_address(struct bow__subchannel *subchannel)
+{
+    struct bow_channel_options options = BOW_CHANNEL_OPTIONS_INIT;
+    struct bow_transport_error error = {0};
+
+    options.data_bytes = sizeof(struct bow__client_conn);
+    options.on_channel = init_conn;
+    options.user = subchannel;
+    options.keepalive_ns = options_of(subchannel)->keepalive_ns;
+    options.tcp_timeout_ns = options_of(subchannel)->tcp_timeout_ns;
+    options.source = options_of(subchannel)->source;
+    subchannel->tried_at_ns = now_of(subchannel);
+    int rc = bow__connect_start(subchannel->list->calls->loop, subchannel->address->text, &options,
+                                options_of(subchannel)->connect_timeout_ns, subchannel->addresses,
+                                on_connected, subchannel, &subchannel->connect, &error);
+    if (rc < 0) {
+        /* Memory, or an address that only a server can have. The calls that wait are not to fail
+         * in here, for one may be starting. */
+        subchannel->connect = NULL;
+        note_failure(subchannel, error.text);
+        if (subchannel->addresses != NULL) {
+            bow__address_list_clear(subchannel->addresses);
+        }
+    }
+    watch_attempt(subchannel);
+}
+
+/* Something of the attempt has ended, or a time has come. */
+static void go_on(struct bow__subchannel *subchannel)
+{
+    if (!subchannel->attempting || subchannel->connect != NULL) {
+        return;
+    }
+    const struct bow__client_conn *first = first_candidate(subchannel);
+    if (has_next_address(subchannel) &&
+        (first == NULL || subchannel->next_address_ns <= now_of(subchannel))) {
+        try_address(subchannel);
+        return;
+    }
+    if (first == NULL) {
+        struct bow__text why = subchannel->last_error;
+        subchannel->attempting = false;
+        on_failed(subchannel, why.bytes);
+        return;
+    }
+    watch_attempt(subchannel);
 }
 
 static void on_connected(struct bow_channel *channel, const struct bow_transport_error *error,
@@ -131,47 +269,34 @@ static void on_connected(struct bow_channel *channel, const struct bow_transport
         calls->ops->check_closed(calls);
         return;
     }
-    if (channel == NULL && subchannel->state == BOW__CONNECTIVITY_CONNECTING) {
-        on_failed(subchannel, error->text);
+    if (!subchannel->attempting) {
+        /* Another address has answered meanwhile, and its connection may be lost again by now. */
+        subchannel->list->ops->on_change(subchannel);
         return;
     }
-    if (subchannel->state == BOW__CONNECTIVITY_CONNECTING && subchannel->conn == NULL) {
-        /* It is being secured, which is part of the attempt. */
-        subchannel->conn = bow_channel_data(channel);
-        bow_timer_start_at(&subchannel->timer, attempt_ends(subchannel));
-        return;
+    if (channel == NULL) {
+        note_failure(subchannel, error->text);
     }
-    /* conn_up came before, and the connection may be lost again by now. */
-    subchannel->list->ops->on_change(subchannel);
+    go_on(subchannel);
 }
 
-static int init_conn(struct bow_channel *channel, void *user);
+/* Short of memory for them, an attempt has what answers first alone. */
+static void forget_addresses(struct bow__subchannel *subchannel)
+{
+    if (subchannel->addresses != NULL) {
+        bow__address_list_clear(subchannel->addresses);
+    } else if (subchannel->is_name) {
+        subchannel->addresses =
+            bow__alloc_zero(subchannel->list->config->context, sizeof(*subchannel->addresses));
+    }
+}
 
 static void connect_now(struct bow__subchannel *subchannel)
 {
-    struct bow_channel_options options = BOW_CHANNEL_OPTIONS_INIT;
-    struct bow_transport_error error = {0};
-
-    options.data_bytes = sizeof(struct bow__client_conn);
-    options.on_channel = init_conn;
-    options.user = subchannel;
-    options.keepalive_ns = options_of(subchannel)->keepalive_ns;
-    options.tcp_timeout_ns = options_of(subchannel)->tcp_timeout_ns;
-    options.source = options_of(subchannel)->source;
-    bow_timer_stop(&subchannel->timer);
-    subchannel->tried_at_ns = now_of(subchannel);
+    forget_addresses(subchannel);
+    subchannel->attempting = true;
     set_state(subchannel, BOW__CONNECTIVITY_CONNECTING);
-    int rc = bow_connect_start(subchannel->list->calls->loop, subchannel->address->text, &options,
-                               options_of(subchannel)->connect_timeout_ns, on_connected, subchannel,
-                               &subchannel->connect, &error);
-    if (rc < 0) {
-        /* Memory, or an address that only a server can have. The calls that wait are not to fail
-         * in here, for one may be starting. */
-        subchannel->connect = NULL;
-        bow__text_clear(&subchannel->last_error);
-        bow__text_printf(&subchannel->last_error, "%s", error.text);
-        bow_timer_start(&subchannel->timer, 0);
-    }
+    try_address(subchannel);
 }
 
 /* A server that takes connections and ends them is not asked for ever more of them. */
@@ -202,26 +327,59 @@ void bow__subchannel_request_connection(struct bow__subchannel *subchannel, bool
     }
 }
 
-/* It took the connection and says nothing, or not enough, which no server of ours does. */
-static void give_up_silent(struct bow__subchannel *subchannel)
+static void close_candidate(struct bow__client_conn *conn, const char *why, int error)
 {
-    struct bow__client_conn *conn = subchannel->conn;
+    drop_candidate(conn);
+    if (conn->conn.up) {
+        bow__conn_close(&conn->conn, why, 0);
+    } else {
+        bow_channel_close(conn->conn.channel, error);
+    }
+}
+
+/* "example.org:80 (192.0.2.1:80)", or the address alone when it says as much. */
+static void describe(const struct bow__client_conn *conn, struct bow__text *text)
+{
+    const struct bow__subchannel *subchannel = conn->subchannel;
+
+    bow__text_printf(text, "%s", subchannel->address->text);
+    if (subchannel->addresses != NULL) {
+        bow__text_printf(text, " (%s)", bow_channel_peer(conn->conn.channel));
+    }
+}
+
+/* It took the connection and says nothing, or not enough, which no server of ours does. */
+static void give_up_silent(struct bow__subchannel *subchannel, struct bow__client_conn *conn)
+{
     struct bow__text text;
 
     bow__text_clear(&text);
-    bow__text_printf(&text, "connecting to %s: it took the connection and then %s for ",
-                     subchannel->address->text,
+    bow__text_printf(&text, "connecting to ");
+    describe(conn, &text);
+    bow__text_printf(&text, ": it took the connection and then %s for ",
                      conn->conn.up ? "said nothing" : "was not done with the handshake");
     bow__text_duration(&text, options_of(subchannel)->connect_timeout_ns);
     bow__text_printf(&text, " (connect_timeout_ns): is it a %s server?",
                      subchannel->list->config->target.http2 ? "gRPC" : "Bowline");
-    subchannel->conn = NULL;
-    if (conn->conn.up) {
-        bow__conn_close(&conn->conn, "it never answered", 0);
-    } else {
-        bow_channel_close(conn->conn.channel, -ETIMEDOUT);
+    note_failure(subchannel, text.bytes);
+    close_candidate(conn,
+                    "it never answered (connect_timeout_ns): is it the right port and protocol?",
+                    -ETIMEDOUT);
+}
+
+static void on_attempt_timer(struct bow__subchannel *subchannel)
+{
+    struct bow__client_conn *first;
+
+    while ((first = first_candidate(subchannel)) != NULL &&
+           first->answer_due_ns <= now_of(subchannel)) {
+        give_up_silent(subchannel, first);
     }
-    on_failed(subchannel, text.bytes);
+    if (subchannel->connect != NULL) {
+        watch_attempt(subchannel);
+    } else {
+        go_on(subchannel);
+    }
 }
 
 static void on_timer(struct bow_timer *timer, void *user)
@@ -229,11 +387,8 @@ static void on_timer(struct bow_timer *timer, void *user)
     struct bow__subchannel *subchannel = user;
 
     (void)timer;
-    if (subchannel->state == BOW__CONNECTIVITY_CONNECTING && subchannel->conn != NULL) {
-        give_up_silent(subchannel);
-    } else if (subchannel->state == BOW__CONNECTIVITY_CONNECTING) {
-        struct bow__text why = subchannel->last_error;
-        on_failed(subchannel, why.bytes);
+    if (subchannel->attempting) {
+        on_attempt_timer(subchannel);
     } else if (is_wanted(subchannel)) {
         bow__subchannel_request_connection(subchannel, true);
     } else {
@@ -254,24 +409,54 @@ static void take_calls(struct bow__subchannel *subchannel)
     subchannel->list->ops->on_change(subchannel);
 }
 
-static void conn_up(struct bow__subchannel *subchannel, struct bow__client_conn *conn)
+/* The first of the attempt to answer. */
+static void take_candidate(struct bow__subchannel *subchannel, struct bow__client_conn *conn)
 {
-    if (subchannel->list->calls->closing) {
-        bow__conn_close(&conn->conn, "the client was closed", 0);
-        return;
-    }
+    struct bow__client_conn *other;
+
+    bow__list_remove(&conn->candidate);
+    subchannel->attempting = false;
     subchannel->conn = conn;
-    if (!is_one_of_many(subchannel)) {
-        take_calls(subchannel);
-        return;
+    if (subchannel->addresses != NULL) {
+        bow__address_list_remember(subchannel->addresses, conn->address_index);
     }
-    bow_timer_start_at(&subchannel->timer, attempt_ends(subchannel));
+    while ((other = first_candidate(subchannel)) != NULL) {
+        close_candidate(other, "another address of the name answered first", -ECANCELED);
+    }
+    if (subchannel->connect != NULL) {
+        bow_connect_cancel(subchannel->connect);
+    }
+    take_calls(subchannel);
 }
 
 static void conn_answered(struct bow__subchannel *subchannel, struct bow__client_conn *conn)
 {
-    if (subchannel->conn == conn && subchannel->state == BOW__CONNECTIVITY_CONNECTING) {
+    if (bow__client_conn_is_candidate(conn)) {
+        take_candidate(subchannel, conn);
+    } else if (subchannel->conn == conn && subchannel->probed) {
         take_calls(subchannel);
+    }
+}
+
+static void candidate_failed(struct bow__subchannel *subchannel, struct bow__client_conn *conn,
+                             const char *why)
+{
+    drop_candidate(conn);
+    if (!subchannel->list->calls->closing) {
+        note_failure(subchannel, why);
+        go_on(subchannel);
+    }
+}
+
+/* Nobody has wanted it, so it is no failure that it did not answer. */
+static void forgo_candidate(struct bow__subchannel *subchannel, struct bow__client_conn *conn)
+{
+    drop_candidate(conn);
+    if (subchannel->connect == NULL && first_candidate(subchannel) == NULL) {
+        subchannel->attempting = false;
+        bow_timer_stop(&subchannel->timer);
+        set_state(subchannel, BOW__CONNECTIVITY_IDLE);
+        subchannel->list->has_idle = is_one_of_many(subchannel);
     }
 }
 
@@ -288,45 +473,37 @@ void bow__subchannel_probe(struct bow__subchannel *subchannel)
     bow__conn_touch(conn);
 }
 
-static void conn_failed(struct bow__subchannel *subchannel, const struct bow__client_conn *conn,
-                        const char *why)
-{
-    if (subchannel->conn != conn) {
-        return;
-    }
-    subchannel->conn = NULL;
-    if (!subchannel->list->calls->closing) {
-        on_failed(subchannel, why);
-    }
-}
-
 static void conn_retired(struct bow__subchannel *subchannel, struct bow__client_conn *conn,
                          const char *why)
 {
     bool wanted = why != NULL && is_wanted(subchannel);
-    bool attempted = subchannel->state == BOW__CONNECTIVITY_CONNECTING && !subchannel->probed;
 
     if (subchannel->conn != conn) {
         return;
     }
     subchannel->conn = NULL;
     subchannel->probed = false;
-    if (subchannel->list->calls->closing) {
-        set_state(subchannel, BOW__CONNECTIVITY_IDLE);
-        return;
-    }
-    if (attempted && why != NULL) {
-        on_failed(subchannel, why);
-        return;
-    }
     bow_timer_stop(&subchannel->timer);
     set_state(subchannel, BOW__CONNECTIVITY_IDLE);
+    if (subchannel->list->calls->closing) {
+        return;
+    }
     if (is_one_of_many(subchannel) && wanted) {
         bow__subchannel_request_connection(subchannel, false);
     } else {
         subchannel->list->has_idle = is_one_of_many(subchannel);
     }
     subchannel->list->ops->on_change(subchannel);
+}
+
+/* It takes no calls any more, or none at all. */
+static void conn_left(struct bow__client_conn *conn, const char *why)
+{
+    if (bow__client_conn_is_candidate(conn)) {
+        candidate_failed(conn->subchannel, conn, why);
+    } else {
+        conn_retired(conn->subchannel, conn, why);
+    }
 }
 
 /* Connections */
@@ -344,7 +521,7 @@ static void on_goaway(void *owner, const struct bow_status *reason)
     struct bow__client_conn *conn = owner;
 
     conn->conn.is_announced = true;
-    conn_retired(conn->subchannel, conn, reason->message);
+    conn_left(conn, reason->message);
     bow__conn_touch(&conn->conn);
 }
 
@@ -364,21 +541,26 @@ static void configure(struct bow__conn *conn, struct bow__session_options *optio
 
 static void on_up(struct bow__conn *conn)
 {
-    conn_up(bow__client_conn_of(conn)->subchannel, bow__client_conn_of(conn));
+    struct bow__client_conn *ours = bow__client_conn_of(conn);
+    struct bow__subchannel *subchannel = ours->subchannel;
+
+    if (ours->calls->closing) {
+        bow__conn_close(conn, "the client was closed", 0);
+    } else if (is_sole(subchannel)) {
+        subchannel->conn = ours;
+        set_state(subchannel, BOW__CONNECTIVITY_READY);
+        subchannel->list->ops->on_change(subchannel);
+    }
 }
 
 static void on_down(struct bow__conn *conn, const struct bow_status *why)
 {
     struct bow__client_conn *lost = bow__client_conn_of(conn);
 
-    if (!conn->up) {
-        conn_failed(lost->subchannel, lost, why->message);
-        return;
-    }
-    if (conn->session->heartbeats_lost > 0) {
+    if (conn->up && conn->session->heartbeats_lost > 0) {
         lost->subchannel->list->ops->on_silence(lost->subchannel);
     }
-    conn_retired(lost->subchannel, lost, why->message);
+    conn_left(lost, why->message);
 }
 
 static void on_aged(struct bow__conn *conn, const char *why)
@@ -386,7 +568,11 @@ static void on_aged(struct bow__conn *conn, const char *why)
     struct bow__client_conn *aged = bow__client_conn_of(conn);
 
     if (bow__list_is_empty(&aged->calls->queue)) {
-        conn_retired(aged->subchannel, aged, NULL);
+        if (bow__client_conn_is_candidate(aged)) {
+            forgo_candidate(aged->subchannel, aged);
+        } else {
+            conn_retired(aged->subchannel, aged, NULL);
+        }
         bow__conn_goaway(conn, why);
     }
 }
@@ -436,6 +622,9 @@ static int init_conn(struct bow_channel *channel, void *user)
     struct bow__client_calls *calls = subchannel->list->calls;
     const struct bow__client_config *config = subchannel->list->config;
 
+    if (!subchannel->attempting) {
+        return -ECANCELED; /* another address has answered meanwhile */
+    }
     if (config->options.security != NULL) {
         int rc = secure(subchannel, channel);
         if (rc < 0) {
@@ -445,6 +634,10 @@ static int init_conn(struct bow_channel *channel, void *user)
     conn->calls = calls;
     conn->subchannel = subchannel;
     bow__list_push_back(&subchannel->list->conns, &conn->at);
+    bow__list_push_back(&subchannel->candidates, &conn->candidate);
+    conn->answer_due_ns = answer_due(subchannel);
+    conn->address_index = subchannel->addresses != NULL ? subchannel->addresses->connected : 0;
+    subchannel->next_address_ns = bow__time_add(now_of(subchannel), NEXT_ADDRESS_NS);
     bow__conn_init(&conn->conn, channel, &ops, &calls->counters, false);
     conn->conn.write_timeout_ns = config->options.write_timeout_ns;
     bow__age_start(&conn->conn.age, config->context, bow_loop_now(calls->loop),
@@ -456,6 +649,15 @@ static int init_conn(struct bow_channel *channel, void *user)
 
 /* Life */
 
+static bool is_name(const char *text)
+{
+    struct bow__address address;
+    struct bow__text why;
+
+    bow__text_clear(&why);
+    return bow__address_parse(text, &address, &why) == 0 && address.kind == BOW__ADDRESS_NAME;
+}
+
 void bow__subchannel_list_init(struct bow__subchannel_list *list)
 {
     bow__list_init(&list->ready);
@@ -465,9 +667,18 @@ void bow__subchannel_list_init(struct bow__subchannel_list *list)
         subchannel->list = list;
         subchannel->address = &list->config->target.addresses[i];
         subchannel->state = BOW__CONNECTIVITY_IDLE;
+        subchannel->is_name = is_name(subchannel->address->text);
         bow__list_init(&subchannel->ready_link);
+        bow__list_init(&subchannel->candidates);
         bow__text_clear(&subchannel->last_error);
         bow_timer_init(&subchannel->timer, list->calls->loop, on_timer, subchannel);
+    }
+}
+
+void bow__subchannel_list_fini(struct bow__subchannel_list *list)
+{
+    for (uint32_t i = 0; i < bow__subchannel_list_n(list); i++) {
+        bow__free(list->config->context, list->all[i].addresses, sizeof(*list->all[i].addresses));
     }
 }
 

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "rpc/client/client_conn.h"
 #include "rpc/client/client_options.h"
+#include "transport/address/address_list.h"
 
 struct bow__subchannel;
 
@@ -39,10 +40,14 @@ struct bow__subchannel {
     const struct bow__target_address *address;
     enum bow__connectivity state;
     struct bow__link ready_link;   /* READY: in the list's ready ones */
-    struct bow__client_conn *conn; /* READY; or CONNECTING: being secured, or a list's, which has
-                                      yet to answer */
-    struct bow_connect *connect;
-    struct bow_timer timer; /* of the next attempt, or of the answer */
+    struct bow__client_conn *conn; /* READY; or CONNECTING because it is probed */
+    bool attempting;               /* none has answered yet: what follows belongs to that */
+    struct bow_connect *connect;   /* under way */
+    struct bow__link candidates;   /* connected: being secured, or have yet to answer; in order */
+    uint64_t next_address_ns;      /* when the name's next address is tried beside them */
+    bool is_name;
+    struct bow__address_list *addresses; /* of a name, once it is wanted; or NULL */
+    struct bow_timer timer;              /* of the next attempt, or of this one */
     uint64_t tried_at_ns;
     uint64_t failed_at_ns;
     uint64_t backoff_ns; /* 0: the last attempt succeeded, or there was none */
@@ -72,11 +77,16 @@ static inline uint32_t bow__subchannel_list_n(const struct bow__subchannel_list 
 
 /** Zeroed memory that has its calls, config, ops and subchannels. */
 void bow__subchannel_list_init(struct bow__subchannel_list *list);
+/** Nothing is left that uses it. */
+void bow__subchannel_list_fini(struct bow__subchannel_list *list);
 
 /** Connect for calls that wait, unless it is too early after a failure; `at_once`: even then. */
 void bow__subchannel_request_connection(struct bow__subchannel *subchannel, bool at_once);
 /** Whether an attempt failed less than backoff_min_ns ago, and the next is not due. */
 bool bow__subchannel_is_too_early(const struct bow__subchannel *subchannel);
+/** A connection on which nothing has come, of an attempt under way; or NULL. */
+const struct bow__client_conn *
+bow__subchannel_silent_candidate(const struct bow__subchannel *subchannel);
 /** A server was lost to silence: one that has been silent as well takes calls when it has answered.
  */
 void bow__subchannel_probe(struct bow__subchannel *subchannel);

@@ -219,6 +219,24 @@ static void test_unsent_f49_queue_is_full(void **state)
     free_client(t);
 }
 
+static void be_confined_with_a_short_queue(struct bow_client_options *options)
+{
+    be_confined(options);
+    have_a_short_queue(options);
+}
+
+/* It does not even begin. */
+static void test_unsent_f49_confined_queue_is_full(void **state)
+{
+    struct calls *t = *state;
+
+    choose_dead_address(t);
+    make_client(t, be_confined_with_a_short_queue);
+    start(t, true, BOW_NEVER, NULL);
+    expect_call_unsent(t->client, BOW_RESOURCE_EXHAUSTED, "max_queued_calls");
+    free_client(t);
+}
+
 static void refuse(struct bow_interception *at, void *user)
 {
     (void)user;
@@ -296,6 +314,7 @@ int main(int argc, char **argv)
         UNSENT_TEST(test_unsent_f49_cancelled_in_the_queue),
         UNSENT_TEST(test_unsent_f49_client_freed),
         UNSENT_TEST(test_unsent_f49_queue_is_full),
+        UNSENT_TEST(test_unsent_f49_confined_queue_is_full),
         UNSENT_TEST(test_unsent_f49_interceptor_refuses),
         UNSENT_TEST(test_unsent_f49_stream),
         UNSENT_TEST(test_unsent_f49_is_not_said_of_what_was_sent),

@@ -10,10 +10,10 @@
  * Nothing happens inside the starter: the first step is a timer's.
  */
 
+#include "transport/channel/connector.h"
 #include "base/alloc.h"
 #include "base/options.h"
 #include "transport/address/address.h"
-#include "transport/address/resolver.h"
 #include "transport/address/transport_error.h"
 #include "transport/channel/channel.h"
 #include "transport/channel/transport.h"
@@ -61,13 +61,12 @@ struct bow_connect {
     const char *stage;
     bool has_finished;
 
-    struct bow_sockaddr addresses[BOW__RESOLVE_MAX];
-    int n_addresses;
-    int n_tried;
-    struct attempt attempts[BOW__RESOLVE_MAX]; /* attempts[i] is for addresses[i] */
+    struct bow__address_list *list; /* `own`, or who started it has one */
+    struct bow__address_list own;
+    struct attempt attempts[BOW__RESOLVE_MAX]; /* attempts[i] is for list->addresses[i] */
+    int n_begun;                               /* all before that index that were left */
     int n_open;
-    int last_error; /* of the attempt that failed last, at last_index */
-    int last_index;
+    int last_index; /* of the attempt that failed or was connected last */
 
     size_t target_bytes;
     char target[];
@@ -89,7 +88,7 @@ static void close_attempt(struct attempt *attempt)
 
 static void let_go(struct bow_connect *connect)
 {
-    for (int i = 0; i < connect->n_tried; i++) {
+    for (int i = 0; i < connect->n_begun; i++) {
         close_attempt(&connect->attempts[i]);
     }
     if (connect->resolve != NULL) {
@@ -128,7 +127,7 @@ static void describe(const struct bow_connect *connect, int index, char *text, s
         snprintf(text, size, "%s", connect->target);
         return;
     }
-    bow__address_format(&connect->addresses[index], address);
+    bow__address_format(&connect->list->addresses[index], address);
     snprintf(text, size, "%s (%s)", connect->target, address);
 }
 
@@ -163,9 +162,12 @@ static void on_timeout(struct bow_timer *timer, void *user)
     struct bow__text detail;
     (void)timer;
 
+    for (int i = 0; i < connect->n_begun; i++) {
+        connect->list->is_spent[i] = true;
+    }
     bow__text_clear(&detail);
     tell_timeout(connect, &detail);
-    fail(connect, connect->n_tried - 1, -ETIMEDOUT, detail.bytes);
+    fail(connect, connect->n_begun - 1, -ETIMEDOUT, detail.bytes);
 }
 
 static void on_loop_shutdown(struct bow_loop_hook *hook)
@@ -184,11 +186,16 @@ static void on_watch_shutdown(struct bow__watch *watch)
 
 static void try_next(struct bow_connect *connect);
 
+static bool has_next(const struct bow_connect *connect)
+{
+    return bow__address_list_next(connect->list, connect->n_begun) >= 0;
+}
+
 static void on_attempt_failed(struct bow_connect *connect, int index, int error)
 {
-    connect->last_error = error;
     connect->last_index = index;
-    if (connect->n_tried < connect->n_addresses) {
+    connect->list->is_spent[index] = true;
+    if (has_next(connect)) {
         try_next(connect);
     } else if (connect->n_open == 0) {
         fail(connect, index, error, connect->transport->advice(error));
@@ -229,13 +236,15 @@ static void take_connected(struct bow_connect *connect, int index)
     const struct bow__channel_birth birth = {
         .loop = connect->loop,
         .socket = &attempt->socket,
-        .peer = &connect->addresses[index],
+        .peer = &connect->list->addresses[index],
         .options = &connect->options,
         .on_started = on_channel_started,
         .user = connect,
     };
 
     connect->last_index = index;
+    connect->list->connected = index;
+    connect->list->is_spent[index] = true;
     bow__loop_unwatch(connect->loop, &attempt->watch);
     int rc = bow__channel_new(&birth, &channel);
     if (rc < 0) {
@@ -290,7 +299,7 @@ static int begin_attempt(struct bow_connect *connect, int index)
 {
     struct attempt *attempt = &connect->attempts[index];
 
-    int rc = connect->transport->connect(connect->context, &connect->addresses[index],
+    int rc = connect->transport->connect(connect->context, &connect->list->addresses[index],
                                          &connect->source, &attempt->socket);
     if (rc < 0) {
         return rc;
@@ -322,22 +331,23 @@ static bool is_local_socket(const struct bow__address *address)
 
 static void try_next(struct bow_connect *connect)
 {
-    int index = connect->n_tried;
+    int index = bow__address_list_next(connect->list, connect->n_begun);
 
+    assert(index >= 0);
     bow_timer_stop(&connect->step_timer);
     connect->attempts[index] = (struct attempt){
         .watch = {.ops = &watch_ops, .fd = -1},
         .connect = connect,
     };
     bow__list_init(&connect->attempts[index].watch.link);
-    connect->n_tried++;
+    connect->n_begun = index + 1;
     int rc = begin_attempt(connect, index);
     if (rc == 1) {
         take_connected(connect, index);
         return;
     }
     if (rc == -EAGAIN && is_local_socket(&connect->address)) {
-        connect->n_tried--;
+        connect->n_begun = index;
         later(connect, STEP_NEXT, BACKLOG_DELAY_NS);
         return;
     }
@@ -345,36 +355,9 @@ static void try_next(struct bow_connect *connect)
         on_attempt_failed(connect, index, rc);
         return;
     }
-    if (connect->n_tried < connect->n_addresses) {
+    if (has_next(connect)) {
         later(connect, STEP_NEXT, ATTEMPT_DELAY_NS);
     }
-}
-
-/* RFC 8305, section 4: the families take turns, the preferred one first. */
-static void interleave(struct bow_connect *connect, const struct bow__resolved *resolved)
-{
-    bool is_taken[BOW__RESOLVE_MAX] = {false};
-    int family = resolved->addresses[0].storage.ss_family;
-
-    for (int n = 0; n < resolved->n; n++) {
-        int chosen = -1;
-        for (int i = 0; i < resolved->n; i++) {
-            if (is_taken[i]) {
-                continue;
-            }
-            bool fits = resolved->addresses[i].storage.ss_family == family;
-            if (chosen < 0 || fits) {
-                chosen = i;
-            }
-            if (fits) {
-                break;
-            }
-        }
-        is_taken[chosen] = true;
-        connect->addresses[n] = resolved->addresses[chosen];
-        family = resolved->addresses[chosen].storage.ss_family == AF_INET6 ? AF_INET : AF_INET6;
-    }
-    connect->n_addresses = resolved->n;
 }
 
 static void on_resolved(const struct bow__resolved *resolved, void *user)
@@ -388,16 +371,19 @@ static void on_resolved(const struct bow__resolved *resolved, void *user)
         return;
     }
     connect->stage = "connecting";
-    interleave(connect, resolved);
+    bow__address_list_fill(connect->list, resolved);
     try_next(connect);
 }
 
 static void begin(struct bow_connect *connect)
 {
     if (connect->address.kind != BOW__ADDRESS_NAME) {
+        bow__address_list_clear(connect->list);
+        connect->list->addresses[0] = connect->address.sockaddr;
+        connect->list->n = 1;
+    }
+    if (connect->list->n > 0) {
         connect->stage = "connecting";
-        connect->addresses[0] = connect->address.sockaddr;
-        connect->n_addresses = 1;
         try_next(connect);
         return;
     }
@@ -490,10 +476,10 @@ static struct bow_connect *new_connect(struct bow_loop *loop, const char *target
     return connect;
 }
 
-int bow_connect_start(struct bow_loop *loop, const char *target,
-                      const struct bow_channel_options *given, uint64_t timeout_ns,
-                      bow_connect_fn done, void *user, struct bow_connect **ret_connect,
-                      struct bow_transport_error *ret_error)
+int bow__connect_start(struct bow_loop *loop, const char *target,
+                       const struct bow_channel_options *given, uint64_t timeout_ns,
+                       struct bow__address_list *list, bow_connect_fn done, void *user,
+                       struct bow_connect **ret_connect, struct bow_transport_error *ret_error)
 {
     struct bow_channel_options options = BOW_CHANNEL_OPTIONS_INIT;
     struct bow__address address;
@@ -517,6 +503,7 @@ int bow_connect_start(struct bow_loop *loop, const char *target,
     }
     connect->address = address;
     connect->source = source;
+    connect->list = list != NULL ? list : &connect->own;
     connect->transport = bow__transport_of(address.kind);
     connect->options = options;
     connect->options.source = NULL; /* it was borrowed */
@@ -534,6 +521,15 @@ int bow_connect_start(struct bow_loop *loop, const char *target,
         *ret_connect = connect;
     }
     return 0;
+}
+
+int bow_connect_start(struct bow_loop *loop, const char *target,
+                      const struct bow_channel_options *options, uint64_t timeout_ns,
+                      bow_connect_fn done, void *user, struct bow_connect **ret_connect,
+                      struct bow_transport_error *ret_error)
+{
+    return bow__connect_start(loop, target, options, timeout_ns, NULL, done, user, ret_connect,
+                              ret_error);
 }
 
 const char *bow_connect_stage(const struct bow_connect *connect)
