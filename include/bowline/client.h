@@ -88,7 +88,8 @@ struct bow_client_options {
     struct bow_group *group;     /* kept */
     bool plaintext;              /* allow plaintext to more than loopback and Unix sockets */
     uint64_t default_timeout_ns; /* of a unary call that names none; 0: 30 s */
-    uint64_t connect_timeout_ns; /* of one attempt, from the name to the handshake; 0: 20 s */
+    uint64_t connect_timeout_ns; /* of each address, from the name to the server's first answer;
+                                    0: 20 s */
     uint64_t backoff_min_ns;     /* first pause after a failed attempt; 0: 100 ms */
     uint64_t backoff_max_ns;     /* 0: 30 s; pauses grow × 1.6 with ± 20 % jitter */
     uint64_t
@@ -137,7 +138,7 @@ struct bow_call_options {
                                 (traceparent, tracestate) goes along, unless `metadata` or an
                                 interceptor brings one */
     const struct bow_metadata *metadata; /* sent along; borrowed for the start; NULL: none */
-    bool wait_for_ready; /* while there is no connection: wait for one until the deadline, instead
+    bool wait_for_ready; /* until a server has answered: wait for one until the deadline, instead
                             of failing as soon as an attempt has failed */
     enum bow_compression compression; /* of what is sent; default: as the client */
 };
