@@ -160,6 +160,15 @@
  * are never given up, because nobody attends to them or reads. */
 #define BOW_LIMIT_LEAVE_NS (UINT64_C(1) * 1000000000u)
 
+/** The longest time between two PINGs that a peer may ask for (native; its min_ping_interval_us);
+ * what is above is taken for this. Answers peers that are gone and had forbidden to ask. */
+#define BOW_LIMIT_PING_INTERVAL_NS (UINT64_C(60) * 1000000000u)
+
+/** Time without a call after which a server ends the connection of a client that has said that
+ * nobody attends to it between calls, for such a one is not asked whether it lives. Answers clients
+ * that say so and are gone. Option: idle_timeout_ns, where it is shorter. */
+#define BOW_LIMIT_UNATTENDED_NS (UINT64_C(1800) * 1000000000u)
+
 /** Time without a call after which a client closes a connection. Answers descriptors that are held
  * for nothing. Option: idle_timeout_ns, which servers have too, without a default. */
 #define BOW_LIMIT_CLIENT_IDLE_NS (UINT64_C(1800) * 1000000000u)

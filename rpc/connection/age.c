@@ -36,6 +36,14 @@ void bow__age_start(struct bow__age *age, struct bow_context *context, uint64_t 
     find_next(age, bow__time_add(now_ns, idle_ns));
 }
 
+void bow__age_bound_idle(struct bow__age *age, uint64_t idle_ns)
+{
+    if (idle_ns < age->idle_ns) {
+        age->idle_ns = idle_ns;
+        find_next(age, bow__time_add(age->quiet_ns, idle_ns));
+    }
+}
+
 void bow__age_leave(struct bow__age *age, uint64_t now_ns)
 {
     if (!age->is_leaving) {

@@ -57,6 +57,9 @@ void bow__age_leave(struct bow__age *age, uint64_t now_ns);
 /** Whether anything is due, while `n_calls` are on the connection. */
 enum bow__age_event bow__age_look(struct bow__age *age, uint64_t now_ns, uint32_t n_calls);
 
+/** It may be idle for `idle_ns` at most. */
+void bow__age_bound_idle(struct bow__age *age, uint64_t idle_ns);
+
 /** A call has begun or ended. */
 static inline void bow__age_called(struct bow__age *age, uint64_t now_ns)
 {

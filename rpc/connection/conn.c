@@ -14,6 +14,7 @@
 #include "rpc/http2/session.h"
 #include "rpc/native/session.h"
 #include "transport/channel/channel.h"
+#include <bowline/limits.h>
 #include <bowline/server.h>
 
 #include <errno.h>
@@ -160,6 +161,9 @@ static void watch_times(struct bow__conn *conn)
     uint64_t at = conn->first_frame_at;
 
     if (conn->session != NULL) {
+        if (conn->session->is_peer_unattended) {
+            bow__age_bound_idle(&conn->age, BOW_LIMIT_UNATTENDED_NS);
+        }
         at = bow__time_min(at, stalled_at(conn));
         at = bow__time_min(at, conn->session->ops->next_time(conn->session));
         at = bow__time_min(at, conn->age.next_ns);
@@ -232,13 +236,22 @@ static void on_stalled(struct bow__conn *conn)
     bow_channel_close(conn->channel, -ETIMEDOUT);
 }
 
+static const char *describe_idle(const struct bow__conn *conn)
+{
+    return conn->session->is_peer_unattended && conn->age.idle_ns == BOW_LIMIT_UNATTENDED_NS
+               ? "there was no call on the connection for 30 min (BOW_LIMIT_UNATTENDED_NS), and "
+                 "its "
+                 "peer had said that nobody attends to it"
+               : "there was no call on the connection for its idle_timeout_ns";
+}
+
 static void on_aged(struct bow__conn *conn, uint64_t now)
 {
     struct bow_metrics *counts = &conn->counters->now;
 
     switch (bow__age_look(&conn->age, now, conn->session->n_streams)) {
     case BOW__AGE_IDLE:
-        conn->ops->on_aged(conn, "there was no call on the connection for its idle_timeout_ns");
+        conn->ops->on_aged(conn, describe_idle(conn));
         counts->connections_idle += conn->age.is_leaving;
         break;
     case BOW__AGE_OLD:

@@ -268,6 +268,7 @@ struct bow__session {
     uint32_t n_streams; /* open now */
     uint64_t heartbeats_sent;
     uint64_t heartbeats_lost;
+    bool is_peer_unattended;    /* it has said that nobody reads while there is no call */
     uint32_t calls_refused;     /* over a limit of the connection; the host sets it back */
     uint64_t rtt_ns;            /* of the last PING that was answered; 0: none was yet */
     enum bow_code failure_code; /* after feed or on_time failed */

@@ -70,7 +70,7 @@ void bow__http2_on_settings(struct bow__http2_session *session, const nghttp2_se
                      "BOW_LIMIT_SETTINGS_PER_SECOND");
     for (size_t i = 0; i < frame->niv; i++) {
         if (frame->iv[i].settings_id == BOW__HTTP2_SETTINGS_UNATTENDED) {
-            session->is_peer_unattended = frame->iv[i].value == 1;
+            base->is_peer_unattended = frame->iv[i].value == 1;
         }
         if (frame->iv[i].settings_id == BOW__HTTP2_SETTINGS_PINGS) {
             session->may_ping = frame->iv[i].value == 1;

@@ -24,7 +24,7 @@ static bool is_wanted(const struct bow__http2_session *session)
     if (session->heartbeat_ns == BOW_NEVER || session->paused_ns != 0 || session->broken) {
         return false;
     }
-    if (session->base.server && !session->is_peer_unattended) {
+    if (session->base.server && !session->base.is_peer_unattended) {
         return true;
     }
     /* A PING that was sent is awaited to its end, though the calls it was sent for are over. */

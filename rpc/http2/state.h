@@ -232,7 +232,6 @@ struct bow__http2_session {
 
     /* the peer */
     bool has_settings;
-    bool is_peer_unattended;
     bool may_ping; /* client: the server says so */
     bool has_peer_goaway;
 

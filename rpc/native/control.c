@@ -80,6 +80,7 @@ ssize_t bow__native_take_settings(struct bow__native *session, const struct bow_
     }
     raise_windows(session, &settings);
     session->peer = settings;
+    session->base.is_peer_unattended = settings.unattended;
     session->settings_seen = true;
     session->base.events->on_ready(session->base.owner);
     return (ssize_t)frame->length;

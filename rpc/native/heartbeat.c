@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "rpc/native/internal.h"
 
+#include <bowline/limits.h>
 #include <errno.h>
 
 #define SECOND_NS UINT64_C(1000000000)
@@ -33,7 +34,8 @@ static bool is_asleep(const struct bow__native *session)
 static uint64_t allowed_time(const struct bow__native *session)
 {
     uint64_t us = session->peer.min_ping_interval_us;
-    uint64_t interval = us > BOW_NEVER / 1000 ? BOW_NEVER : us * 1000;
+    uint64_t interval =
+        us < BOW_LIMIT_PING_INTERVAL_NS / 1000 ? us * 1000 : BOW_LIMIT_PING_INTERVAL_NS;
 
     return session->last_ping_ns == 0 ? 0 : bow__time_add(session->last_ping_ns, interval);
 }

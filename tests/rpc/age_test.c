@@ -5,6 +5,7 @@
 
 #include "call_fixture.h"
 
+#include <bowline/limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
@@ -139,6 +140,40 @@ static void test_idle_connection_of_a_client_that_attends_to_nothing_is_closed(v
     WAIT_METRIC(t, connections_opened, 2);
 }
 
+/* How far the context's clock is ahead of the system's. */
+static _Atomic uint64_t ahead_ns;
+
+static uint64_t read_ahead(void *user)
+{
+    (void)user;
+    return bow_system_default()->now_ns(NULL) + ahead_ns;
+}
+
+/* The server has no idle_timeout_ns, and does not ask such a client whether it lives. */
+static void test_idle_f66_client_that_attends_to_nothing_is_not_held_for_ever(void **state)
+{
+    struct bow_client_options options;
+    struct calls *t = *state;
+
+    ahead_ns = 0;
+    t->system.now_ns = read_ahead;
+    start(t, 0, 0, 0);
+    calls_client_options(t, &options);
+    options.loop = NULL;
+    t->client = calls_new_client(t, &options);
+    expect_say(t);
+    WAIT_METRIC(t, connections_opened, 1);
+    ahead_ns = BOW_LIMIT_UNATTENDED_NS - 60 * 1000 * MS;
+    close(calls_raw_connect(t)); /* the server's loop looks at the clock */
+    WAIT_METRIC(t, connections_opened, 2);
+    WAIT_METRIC(t, connections_closed, 1);
+    CALLS_WAIT_METRIC(t, connections_idle, 0);
+    ahead_ns = BOW_LIMIT_UNATTENDED_NS;
+    close(calls_raw_connect(t));
+    WAIT_METRIC(t, connections_idle, 1);
+    expect_say(t);
+}
+
 /* One that never said what it speaks is the first frame's business, however short the other time.
  */
 static void test_silent_connection_is_closed_in_time_before_it_is_idle(void **state)
@@ -266,6 +301,7 @@ int main(int argc, char **argv)
         TEST(test_idle_connection_is_closed_by_the_client_and_the_next_call_works),
         TEST(test_idle_connection_with_a_call_stays),
         TEST(test_idle_connection_of_a_client_that_attends_to_nothing_is_closed),
+        TEST(test_idle_f66_client_that_attends_to_nothing_is_not_held_for_ever),
         TEST(test_silent_connection_is_closed_in_time_before_it_is_idle),
         TEST(test_old_connection_is_left_by_its_client_and_its_calls_end_well),
         TEST(test_old_connection_cuts_its_calls_off_after_the_grace),

@@ -83,6 +83,19 @@ static void test_age_idle_that_is_kept_is_told_once_in_a_while(void **state)
     assert_int_equal(bow__age_look(&f->age, 11 * S, 0), BOW__AGE_NOTHING);
 }
 
+static void test_age_f66_idle_is_bounded_from_its_last_call_on(void **state)
+{
+    struct fixture *f = *state;
+
+    bow__age_start(&f->age, f->context, 100 * S, BOW_NEVER, BOW_NEVER, BOW_NEVER);
+    bow__age_called(&f->age, 105 * S);
+    bow__age_bound_idle(&f->age, 10 * S);
+    assert_true(f->age.next_ns == 115 * S);
+    bow__age_bound_idle(&f->age, 20 * S); /* the shorter one holds */
+    assert_true(f->age.next_ns == 115 * S);
+    assert_int_equal(bow__age_look(&f->age, 115 * S, 0), BOW__AGE_IDLE);
+}
+
 static void test_age_is_spread_over_a_fifth(void **state)
 {
     struct fixture *f = *state;
@@ -147,6 +160,7 @@ int main(void)
         TEST(test_age_idle_counts_from_the_last_call),
         TEST(test_age_with_a_call_is_not_idle),
         TEST(test_age_idle_that_is_kept_is_told_once_in_a_while),
+        TEST(test_age_f66_idle_is_bounded_from_its_last_call_on),
         TEST(test_age_is_spread_over_a_fifth),
         TEST(test_age_old_is_told_once_and_spares_its_calls),
         TEST(test_age_grace_cuts_calls_off),

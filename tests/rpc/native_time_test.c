@@ -187,6 +187,41 @@ static void test_native_heartbeat_honours_the_peers_interval(void **state)
     pair_fini(&pair);
 }
 
+/* One that is gone is noticed, whatever it had asked for. */
+static void expect_bounded_interval(const char *settings)
+{
+    struct pair pair;
+
+    pair_init(&pair);
+    struct bow__session_options options = pair_options(&pair, false);
+    options.heartbeat_ns = SECOND;
+    options.heartbeat_timeout_ns = 5 * SECOND;
+    assert_int_equal(side_open(&pair.client, &options), 0);
+    side_feed_hex(&pair.client, settings);
+    assert_int_equal(pair.client.rc, 0);
+    pair.now_ns += SECOND;
+    assert_int_equal(on_time(&pair.client), 0);
+    side_feed_hex(&pair.client, PING);
+    assert_true(next_time(&pair.client) == pair.now_ns + BOW_LIMIT_PING_INTERVAL_NS);
+    pair.now_ns += BOW_LIMIT_PING_INTERVAL_NS;
+    assert_int_equal(on_time(&pair.client), 0);
+    assert_int_equal(pair.client.session->heartbeats_sent, 2);
+    pair.now_ns += 5 * SECOND;
+    assert_int_equal(on_time(&pair.client), -ETIMEDOUT);
+    assert_int_equal(pair.client.session->heartbeats_lost, 1);
+    pair_fini(&pair);
+}
+
+static void test_native_f66_ping_interval_that_a_peer_asks_for_is_bounded(void **state)
+{
+    (void)state;
+    /* min_ping_interval_us: the limit and 1, an hour, 2^63, all that fits */
+    expect_bounded_interval("b04f5701 00000005 00 00 000000000000 38818ece1c");
+    expect_bounded_interval("b04f5701 00000006 00 00 000000000000 3880f4d2b50d");
+    expect_bounded_interval("b04f5701 0000000b 00 00 000000000000 3880808080808080808001");
+    expect_bounded_interval("b04f5701 0000000b 00 00 000000000000 38ffffffffffffffffff01");
+}
+
 static void test_native_heartbeat_leaves_unattended_clients_alone(void **state)
 {
     struct pair pair;
@@ -417,6 +452,7 @@ int main(void)
         cmocka_unit_test(test_native_heartbeat_any_byte_is_life),
         cmocka_unit_test(test_native_heartbeat_stands_still_while_paused),
         cmocka_unit_test(test_native_heartbeat_honours_the_peers_interval),
+        cmocka_unit_test(test_native_f66_ping_interval_that_a_peer_asks_for_is_bounded),
         cmocka_unit_test(test_native_heartbeat_leaves_unattended_clients_alone),
         cmocka_unit_test(test_native_heartbeat_is_awaited_when_its_call_has_ended),
         cmocka_unit_test(test_native_heartbeat_gives_back_what_a_burst_needed),
