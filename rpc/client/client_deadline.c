@@ -20,6 +20,9 @@ static const char *stage_of(const struct bow__client_call *call)
     if (call->state == BOW__CLIENT_CALL_HELD) {
         return "held by an interceptor, before the call went to";
     }
+    if (balancer->state == BOW__CONNECTIVITY_READY && bow__balancer_silent(balancer) != NULL) {
+        return "waiting for the first answer of";
+    }
     if (balancer->state == BOW__CONNECTIVITY_READY) {
         return "waiting for a stream slot at";
     }

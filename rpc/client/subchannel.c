@@ -159,7 +159,8 @@ static bool is_sole(const struct bow__subchannel *subchannel)
            (subchannel->addresses == NULL || subchannel->addresses->n == 1);
 }
 
-/* It takes no calls any more, or none at all; the state is the caller's. */
+/* It takes no calls any more, or none at all. Whether the attempt has failed with it is for go_on()
+ * to say, at once where nothing else of it is under way. */
 static void drop_candidate(struct bow__client_conn *conn)
 {
     struct bow__subchannel *subchannel = conn->subchannel;
@@ -167,6 +168,9 @@ static void drop_candidate(struct bow__client_conn *conn)
     bow__list_remove(&conn->candidate);
     if (subchannel->conn == conn) {
         subchannel->conn = NULL;
+        if (subchannel->connect != NULL) {
+            set_state(subchannel, BOW__CONNECTIVITY_CONNECTING);
+        }
     }
 }
 
@@ -329,7 +333,12 @@ void bow__subchannel_request_connection(struct bow__subchannel *subchannel, bool
 
 static void close_candidate(struct bow__client_conn *conn, const char *why, int error)
 {
+    struct bow__subchannel *subchannel = conn->subchannel;
+
     drop_candidate(conn);
+    if (subchannel->state == BOW__CONNECTIVITY_READY && subchannel->conn == NULL) {
+        set_state(subchannel, BOW__CONNECTIVITY_CONNECTING); /* its calls may come back in here */
+    }
     if (conn->conn.up) {
         bow__conn_close(&conn->conn, why, 0);
     } else {

@@ -352,6 +352,29 @@ static void test_answer_f46_silent_server_is_given_up(void **state)
 
 /* Waiting for a server */
 
+static void test_answer_f48_deadline_says_that_no_server_answered(void **state)
+{
+    struct calls *t = *state;
+    struct bow_call_options options = BOW_CALL_OPTIONS_INIT;
+    Calls__Request request = CALLS__REQUEST__INIT;
+    struct bow_result result = BOW_RESULT_INIT;
+    struct peer peer;
+
+    peer_begin(&peer, t, IS_SILENT, calls_raw_listen(t));
+    make_client(t, t->target, NULL);
+    options.wait_for_ready = true;
+    options.timeout_ns = 50 * MS;
+    assert_null(calls__echo__say__call(t->client, &request, &options, &result));
+    assert_int_equal(result.status.code, BOW_DEADLINE_EXCEEDED);
+    assert_true(result.status.not_processed);
+    if (strstr(result.status.message, "waiting for the first answer of") == NULL) {
+        fail_msg("%s", result.status.message);
+    }
+    bow_result_fini(&result);
+    free_client(t);
+    peer_end(&peer);
+}
+
 static void expect_waits(struct calls *t, const char *target, enum manner manner)
 {
     struct peer peer;
@@ -402,6 +425,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         ANSWER_TEST(test_answer_f46_silent_server_is_given_up),
+        ANSWER_TEST(test_answer_f48_deadline_says_that_no_server_answered),
         ANSWER_TEST(test_answer_f48_call_waits_while_connections_are_closed),
         ANSWER_TEST(test_answer_f48_call_waits_while_connections_are_reset),
         ANSWER_TEST(test_answer_f48_call_waits_behind_another_protocol),
