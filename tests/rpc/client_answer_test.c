@@ -334,6 +334,8 @@ static void test_answer_f46_client_is_freed_between_two_addresses(void **state)
 static void be_impatient(struct bow_client_options *options)
 {
     options->connect_timeout_ns = 50 * MS;
+    options->backoff_min_ns = 1000 * MS; /* the next call is told of the failure */
+    options->backoff_max_ns = 1000 * MS;
 }
 
 static void test_answer_f46_silent_server_is_given_up(void **state)
