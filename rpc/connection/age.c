@@ -23,6 +23,7 @@ void bow__age_init(struct bow__age *age)
         .grace_ns = BOW_NEVER,
         .word_ns = BOW_NEVER,
         .cut_ns = BOW_NEVER,
+        .stall_ns = BOW_NEVER,
     };
 }
 
@@ -44,10 +45,12 @@ void bow__age_bound_idle(struct bow__age *age, uint64_t idle_ns)
     }
 }
 
-void bow__age_leave(struct bow__age *age, uint64_t now_ns)
+void bow__age_leave(struct bow__age *age, uint64_t now_ns, uint64_t stall_ns)
 {
     if (!age->is_leaving) {
         age->is_leaving = true;
+        age->stall_ns = stall_ns;
+        age->moved_ns = now_ns;
         age->word_ns = bow__time_add(now_ns, BOW_LIMIT_LEAVE_NS);
         find_next(age, BOW_NEVER);
     }
@@ -72,9 +75,25 @@ static enum bow__age_event look_serving(struct bow__age *age, uint64_t now_ns, u
     return is_idle ? BOW__AGE_IDLE : BOW__AGE_NOTHING;
 }
 
-/* After its last word a connection without calls closes by itself, unless its peer does not read.
- */
-static enum bow__age_event look_leaving(struct bow__age *age, uint64_t now_ns, uint32_t n_calls)
+/* After its last word a connection without calls closes by itself once all has left, which is its
+ * peer's business: it may be slow, but not stand still. While a handler is at work there is no
+ * telling who waits for whom. */
+static enum bow__age_event look_left(struct bow__age *age, uint64_t now_ns,
+                                     const struct bow__age_load *load)
+{
+    if (load->n_calls == 0 && load->n_bytes == 0 && !load->is_blocked) {
+        return BOW__AGE_OVER;
+    }
+    if (load->n_calls > 0 || load->n_bytes != age->n_bytes || load->is_blocked) {
+        age->moved_ns = now_ns;
+    }
+    age->n_bytes = load->n_bytes;
+    return bow__time_add(age->moved_ns, age->stall_ns) <= now_ns ? BOW__AGE_STALLED
+                                                                 : BOW__AGE_NOTHING;
+}
+
+static enum bow__age_event look_leaving(struct bow__age *age, uint64_t now_ns,
+                                        const struct bow__age_load *load)
 {
     enum bow__age_event event = BOW__AGE_NOTHING;
 
@@ -86,18 +105,19 @@ static enum bow__age_event look_leaving(struct bow__age *age, uint64_t now_ns, u
         age->has_left = true;
         age->word_ns = bow__time_add(now_ns, BOW_LIMIT_LEAVE_NS);
     } else if (age->word_ns <= now_ns) {
-        event = n_calls == 0 ? BOW__AGE_CUT : BOW__AGE_NOTHING;
+        event = look_left(age, now_ns, load);
         age->word_ns = bow__time_add(now_ns, BOW_LIMIT_LEAVE_NS);
     }
     find_next(age, BOW_NEVER);
     return event;
 }
 
-enum bow__age_event bow__age_look(struct bow__age *age, uint64_t now_ns, uint32_t n_calls)
+enum bow__age_event bow__age_look(struct bow__age *age, uint64_t now_ns,
+                                  const struct bow__age_load *load)
 {
     if (age->next_ns > now_ns) {
         return BOW__AGE_NOTHING;
     }
-    return age->is_leaving ? look_leaving(age, now_ns, n_calls)
-                           : look_serving(age, now_ns, n_calls);
+    return age->is_leaving ? look_leaving(age, now_ns, load)
+                           : look_serving(age, now_ns, load->n_calls);
 }

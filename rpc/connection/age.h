@@ -14,6 +14,9 @@
  * comes after that is not processed, which it may try elsewhere. So no call fails, and
  * none keeps a connection that the peer has forgotten.
  *
+ * A call is over when its last byte has left, not when it was answered: replies that wait for
+ * the peer's credit keep the connection for as long as it goes on to take of them.
+ *
  * Times are looked at when the first of them is due, and then known better: a call costs a store
  * (bow__age_called) and no timer.
  */
@@ -28,7 +31,16 @@ enum bow__age_event {
     BOW__AGE_IDLE, /* nobody has called for idle_ns */
     BOW__AGE_OLD,  /* max_age_ns has passed */
     BOW__AGE_LAST_WORD,
-    BOW__AGE_CUT, /* close it, whatever is on it */
+    BOW__AGE_CUT,     /* close it, whatever is on it */
+    BOW__AGE_STALLED, /* the same, for its peer has not taken its replies for stall_ns */
+    BOW__AGE_OVER,    /* the same, for there is nothing on it */
+};
+
+/** What is still on a connection. */
+struct bow__age_load {
+    uint32_t n_calls; /* that are not answered */
+    size_t n_bytes;   /* of answers, that wait for the peer to give credit */
+    bool is_blocked;  /* bytes stand before a full socket, whose time-out is not ours */
 };
 
 struct bow__age {
@@ -39,6 +51,9 @@ struct bow__age {
     uint64_t grace_ns; /* of calls on an old one; BOW_NEVER: until they end */
     uint64_t word_ns;  /* when the last word is due; BOW_NEVER: not leaving */
     uint64_t cut_ns;   /* when it is cut off */
+    uint64_t stall_ns; /* how long its peer may take nothing; BOW_NEVER */
+    uint64_t moved_ns; /* when it was last seen to have taken something */
+    size_t n_bytes;    /* what waited for it then */
     bool is_leaving;
     bool has_left; /* the last word was said */
 };
@@ -51,11 +66,13 @@ void bow__age_init(struct bow__age *age);
 void bow__age_start(struct bow__age *age, struct bow_context *context, uint64_t now_ns,
                     uint64_t idle_ns, uint64_t max_age_ns, uint64_t grace_ns);
 
-/** The connection was told to end, for whatever reason. Idempotent. */
-void bow__age_leave(struct bow__age *age, uint64_t now_ns);
+/** The connection was told to end, for whatever reason; its peer may take nothing of its replies
+ * for `stall_ns`. Idempotent. */
+void bow__age_leave(struct bow__age *age, uint64_t now_ns, uint64_t stall_ns);
 
-/** Whether anything is due, while `n_calls` are on the connection. */
-enum bow__age_event bow__age_look(struct bow__age *age, uint64_t now_ns, uint32_t n_calls);
+/** Whether anything is due, while `load` is on the connection. */
+enum bow__age_event bow__age_look(struct bow__age *age, uint64_t now_ns,
+                                  const struct bow__age_load *load);
 
 /** It may be idle for `idle_ns` at most. */
 void bow__age_bound_idle(struct bow__age *age, uint64_t idle_ns);

@@ -13,6 +13,7 @@
 #include "rpc/core/errors.h"
 #include "rpc/http2/session.h"
 #include "rpc/native/session.h"
+#include "transport/address/address.h"
 #include "transport/channel/channel.h"
 #include <bowline/limits.h>
 #include <bowline/server.h>
@@ -122,6 +123,18 @@ static void end(struct bow__conn *conn)
     conn->ops->on_gone(conn);
 }
 
+/* After feed or on_time: what waited for their return. False: the conn is gone. */
+static bool leave_session(struct bow__conn *conn)
+{
+    end_batch(conn);
+    if (conn->inactive) {
+        conn->inactive = false;
+        end(conn);
+        return false;
+    }
+    return true;
+}
+
 static void on_inactive(struct bow_handler *handler, int error)
 {
     struct bow__conn *conn = conn_of(handler);
@@ -143,6 +156,40 @@ void bow__conn_close(struct bow__conn *conn, const char *reason, uint64_t timeou
     conn->closing = true;
     conn->close_reason = reason;
     bow_channel_close_after_flush(conn->channel, timeout_ns);
+}
+
+/* The address as the peer wrote it may be another one, but this is what the server's own log and
+ * its operators know. */
+static void name_server(const struct bow__conn *conn, struct bow__text *text)
+{
+    char address[BOW__ADDRESS_TEXT_BYTES];
+
+    bool is_known = bow__channel_local(conn->channel, address) == 0;
+    bow__text_printf(text, "%s", is_known || conn->listening == NULL ? address : conn->listening);
+}
+
+/* What the session says last is sent by what closes the channel. */
+void bow__conn_cut(struct bow__conn *conn, const char *reason, uint64_t timeout_ns)
+{
+    struct bow__text text;
+    struct bow_status status = {.code = BOW_UNAVAILABLE, .message = text.bytes};
+
+    if (conn->closing) {
+        return;
+    }
+    if (conn->server && conn->session != NULL) {
+        bow__text_clear(&text);
+        bow__text_printf(&text, "server ");
+        name_server(conn, &text);
+        bow__text_printf(&text, ": %s", reason);
+        enter_session(conn);
+        conn->session->ops->leave(conn->session);
+        conn->session->ops->cut(conn->session, &status);
+        if (!leave_session(conn)) {
+            return;
+        }
+    }
+    bow__conn_close(conn, reason, timeout_ns);
 }
 
 /* Times */
@@ -210,18 +257,6 @@ static void on_broken(struct bow__conn *conn)
     bow__conn_close(conn, NULL, LAST_WORDS_NS);
 }
 
-/* After feed or on_time: what waited for their return. False: the conn is gone. */
-static bool leave_session(struct bow__conn *conn)
-{
-    end_batch(conn);
-    if (conn->inactive) {
-        conn->inactive = false;
-        end(conn);
-        return false;
-    }
-    return true;
-}
-
 static void on_stalled(struct bow__conn *conn)
 {
     struct bow__text *why = &conn->session->failure;
@@ -245,11 +280,40 @@ static const char *describe_idle(const struct bow__conn *conn)
                : "there was no call on the connection for its idle_timeout_ns";
 }
 
+/* It keeps its socket alive, so only what its calls wait with tells. */
+static void on_age_stalled(struct bow__conn *conn)
+{
+    conn->counters->now.connections_stalled++;
+    bow__log(conn->context, BOW_LOG_DEBUG,
+             "client %s gave no credit for its replies in time (write_timeout_ns), and the "
+             "connection is to end",
+             bow_channel_peer(conn->channel));
+    bow__conn_cut(conn,
+                  "the connection was to end, and its client took nothing of the replies that wait "
+                  "for it for write_timeout_ns",
+                  LAST_WORDS_NS);
+}
+
+static struct bow__age_load load_of(const struct bow__conn *conn)
+{
+    struct bow__session_rest rest = {.n_calls = conn->session->n_streams};
+
+    if (conn->age.is_leaving) {
+        rest = conn->session->ops->rest(conn->session);
+    }
+    return (struct bow__age_load){
+        .n_calls = rest.n_calls,
+        .n_bytes = rest.n_bytes,
+        .is_blocked = conn->server && bow__channel_stalled_since(conn->channel) != 0,
+    };
+}
+
 static void on_aged(struct bow__conn *conn, uint64_t now)
 {
     struct bow_metrics *counts = &conn->counters->now;
+    struct bow__age_load load = load_of(conn);
 
-    switch (bow__age_look(&conn->age, now, conn->session->n_streams)) {
+    switch (bow__age_look(&conn->age, now, &load)) {
     case BOW__AGE_IDLE:
         conn->ops->on_aged(conn, describe_idle(conn));
         counts->connections_idle += conn->age.is_leaving;
@@ -263,8 +327,15 @@ static void on_aged(struct bow__conn *conn, uint64_t now)
         break;
     case BOW__AGE_CUT:
         /* With calls on it that is no client's connection: those have no such time. */
-        bow__conn_close(conn, "it had reached its max_age_ns, and its max_age_grace_ns is over",
-                        LAST_WORDS_NS);
+        bow__conn_cut(conn,
+                      "the connection had reached its max_age_ns, and its max_age_grace_ns is over",
+                      LAST_WORDS_NS);
+        break;
+    case BOW__AGE_STALLED:
+        on_age_stalled(conn);
+        break;
+    case BOW__AGE_OVER:
+        bow__conn_close(conn, "it was to end, and nothing was left on it", LAST_WORDS_NS);
         break;
     case BOW__AGE_NOTHING:
         break;
@@ -308,6 +379,9 @@ static void on_timer(struct bow_timer *timer, void *user)
     }
     if (conn->age.next_ns <= now) {
         on_aged(conn, now);
+        if (conn->session == NULL) {
+            return;
+        }
     }
     bow__conn_touch(conn);
     watch_times(conn);
@@ -414,7 +488,7 @@ void bow__conn_goaway(struct bow__conn *conn, const char *reason)
     status.code = BOW_UNAVAILABLE;
     status.message = reason;
     conn->session->ops->goaway(conn->session, &status);
-    bow__age_leave(&conn->age, now_of(conn));
+    bow__age_leave(&conn->age, now_of(conn), conn->write_timeout_ns);
     bow__conn_touch(conn);
 }
 

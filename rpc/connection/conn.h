@@ -56,6 +56,7 @@ struct bow__conn {
     struct bow__deferred settle;
     struct bow_security *security; /* borrowed; NULL: none */
     uint32_t protocols;            /* server: BOW_PROTOCOL_ bits */
+    const char *listening;         /* server: the address that it was accepted on; kept */
     const char *close_reason;      /* set by who closes; lives for ever */
     uint64_t heartbeats_sent;      /* of the session, counted so far */
     bool server;
@@ -94,6 +95,10 @@ void bow__conn_goaway(struct bow__conn *conn, const char *reason);
 
 /** Close now, after what is queued for the peer or `timeout_ns`. `reason` lives for ever. */
 void bow__conn_close(struct bow__conn *conn, const char *reason, uint64_t timeout_ns);
+
+/** The same, after telling the peer of each call that has not ended yet that it is UNAVAILABLE. Runs
+ * events; the conn may be gone afterwards. */
+void bow__conn_cut(struct bow__conn *conn, const char *reason, uint64_t timeout_ns);
 
 /** The peer has shown that it speaks the protocol. */
 static inline void bow__conn_seen(struct bow__conn *conn)

@@ -135,6 +135,12 @@ enum bow__send_flags {
     BOW__SEND_COMPRESSED = 2, /* with the encoding of the head, or of respond() */
 };
 
+/** What keeps a connection that is to end. */
+struct bow__session_rest {
+    uint32_t n_calls; /* that are not answered; of a client, all */
+    size_t n_bytes;   /* of answers */
+};
+
 struct bow__session_ops {
     const char *name; /* "native", "grpc"; for programs, too */
 
@@ -245,6 +251,13 @@ struct bow__session_ops {
     /** Whether the connection may be closed: goaway was said by either side, no call is open,
      * nothing is left to drain. */
     bool (*is_done)(const struct bow__session *session);
+    /** What is left before is_done(), control frames aside: calls that no host has answered, and
+     * bytes of answers that wait for the peer's credit. Takes time that grows with the streams. */
+    struct bow__session_rest (*rest)(const struct bow__session *session);
+    /** Server: end each call that is_done() waits for with `status`, also those that are answered
+     * and not sent: the peer is told as with finish(), without what waits, and the host by
+     * on_reset. The host closes the connection then. */
+    void (*cut)(struct bow__session *session, const struct bow_status *status);
     /** Whether so much is queued for a peer that does not read that the host should stop reading
      * from it. */
     bool (*is_clogged)(const struct bow__session *session);

@@ -225,3 +225,49 @@ void bow__http2_stream_refuse(struct bow__http2_session *session, struct bow__ht
     }
     bow__http2_stream_end_with(session, stream, code, "%s", text.bytes);
 }
+
+/* The end of a connection */
+
+/* Answered, and its messages wait: the status that was to follow them is replaced. */
+static void replace_trailers(struct bow__http2_session *session, struct bow__http2_stream *stream,
+                             const struct bow_status *status)
+{
+    bow__http2_queue_clear(session, stream);
+    stream->trailers = bow__http2_trailers_free(session, stream->trailers);
+    if (encode_trailers(session, status, &stream->trailers) < 0 ||
+        bow__http2_submit_trailers(session, stream) < 0) {
+        bow__http2_stream_reset(session, stream, NGHTTP2_REFUSED_STREAM);
+    }
+}
+
+static void cut_stream(struct bow__http2_session *session, struct bow__http2_stream *stream,
+                       const struct bow_status *status)
+{
+    if (stream->closed || stream->id == 0) {
+        return;
+    }
+    if (!stream->local_ended) {
+        tell_client(session, stream, status);
+    } else if (stream->n_queued > 0) {
+        replace_trailers(session, stream, status);
+    }
+}
+
+void bow__http2_cut(struct bow__session *base, const struct bow_status *status)
+{
+    struct bow__http2_session *session = (struct bow__http2_session *)base;
+    struct bow__link visited;
+    struct bow__link *link = NULL;
+
+    /* Events may detach others, so each is set aside before its own. */
+    bow__list_init(&visited);
+    while (!session->broken && (link = bow__list_pop_front(&session->streams)) != NULL) {
+        struct bow__http2_stream *stream = BOW__CONTAINER(link, struct bow__http2_stream, link);
+        bow__list_push_back(&visited, link);
+        cut_stream(session, stream, status);
+        bow__http2_stream_end(session, stream, status);
+    }
+    while ((link = bow__list_pop_front(&visited)) != NULL) {
+        bow__list_push_back(&session->streams, link);
+    }
+}

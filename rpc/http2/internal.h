@@ -215,6 +215,7 @@ uint32_t bow__http2_max_streams(const struct bow__http2_session *session);
 int bow__http2_respond(struct bow__session *base, uint64_t key, const struct bow_metadata *metadata,
                        enum bow__encoding encoding);
 int bow__http2_finish(struct bow__session *base, uint64_t key, const struct bow_status *status);
+void bow__http2_cut(struct bow__session *base, const struct bow_status *status);
 /** The answer's end, after what is queued; the host's view is not touched. Returns 0 or -ENOMEM. */
 int bow__http2_end_answer(struct bow__http2_session *session, struct bow__http2_stream *stream,
                           const struct bow_status *status);

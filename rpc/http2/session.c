@@ -241,6 +241,16 @@ static bool is_done(const struct bow__session *base)
            bow__list_is_empty(&session->streams) && nghttp2_session_want_write(session->ng) == 0;
 }
 
+static struct bow__session_rest rest(const struct bow__session *base)
+{
+    const struct bow__http2_session *session = (const struct bow__http2_session *)base;
+
+    return (struct bow__session_rest){
+        .n_calls = base->n_streams,
+        .n_bytes = base->server ? session->n_queued : 0,
+    };
+}
+
 static bool is_clogged(const struct bow__session *base)
 {
     const struct bow__http2_session *session = (const struct bow__http2_session *)base;
@@ -328,6 +338,8 @@ static const struct bow__session_ops http2_ops = {
     .goaway = bow__http2_goaway,
     .leave = bow__http2_leave,
     .is_done = is_done,
+    .rest = rest,
+    .cut = bow__http2_cut,
     .is_clogged = is_clogged,
     .drain = drain,
     .sent = sent,

@@ -165,6 +165,35 @@ static void fail(struct bow__session *base, const struct bow_status *status)
     bow__native_streams_recycle(session);
 }
 
+static struct bow__session_rest rest(const struct bow__session *base)
+{
+    const struct bow__native *session = bow__native_of_const(base);
+    struct bow__session_rest rest = {.n_calls = base->n_streams};
+
+    if (!base->server) {
+        return rest;
+    }
+    rest.n_bytes = session->n_queued;
+    for (struct bow__link *link = session->streams.next; link != &session->streams;
+         link = link->next) {
+        rest.n_calls -= BOW__CONTAINER(link, struct bow__native_stream, link)->out_ended ? 1 : 0;
+    }
+    return rest;
+}
+
+static void cut(struct bow__session *base, const struct bow_status *status)
+{
+    struct bow__native *session = bow__native_of(base);
+
+    session->feeding = true;
+    for (struct bow__native_stream *stream = first_stream(session);
+         stream != NULL && !session->broken; stream = first_stream(session)) {
+        (void)bow__native_refuse(session, stream, status);
+    }
+    session->feeding = false;
+    bow__native_streams_recycle(session);
+}
+
 static uint32_t encodings(const struct bow__session *base, uint64_t key)
 {
     (void)key;
@@ -235,6 +264,8 @@ static const struct bow__session_ops ops = {
     .goaway = bow__native_goaway,
     .leave = bow__native_leave,
     .is_done = is_done,
+    .rest = rest,
+    .cut = cut,
     .is_clogged = is_clogged,
     .drain = bow__native_drain,
     .sent = sent,

@@ -39,6 +39,16 @@ static int tear_down(void **state)
     return 0;
 }
 
+static enum bow__age_event look_at(struct fixture *f, uint64_t now_ns, struct bow__age_load load)
+{
+    return bow__age_look(&f->age, now_ns, &load);
+}
+
+static enum bow__age_event look(struct fixture *f, uint64_t now_ns, uint32_t n_calls)
+{
+    return look_at(f, now_ns, (struct bow__age_load){.n_calls = n_calls});
+}
+
 static void test_age_without_limits_wants_nothing(void **state)
 {
     struct fixture *f = *state;
@@ -46,7 +56,7 @@ static void test_age_without_limits_wants_nothing(void **state)
     assert_true(f->age.next_ns == BOW_NEVER);
     bow__age_start(&f->age, f->context, S, BOW_NEVER, BOW_NEVER, BOW_NEVER);
     assert_true(f->age.next_ns == BOW_NEVER);
-    assert_int_equal(bow__age_look(&f->age, 1000 * S, 0), BOW__AGE_NOTHING);
+    assert_int_equal(look(f, 1000 * S, 0), BOW__AGE_NOTHING);
 }
 
 static void test_age_idle_counts_from_the_last_call(void **state)
@@ -56,9 +66,9 @@ static void test_age_idle_counts_from_the_last_call(void **state)
     bow__age_start(&f->age, f->context, 100 * S, 10 * S, BOW_NEVER, BOW_NEVER);
     assert_true(f->age.next_ns == 110 * S);
     bow__age_called(&f->age, 107 * S);
-    assert_int_equal(bow__age_look(&f->age, 110 * S, 0), BOW__AGE_NOTHING);
+    assert_int_equal(look(f, 110 * S, 0), BOW__AGE_NOTHING);
     assert_true(f->age.next_ns == 117 * S);
-    assert_int_equal(bow__age_look(&f->age, 117 * S, 0), BOW__AGE_IDLE);
+    assert_int_equal(look(f, 117 * S, 0), BOW__AGE_IDLE);
 }
 
 static void test_age_with_a_call_is_not_idle(void **state)
@@ -66,10 +76,10 @@ static void test_age_with_a_call_is_not_idle(void **state)
     struct fixture *f = *state;
 
     bow__age_start(&f->age, f->context, 100 * S, 10 * S, BOW_NEVER, BOW_NEVER);
-    assert_int_equal(bow__age_look(&f->age, 110 * S, 1), BOW__AGE_NOTHING);
+    assert_int_equal(look(f, 110 * S, 1), BOW__AGE_NOTHING);
     assert_true(f->age.next_ns == 120 * S);
     bow__age_called(&f->age, 119 * S);
-    assert_int_equal(bow__age_look(&f->age, 120 * S, 0), BOW__AGE_NOTHING);
+    assert_int_equal(look(f, 120 * S, 0), BOW__AGE_NOTHING);
     assert_true(f->age.next_ns == 129 * S);
 }
 
@@ -78,9 +88,9 @@ static void test_age_idle_that_is_kept_is_told_once_in_a_while(void **state)
     struct fixture *f = *state;
 
     bow__age_start(&f->age, f->context, 0, 10 * S, BOW_NEVER, BOW_NEVER);
-    assert_int_equal(bow__age_look(&f->age, 10 * S, 0), BOW__AGE_IDLE);
+    assert_int_equal(look(f, 10 * S, 0), BOW__AGE_IDLE);
     assert_true(f->age.next_ns == 20 * S);
-    assert_int_equal(bow__age_look(&f->age, 11 * S, 0), BOW__AGE_NOTHING);
+    assert_int_equal(look(f, 11 * S, 0), BOW__AGE_NOTHING);
 }
 
 static void test_age_f66_idle_is_bounded_from_its_last_call_on(void **state)
@@ -117,14 +127,14 @@ static void test_age_old_is_told_once_and_spares_its_calls(void **state)
     struct fixture *f = *state;
 
     bow__age_start(&f->age, f->context, 0, BOW_NEVER, 100 * S, BOW_NEVER);
-    assert_int_equal(bow__age_look(&f->age, 110 * S, 3), BOW__AGE_OLD);
-    bow__age_leave(&f->age, 110 * S);
+    assert_int_equal(look(f, 110 * S, 3), BOW__AGE_OLD);
+    bow__age_leave(&f->age, 110 * S, 60 * S);
     assert_true(f->age.next_ns == 111 * S);
-    assert_int_equal(bow__age_look(&f->age, 111 * S, 3), BOW__AGE_LAST_WORD);
+    assert_int_equal(look(f, 111 * S, 3), BOW__AGE_LAST_WORD);
     for (uint64_t s = 112; s < 1000; s++) {
-        assert_int_equal(bow__age_look(&f->age, s * S, 3), BOW__AGE_NOTHING);
+        assert_int_equal(look(f, s * S, 3), BOW__AGE_NOTHING);
     }
-    assert_int_equal(bow__age_look(&f->age, 1000 * S, 0), BOW__AGE_CUT);
+    assert_int_equal(look(f, 1000 * S, 0), BOW__AGE_OVER);
 }
 
 static void test_age_grace_cuts_calls_off(void **state)
@@ -132,11 +142,11 @@ static void test_age_grace_cuts_calls_off(void **state)
     struct fixture *f = *state;
 
     bow__age_start(&f->age, f->context, 0, BOW_NEVER, 100 * S, 5 * S);
-    assert_int_equal(bow__age_look(&f->age, 110 * S, 3), BOW__AGE_OLD);
-    bow__age_leave(&f->age, 110 * S);
-    assert_int_equal(bow__age_look(&f->age, 111 * S, 3), BOW__AGE_LAST_WORD);
-    assert_int_equal(bow__age_look(&f->age, 114 * S, 3), BOW__AGE_NOTHING);
-    assert_int_equal(bow__age_look(&f->age, 115 * S, 3), BOW__AGE_CUT);
+    assert_int_equal(look(f, 110 * S, 3), BOW__AGE_OLD);
+    bow__age_leave(&f->age, 110 * S, 60 * S);
+    assert_int_equal(look(f, 111 * S, 3), BOW__AGE_LAST_WORD);
+    assert_int_equal(look(f, 114 * S, 3), BOW__AGE_NOTHING);
+    assert_int_equal(look(f, 115 * S, 3), BOW__AGE_CUT);
 }
 
 static void test_age_of_one_that_leaves_anyhow_is_no_matter(void **state)
@@ -144,11 +154,71 @@ static void test_age_of_one_that_leaves_anyhow_is_no_matter(void **state)
     struct fixture *f = *state;
 
     bow__age_start(&f->age, f->context, 0, 10 * S, 10 * S, BOW_NEVER);
-    bow__age_leave(&f->age, S);
-    bow__age_leave(&f->age, 2 * S);
+    bow__age_leave(&f->age, S, 60 * S);
+    bow__age_leave(&f->age, 2 * S, 60 * S);
     assert_true(f->age.next_ns == 2 * S);
-    assert_int_equal(bow__age_look(&f->age, 60 * S, 0), BOW__AGE_LAST_WORD);
-    assert_int_equal(bow__age_look(&f->age, 61 * S, 0), BOW__AGE_CUT);
+    assert_int_equal(look(f, 60 * S, 0), BOW__AGE_LAST_WORD);
+    assert_int_equal(look(f, 61 * S, 0), BOW__AGE_OVER);
+}
+
+static void leave(struct fixture *f, uint64_t grace_ns)
+{
+    bow__age_start(&f->age, f->context, 0, BOW_NEVER, 100 * S, grace_ns);
+    assert_int_equal(look(f, 110 * S, 3), BOW__AGE_OLD);
+    bow__age_leave(&f->age, 110 * S, 5 * S);
+    assert_int_equal(look(f, 111 * S, 3), BOW__AGE_LAST_WORD);
+}
+
+static void test_age_f36_replies_that_move_keep_it(void **state)
+{
+    struct fixture *f = *state;
+
+    leave(f, BOW_NEVER);
+    /* A byte in four seconds is slow, and yet not nothing. */
+    for (uint64_t s = 112; s < 1000; s++) {
+        struct bow__age_load load = {.n_bytes = 1000 - s / 4};
+        assert_int_equal(look_at(f, s * S, load), BOW__AGE_NOTHING);
+    }
+    assert_int_equal(look(f, 1000 * S, 0), BOW__AGE_OVER);
+}
+
+static void test_age_f36_replies_that_stand_still_end_it(void **state)
+{
+    struct fixture *f = *state;
+    struct bow__age_load load = {.n_bytes = 1000};
+
+    leave(f, BOW_NEVER);
+    assert_int_equal(look_at(f, 112 * S, load), BOW__AGE_NOTHING);
+    load.n_bytes = 999;
+    assert_int_equal(look_at(f, 113 * S, load), BOW__AGE_NOTHING);
+    for (uint64_t s = 114; s < 118; s++) {
+        assert_int_equal(look_at(f, s * S, load), BOW__AGE_NOTHING);
+    }
+    assert_int_equal(look_at(f, 118 * S, load), BOW__AGE_STALLED);
+}
+
+/* Its handler may be the one that waits, and the socket has a time-out of its own. */
+static void test_age_f36_calls_and_full_sockets_do_not_stand_still(void **state)
+{
+    struct fixture *f = *state;
+    struct bow__age_load called = {.n_calls = 1, .n_bytes = 1000};
+    struct bow__age_load blocked = {.n_bytes = 1000, .is_blocked = true};
+
+    leave(f, BOW_NEVER);
+    for (uint64_t s = 112; s < 200; s++) {
+        assert_int_equal(look_at(f, s * S, s % 100 < 50 ? called : blocked), BOW__AGE_NOTHING);
+    }
+}
+
+static void test_age_f36_grace_ends_what_moves(void **state)
+{
+    struct fixture *f = *state;
+    struct bow__age_load load = {.n_bytes = 1000};
+
+    leave(f, 3 * S);
+    assert_int_equal(look_at(f, 112 * S, load), BOW__AGE_NOTHING);
+    load.n_bytes = 999;
+    assert_int_equal(look_at(f, 113 * S, load), BOW__AGE_CUT);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -165,6 +235,10 @@ int main(void)
         TEST(test_age_old_is_told_once_and_spares_its_calls),
         TEST(test_age_grace_cuts_calls_off),
         TEST(test_age_of_one_that_leaves_anyhow_is_no_matter),
+        TEST(test_age_f36_replies_that_move_keep_it),
+        TEST(test_age_f36_replies_that_stand_still_end_it),
+        TEST(test_age_f36_calls_and_full_sockets_do_not_stand_still),
+        TEST(test_age_f36_grace_ends_what_moves),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -313,6 +313,22 @@ static void on_reap(struct bow__deferred *deferred)
     bow__channel_release(channel);
 }
 
+int bow__channel_local(const struct bow_channel *channel, char text[BOW__ADDRESS_TEXT_BYTES])
+{
+    const struct bow_system *system = channel->system;
+    struct bow_sockaddr address = {.len = 0};
+
+    text[0] = '\0';
+    /* What has no descriptor has no such function. */
+    int rc = bow__channel_is_open(channel) && system->getsockname != NULL
+                 ? system->getsockname(system->user, channel->watch.fd, &address)
+                 : -ENOTCONN;
+    if (rc == 0) {
+        bow__address_format(&address, text);
+    }
+    return rc;
+}
+
 static void go_on(struct bow_channel *channel)
 {
     channel->wants_turn = false;

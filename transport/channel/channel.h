@@ -19,6 +19,7 @@
  * that run on an executor.
  */
 
+#include "transport/address/address.h"
 #include "transport/channel/channel_core.h"
 
 /* write_queue.c */
@@ -46,6 +47,12 @@ int bow__channel_queue(struct bow_channel *channel, struct bow_buf *buf, bow_wri
 void bow__channel_complete_first(struct bow_channel *channel, int error);
 /** Whether writes may be queued. */
 bool bow__channel_accepts_writes(const struct bow_channel *channel);
+
+/* channel.c */
+
+/** The address of our end, as text. Returns 0, or a negative errno (it has none, or none any more)
+ * with an empty text. */
+int bow__channel_local(const struct bow_channel *channel, char text[BOW__ADDRESS_TEXT_BYTES]);
 
 /* channel_close.c */
 

@@ -98,6 +98,7 @@ int bow__server_conn_accept(struct bow__worker *worker, struct bow_channel *chan
     accepted->worker = worker;
     accepted->conn.security = listening->security;
     accepted->conn.protocols = listening->protocols;
+    accepted->conn.listening = listening->address;
     accepted->conn.write_timeout_ns = worker->limits->write_timeout_ns;
     bow__list_init(&accepted->batch_calls);
     bow__in_flight_share_init(&accepted->share, &worker->in_flight);

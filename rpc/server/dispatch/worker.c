@@ -196,7 +196,9 @@ static int close_task(void *user)
 
     for (struct bow__link *at = worker->conns.next; at != &worker->conns; at = next) {
         next = at->next;
-        bow__conn_close(&server_conn_of(at)->conn, "the server has shut down", LAST_WORDS_NS);
+        bow__conn_cut(&server_conn_of(at)->conn,
+                      "it has shut down, and the time for calls in flight (grace_ns) is over",
+                      LAST_WORDS_NS);
     }
     bow__worker_unref(worker);
     return 0;
