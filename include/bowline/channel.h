@@ -162,10 +162,12 @@ BOW_EXPORT void bow_channel_close(struct bow_channel *channel, int error);
 /**
  * Close once everything queued, pushed and pulled, was sent, or after `timeout_ns`.
  *
- * Our side is shut down then, and the channel ends when the peer has ended its own,
- * at most a second later: closing earlier would answer what the peer still sends
- * with a reset, and that may overtake our last bytes. Bytes arriving meanwhile are
- * dropped. A time-out before all was sent ends it with -ETIMEDOUT.
+ * Our side is shut down then, and the channel ends when the peer has ended its own: closing
+ * earlier would answer what the peer still sends with a reset, and that may overtake our last
+ * bytes. For a peer that has taken all of them and sends nothing more, that is waited for a second
+ * long; for one that still reads, within `timeout_ns`. Bytes arriving meanwhile are dropped. A
+ * time-out before all was sent ends it with -ETIMEDOUT. Called again it may only come to an
+ * earlier end, once all was sent.
  *
  * Thread: loop
  */

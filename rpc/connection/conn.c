@@ -175,6 +175,7 @@ void bow__conn_cut(struct bow__conn *conn, const char *reason, uint64_t timeout_
     struct bow_status status = {.code = BOW_UNAVAILABLE, .message = text.bytes};
 
     if (conn->closing) {
+        bow_channel_close_after_flush(conn->channel, timeout_ns); /* no later than that */
         return;
     }
     if (conn->server && conn->session != NULL) {
@@ -430,7 +431,9 @@ static void settle(struct bow__deferred *deferred)
         return;
     }
     if (conn->session->ops->is_done(conn->session)) {
-        bow__conn_close(conn, "it was closed in good order", LAST_WORDS_NS);
+        /* Replies may still be on their way through TLS and the kernel. */
+        bow__conn_close(conn, "it was closed in good order",
+                        conn->server ? conn->write_timeout_ns : LAST_WORDS_NS);
         return;
     }
     set_reading(conn, !conn->session->ops->is_clogged(conn->session));

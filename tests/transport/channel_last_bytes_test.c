@@ -6,6 +6,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -141,6 +143,98 @@ static void test_channel_l59_f29_reply_and_close_at_once_loses_nothing(void **st
     net_end(&net);
 }
 
+#define MUCH ((size_t)192 << 10) /* more than the peer's window takes, less than our kernel */
+
+static struct bow_channel *send_much_and_close(struct net *net, struct probe *probe, int *ret_peer)
+{
+    struct bow_channel *channel = net_channel(net, NET_TCP, ret_peer, probe, 1);
+    uint8_t *big = malloc(MUCH);
+    const struct bow_buf buf = bow_buf_borrow(big, MUCH);
+    int small = 4096;
+    int large = 1 << 20;
+
+    assert_int_equal(setsockopt(*ret_peer, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small)), 0);
+    assert_int_equal(
+        setsockopt(channel->watch.fd, SOL_SOCKET, SO_SNDBUF, &large, sizeof(large)), 0);
+    net_fill_pattern(big, MUCH, 0);
+    assert_int_equal(bow_channel_write(channel, &buf, probe_done, probe), 0);
+    bow_channel_close_after_flush(channel, 60 * FAKE_S);
+    net_run_until(net, probe->n_completions == 1);
+    assert_int_equal(probe->completion_error, 0);
+    free(big);
+    return channel;
+}
+
+/* F36: what the kernel still has for a slow reader, which says so now and then. */
+static void test_channel_f36_close_after_flush_waits_for_a_slow_reader(void **state)
+{
+    struct net net;
+    struct probe probe;
+    int peer;
+    (void)state;
+    net_begin_fake(&net);
+    probe_init(&probe, &net);
+    send_much_and_close(&net, &probe, &peer);
+    for (int i = 0; i < 50; i++) {
+        fake_system_advance(&net.t.fake, FAKE_S);
+        net_turn(&net);
+    }
+    put(peer, "more"); /* a closed socket would answer with a reset */
+    net_turn(&net);
+    assert_int_equal(net_recv_pattern(&net, peer), MUCH);
+    close(peer);
+    net_run_until(&net, probe.n_removed == 1);
+    assert_int_equal(probe.inactive_error, 0);
+    net_end(&net);
+}
+
+/* Its kernel has all, and from its words it takes something now and then. */
+static void test_channel_f36_close_after_flush_waits_while_the_peer_speaks(void **state)
+{
+    struct net net;
+    struct probe probe;
+    int peer;
+    (void)state;
+    net_begin_fake(&net);
+    probe_init(&probe, &net);
+    struct bow_channel *channel = net_channel(&net, NET_TCP, &peer, &probe, 1);
+    bow_channel_close_after_flush(channel, 60 * FAKE_S);
+    for (int i = 0; i < 50; i++) {
+        put(peer, "x");
+        net_turn(&net);
+        fake_system_advance(&net.t.fake, 900 * FAKE_MS);
+        assert_int_equal(probe.n_inactive, 0);
+    }
+    fake_system_advance(&net.t.fake, FAKE_S);
+    net_run_until(&net, probe.n_removed == 1);
+    assert_int_equal(probe.inactive_error, 0);
+    close(peer);
+    net_end(&net);
+}
+
+static void test_channel_f36_close_after_flush_waits_within_its_timeout(void **state)
+{
+    struct net net;
+    struct probe probe;
+    int peer;
+    (void)state;
+    net_begin_fake(&net);
+    for (int i = 0; i < 2; i++) {
+        probe_init(&probe, &net);
+        struct bow_channel *channel = send_much_and_close(&net, &probe, &peer);
+        fake_system_advance(&net.t.fake, 30 * FAKE_S);
+        net_turn(&net);
+        assert_int_equal(probe.n_inactive, 0);
+        if (i == 1) { /* by word of who will not wait so long */
+            bow_channel_close_after_flush(channel, FAKE_S);
+        }
+        fake_system_advance(&net.t.fake, i == 0 ? 30 * FAKE_S : FAKE_S);
+        net_run_until(&net, probe.n_removed == 1);
+        close(peer);
+    }
+    net_end(&net);
+}
+
 static void test_channel_close_after_flush_gives_up_after_its_timeout(void **state)
 {
     struct net net;
@@ -238,6 +332,19 @@ static void test_channel_close_after_flush_without_time_sends_what_fits(void **s
     net_end(&net);
 }
 
+/* By the kernel, on the wall's clock, of which the test's knows nothing. */
+static void wait_for_fin_taken(int fd)
+{
+    uint64_t until = net_deadline();
+    struct tcp_info info = {.tcpi_state = 0};
+    socklen_t len = sizeof(info);
+
+    while (info.tcpi_state != TCP_FIN_WAIT2) {
+        assert_int_equal(getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len), 0);
+        assert_false(net_is_late(until));
+    }
+}
+
 static void test_channel_close_after_flush_does_not_wait_long_for_a_silent_peer(void **state)
 {
     struct net net;
@@ -249,6 +356,8 @@ static void test_channel_close_after_flush_does_not_wait_long_for_a_silent_peer(
     struct bow_channel *channel = net_channel(&net, NET_TCP, &peer, &probe, 1);
     uint64_t from = bow_loop_now(net.loop);
     bow_channel_close_after_flush(channel, 60 * FAKE_S);
+    assert_true(bow_loop_run_once(net.loop, 0) >= 0);
+    wait_for_fin_taken(channel->watch.fd);
     net_run_until(&net, probe.n_removed == 1);
     assert_true(bow_loop_now(net.loop) - from <= BOW__CHANNEL_LINGER_NS + 100 * FAKE_MS);
     assert_int_equal(probe.inactive_error, 0);
@@ -337,6 +446,9 @@ int main(int argc, char **argv)
             test_channel_l59_f09_bytes_before_a_reset_are_delivered_when_writing_finds_it),
         cmocka_unit_test_prestate(test_channel_l59_f29_reply_and_close_at_once_loses_nothing,
                                   &n_rounds),
+        cmocka_unit_test(test_channel_f36_close_after_flush_waits_for_a_slow_reader),
+        cmocka_unit_test(test_channel_f36_close_after_flush_waits_while_the_peer_speaks),
+        cmocka_unit_test(test_channel_f36_close_after_flush_waits_within_its_timeout),
         cmocka_unit_test(test_channel_close_after_flush_gives_up_after_its_timeout),
         cmocka_unit_test(test_channel_close_after_flush_gives_up_though_reading_is_resumed),
         cmocka_unit_test(test_channel_close_after_flush_without_time_sends_what_fits),

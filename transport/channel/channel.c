@@ -352,6 +352,9 @@ static void on_timer(struct bow_timer *timer, void *user)
         return;
     }
     /* A deadline that a handler has set just now leaves it this turn to send. */
+    if (was_due && channel->is_lingering && bow__channel_lingers_on(channel)) {
+        return;
+    }
     if (was_due && channel->close_at_ns <= now_ns) {
         bow__channel_close_now(channel,
                                channel->is_lingering ? channel->flush_close_error : -ETIMEDOUT);

@@ -61,6 +61,15 @@ void bow__channel_close_now(struct bow_channel *channel, int error);
 /** Close at `deadline_ns`, whatever has left by then. */
 void bow__channel_close_at(struct bow_channel *channel, uint64_t deadline_ns);
 
+/** Shut our side of the socket down. */
+void bow__channel_shut_socket(struct bow_channel *channel);
+/** All has left that is to leave before the close: wait for the peer's end. */
+void bow__channel_linger(struct bow_channel *channel);
+/** The peer has shown that it is there: wait anew. */
+void bow__channel_linger_on(struct bow_channel *channel);
+/** It has not for a while. Returns whether that is waited for all the same. */
+bool bow__channel_lingers_on(struct bow_channel *channel);
+
 /** Both ways have ended: nothing more can come or go. */
 void bow__channel_close_if_over(struct bow_channel *channel);
 

@@ -36,8 +36,9 @@
 
 /** How long a channel without on_eof may take to send its last bytes, once the peer is done. */
 #define BOW__CHANNEL_EOF_FLUSH_NS (UINT64_C(10) * 1000000000u)
-/** How long we wait, after our last byte, for the peer to end its side: closing earlier would
- * answer what it still sends with a reset, and that may overtake bytes of ours. */
+/** How long we wait, after our last byte was taken or the peer's last one came, for the peer to end
+ * its side: closing earlier would answer what it still sends with a reset, and that may overtake
+ * bytes of ours. */
 #define BOW__CHANNEL_LINGER_NS (UINT64_C(1) * 1000000000u)
 
 /** The user's data follows the channel. */
@@ -102,6 +103,7 @@ struct bow_channel {
             uint64_t resumed_ns;        /* when reading was last resumed */
             uint64_t sent_ns;           /* when output last moved; 0: never yet */
             uint64_t progress_ns; /* when output last moved, or began to wait; 0: none waits */
+            uint64_t linger_end_ns; /* until when it lingers at most */
         };
     };
 

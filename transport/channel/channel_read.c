@@ -319,6 +319,7 @@ static void discard(struct bow_channel *channel)
             bow__channel_close_now(channel, channel->flush_close_error);
             return;
         }
+        bow__channel_linger_on(channel);
     }
 }
 

@@ -174,36 +174,14 @@ static enum sending send_round(struct bow_channel *channel, int *ret_error)
     return SENT_SOME;
 }
 
-static void shut_socket(struct bow_channel *channel)
-{
-    if (!channel->is_shut) {
-        channel->is_shut = true;
-        /* Fails only when the connection is gone already: reading will tell. */
-        (void)channel->system->shutdown(channel->system->user, channel->watch.fd, SHUT_WR);
-    }
-    bow__channel_close_if_over(channel);
-}
-
-static void linger(struct bow_channel *channel)
-{
-    uint64_t until_ns = bow__time_add(bow_loop_now(channel->loop), BOW__CHANNEL_LINGER_NS);
-
-    channel->wants_shut = true;
-    channel->is_lingering = true;
-    shut_socket(channel);
-    if (bow__channel_is_open(channel)) {
-        bow__channel_close_at(channel, bow__time_min(until_ns, channel->close_at_ns));
-    }
-}
-
 static void on_all_sent(struct bow_channel *channel)
 {
     channel->wants_output = false;
     channel->progress_ns = 0;
     if (channel->is_closing && !channel->is_lingering) {
-        linger(channel);
+        bow__channel_linger(channel);
     } else if (channel->wants_shut) {
-        shut_socket(channel);
+        bow__channel_shut_socket(channel);
     }
 }
 
