@@ -21,6 +21,10 @@
 /** Calls in flight on one connection. Answers a flood of calls. Option: max_calls. */
 #define BOW_LIMIT_CALLS_IN_FLIGHT 1024u
 
+/** Calls above max_calls that come all the same, per second and connection (HTTP/2): each is
+ * refused. Answers a peer that pays no heed to the limit. */
+#define BOW_LIMIT_REFUSED_CALLS_PER_SECOND 10000u
+
 /** Paths that one connection may bind to numbers. Answers tables grown by invented methods. */
 #define BOW_LIMIT_BOUND_METHODS 64u
 

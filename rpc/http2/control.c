@@ -18,7 +18,7 @@ static const uint8_t drain_ping[8] = {'b', 'o', 'w', 'd', 'r', 'a', 'i', 'n'};
 
 int bow__http2_submit_settings(struct bow__http2_session *session)
 {
-    nghttp2_settings_entry entries[7] = {
+    nghttp2_settings_entry entries[BOW__HTTP2_SETTINGS_SAID] = {
         {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, (uint32_t)BOW__HTTP2_STREAM_WINDOW},
         {NGHTTP2_SETTINGS_MAX_FRAME_SIZE, (uint32_t)BOW_LIMIT_FRAME_BYTES},
         {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, (uint32_t)BOW_LIMIT_HEADER_BYTES},
@@ -27,8 +27,8 @@ int bow__http2_submit_settings(struct bow__http2_session *session)
     size_t n = 4;
 
     if (session->base.server) {
-        entries[n++] =
-            (nghttp2_settings_entry){NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, session->max_calls};
+        entries[n++] = (nghttp2_settings_entry){NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS,
+                                                BOW__HTTP2_STREAMS_TAKEN};
         entries[n++] = (nghttp2_settings_entry){BOW__HTTP2_SETTINGS_PINGS, 1};
     } else if (session->unattended) {
         entries[n++] = (nghttp2_settings_entry){BOW__HTTP2_SETTINGS_UNATTENDED, 1};
@@ -39,6 +39,21 @@ int bow__http2_submit_settings(struct bow__http2_session *session)
     }
     return nghttp2_session_set_local_window_size(session->ng, NGHTTP2_FLAG_NONE, 0,
                                                  BOW__HTTP2_CONNECTION_WINDOW);
+}
+
+/* nghttp2 sends the number that it goes by. */
+void bow__http2_say_max_calls(const struct bow__http2_session *session, uint8_t *frame, size_t n)
+{
+    const size_t entry_bytes = 6;
+
+    for (size_t at = 9; at + entry_bytes <= n; at += entry_bytes) {
+        if (frame[at] == 0 && frame[at + 1] == NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS) {
+            frame[at + 2] = (uint8_t)(session->max_calls >> 24);
+            frame[at + 3] = (uint8_t)(session->max_calls >> 16);
+            frame[at + 4] = (uint8_t)(session->max_calls >> 8);
+            frame[at + 5] = (uint8_t)session->max_calls;
+        }
+    }
 }
 
 uint32_t bow__http2_max_streams(const struct bow__http2_session *session)

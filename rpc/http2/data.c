@@ -8,6 +8,7 @@
 #include "rpc/http2/internal.h"
 
 #include <errno.h>
+#include <string.h>
 
 /** Pieces of a block below this are copied: a reference costs an iovec of its own. */
 #define COPY_BYTES ((size_t)1 << 10)
@@ -159,6 +160,19 @@ static size_t pump_bytes(const struct bow__http2_session *session)
                : BOW__HTTP2_PUMP_BYTES;
 }
 
+/* Our first frame is the one place where what the peer is told is not what nghttp2 thinks. */
+static int put_frame(struct bow__http2_session *session, const uint8_t *bytes, size_t n)
+{
+    uint8_t settings[FRAME_HEADER_BYTES + BOW__HTTP2_SETTINGS_SAID * 6];
+
+    if (session->has_begun || !session->base.server || n > sizeof(settings)) {
+        return bow__outbuf_append(&session->out, bytes, n);
+    }
+    memcpy(settings, bytes, n);
+    bow__http2_say_max_calls(session, settings, n);
+    return bow__outbuf_append(&session->out, settings, n);
+}
+
 void bow__http2_pump(struct bow__http2_session *session)
 {
     session->pump_bytes = pump_bytes(session);
@@ -176,7 +190,7 @@ void bow__http2_pump(struct bow__http2_session *session)
             return;
         }
         /* nghttp2 counts the frame as sent, so it must not be lost. */
-        if (bow__outbuf_append(&session->out, bytes, (size_t)n) < 0) {
+        if (put_frame(session, bytes, (size_t)n) < 0) {
             bow__http2_check(session, NGHTTP2_ERR_NOMEM);
             return;
         }

@@ -41,17 +41,23 @@ static bool is_late(struct bow__http2_session *session, uint8_t type, int32_t id
     return stream == NULL || !stream->open;
 }
 
+void bow__http2_expect_refused(struct bow__http2_session *session, int32_t id)
+{
+    int32_t window = nghttp2_session_get_stream_local_window_size(session->ng, id);
+    size_t credit = session->late_credit + (window > 0 ? (size_t)window : 0);
+
+    /* No more than that is on its way. */
+    session->late_credit = credit < session->window.size ? credit : session->window.size;
+    bow__frames_expect(&session->lates_due, LATE_FRAMES);
+}
+
 void bow__http2_expect_late(struct bow__http2_session *session,
                             const struct bow__http2_stream *stream)
 {
     if (stream->remote_ended || stream->closed || stream->id == 0 || session->broken) {
         return;
     }
-    int32_t window = nghttp2_session_get_stream_local_window_size(session->ng, stream->id);
-    size_t credit = session->late_credit + (window > 0 ? (size_t)window : 0);
-    /* No more than that is on its way. */
-    session->late_credit = credit < session->window.size ? credit : session->window.size;
-    bow__frames_expect(&session->lates_due, LATE_FRAMES);
+    bow__http2_expect_refused(session, stream->id);
 }
 
 /* Whether it was sent before the peer can have known. */

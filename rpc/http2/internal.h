@@ -74,6 +74,8 @@ void bow__http2_window_learn(struct bow__http2_session *session);
 /* inspect.c */
 
 void bow__http2_inspect_init(struct bow__http2_session *session);
+/** A stream is refused; what the peer has credit for may be on its way. */
+void bow__http2_expect_refused(struct bow__http2_session *session, int32_t id);
 /** The call ends; what the peer has credit for may be on its way. */
 void bow__http2_expect_late(struct bow__http2_session *session,
                             const struct bow__http2_stream *stream);
@@ -199,6 +201,8 @@ void bow__http2_incoming_give_reserved(struct bow__http2_session *session,
 /* control.c */
 
 int bow__http2_submit_settings(struct bow__http2_session *session);
+/** Of the frame that begins all that a server says, our SETTINGS. */
+void bow__http2_say_max_calls(const struct bow__http2_session *session, uint8_t *frame, size_t n);
 void bow__http2_on_settings(struct bow__http2_session *session, const nghttp2_settings *frame);
 void bow__http2_on_ping(struct bow__http2_session *session, const nghttp2_ping *frame);
 void bow__http2_on_goaway(struct bow__http2_session *session, const nghttp2_goaway *frame);

@@ -27,6 +27,29 @@ static int on_begin_frame(nghttp2_session *ng, const nghttp2_frame_hd *frame, vo
     return 0;
 }
 
+/* Over the limit that our SETTINGS name, be they acknowledged or not: a fault of the stream alone
+ * (RFC 9113, 5.1.2), of which nothing is kept, for nobody has read whom the call is to. */
+static int refuse_over_limit(struct bow__http2_session *session, int32_t id)
+{
+    struct bow__text text;
+    struct bow_status status = {
+        .code = BOW_RESOURCE_EXHAUSTED, .message = text.bytes, .not_processed = true};
+
+    session->base.calls_refused++;
+    bow__text_clear(&text);
+    bow__text_printf(&text, "too many calls in flight on this connection; max_calls (%u)",
+                     session->max_calls);
+    bow__session_refused(&session->base, (struct bow_slice){NULL, 0}, &status, "max_calls");
+    bow__http2_count(session, &session->refusals, BOW_LIMIT_REFUSED_CALLS_PER_SECOND,
+                     "calls above max_calls", "BOW_LIMIT_REFUSED_CALLS_PER_SECOND");
+    if (!session->broken) {
+        bow__http2_expect_refused(session, id);
+        bow__http2_check(session, nghttp2_submit_rst_stream(session->ng, NGHTTP2_FLAG_NONE, id,
+                                                            NGHTTP2_REFUSED_STREAM));
+    }
+    return result_of(session);
+}
+
 static int on_begin_headers(nghttp2_session *ng, const nghttp2_frame *frame, void *user)
 {
     struct bow__http2_session *session = user;
@@ -39,6 +62,9 @@ static int on_begin_headers(nghttp2_session *ng, const nghttp2_frame *frame, voi
     }
     if (!session->base.server || frame->headers.cat != NGHTTP2_HCAT_REQUEST) {
         return 0;
+    }
+    if (session->n_live >= session->max_calls) {
+        return refuse_over_limit(session, frame->hd.stream_id);
     }
     stream = bow__http2_stream_new(session, 0);
     if (stream == NULL) {
@@ -156,20 +182,6 @@ static int on_chunk(nghttp2_session *ng, uint8_t flags, int32_t id, const uint8_
     return result_of(session);
 }
 
-/* Over the limit that our SETTINGS name; nghttp2 has not read whom the call is to. */
-static void refuse_over_limit(struct bow__http2_session *session)
-{
-    struct bow__text text;
-    struct bow_status status = {
-        .code = BOW_RESOURCE_EXHAUSTED, .message = text.bytes, .not_processed = true};
-
-    session->base.calls_refused++;
-    bow__text_clear(&text);
-    bow__text_printf(&text, "too many calls in flight on this connection; max_calls (%u)",
-                     session->max_calls);
-    bow__session_refused(&session->base, (struct bow_slice){NULL, 0}, &status, "max_calls");
-}
-
 /* nghttp2 found a fault and has queued RST_STREAM, or it ends the connection. Streams that a peer
  * makes us reset are as dear as those it resets itself. */
 static int on_invalid_frame(nghttp2_session *ng, const nghttp2_frame *frame, int error, void *user)
@@ -181,9 +193,6 @@ static int on_invalid_frame(nghttp2_session *ng, const nghttp2_frame *frame, int
     (void)ng;
     bow__http2_count(session, &session->resets, BOW_LIMIT_CANCELS_PER_SECOND, "stream resets",
                      "BOW_LIMIT_CANCELS_PER_SECOND");
-    if (session->base.server && error == NGHTTP2_ERR_REFUSED_STREAM) {
-        refuse_over_limit(session);
-    }
     if (stream != NULL) {
         bow__http2_stream_end_with(session, stream, BOW_INTERNAL,
                                    "invalid HTTP/2 frame of type %u: %s", frame->hd.type,

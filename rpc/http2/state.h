@@ -31,6 +31,13 @@
  * servers do, so that it may ask as often as its heartbeat wants. */
 #define BOW__HTTP2_SETTINGS_PINGS 0xf0b1
 
+/** Entries of our SETTINGS, at most. */
+#define BOW__HTTP2_SETTINGS_SAID 7
+
+/** Streams that nghttp2 takes at a time: for one more it ends the connection, once our SETTINGS are
+ * acknowledged. What we take is max_calls, which is what the peer is told. */
+#define BOW__HTTP2_STREAMS_TAKEN UINT32_C(0x7FFFFFFF)
+
 /** Streams that we open before the peer's SETTINGS said how many it takes. */
 #define BOW__HTTP2_STREAMS_AT_FIRST 100u
 
@@ -250,6 +257,7 @@ struct bow__http2_session {
     size_t n_moved;  /* frames of calls, either way, that excuse PINGs */
     struct bow__http2_rate settings;
     struct bow__http2_rate goaways;
+    struct bow__http2_rate refusals;
     struct bow__http2_rate empties;
     struct bow__http2_rate lates;
     size_t late_credit; /* what peers may have sent to calls before they heard of their end */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* What a server says to clients that do wrong, byte by byte. */
+#include "rpc/http2/state.h"
 #include "tests/rpc/http2_fed_server.h"
 
 #include <bowline/limits.h>
@@ -362,28 +363,103 @@ static void test_padded_data_is_taken(void **state)
     side_expect(&t->pair.server, "open 1 /a.B/C\nmessage 1 2 hi\nhalf_close 1\n");
 }
 
-static void test_calls_beyond_max_calls_are_refused(void **state)
+static void begin_with_max_calls(struct fed_server *t, uint32_t max_calls)
 {
-    struct fed_server *t = *state;
-
     pair_end(&t->pair);
     pair_init(&t->pair, t->context);
     struct bow__session_options options = pair_options(&t->pair, &t->pair.server, true);
-    options.max_calls = 1;
+    options.max_calls = max_calls;
     assert_int_equal(side_begin(&t->pair.server, &options), 0);
     options = pair_options(&t->pair, &t->pair.client, false);
     assert_int_equal(side_begin(&t->pair.client, &options), 0);
     bytes_preface(&t->in);
+}
+
+static void test_calls_beyond_max_calls_are_refused(void **state)
+{
+    struct fed_server *t = *state;
+
+    begin_with_max_calls(t, 1);
     bytes_request(&t->in, 4, 1, NULL);
     bytes_request(&t->in, 4, 3, NULL);
     assert_int_equal(fed_server_feed(t), 0);
     assert_true(fed_server_says(t, "RST_STREAM 3 7\n"));
     side_expect(&t->pair.server, "open 1 /a.B/C\nrefused  max_calls\n");
-    /* Once it has acknowledged the limit there is no excuse. */
-    bytes_frame(&t->in, 4, 1, 0, NULL, 0);
-    bytes_request(&t->in, 4, 5, NULL);
-    expect_broken(t, "HTTP/2 PROTOCOL_ERROR by the peer: request HEADERS: max concurrent streams "
-                     "exceeded (near a frame of type 1 on stream 5)");
+}
+
+/* What nghttp2 goes by is not what the peer is told. */
+static void test_f40_settings_say_max_calls(void **state)
+{
+    struct fed_server *t = *state;
+    static const uint8_t entry[] = {0, 3, 0x01, 0x02, 0x03, 0x04};
+
+    begin_with_max_calls(t, 0x01020304);
+    assert_int_equal(fed_server_feed(t), 0);
+    assert_int_equal(t->out.data[3], 4); /* SETTINGS */
+    assert_non_null(memmem(t->out.data, 9 + t->out.data[2], entry, sizeof(entry)));
+}
+
+static void count_refused(const struct fed_server *t, uint32_t from, uint32_t n)
+{
+    char line[64];
+
+    for (uint32_t i = 0; i < n; i++) {
+        snprintf(line, sizeof(line), "RST_STREAM %u 7\n", from + 2 * i);
+        if (!fed_server_says(t, line)) {
+            fail_msg("stream %u was not refused", from + 2 * i);
+        }
+    }
+}
+
+/* A stream error (RFC 9113, 5.1.2): those within the limit are answered, and so are later ones. */
+static void test_f40_calls_above_an_acknowledged_limit_are_refused_alone(void **state)
+{
+    struct fed_server *t = *state;
+    struct side *server = &t->pair.server;
+    static const struct bow_status ok = BOW_STATUS_OK_INIT;
+
+    begin_with_max_calls(t, 8);
+    assert_int_equal(fed_server_feed(t), 0);
+    bytes_frame(&t->in, 4, 1, 0, NULL, 0); /* acknowledged */
+    for (uint32_t i = 0; i < 8 + 400; i++) {
+        bytes_request(&t->in, 4, 2 * i + 1, NULL);
+        bytes_frame(&t->in, 0, 1, 2 * i + 1, "\0\0\0\0\2hi", 7);
+    }
+    server->is_muted = true;
+    assert_int_equal(fed_server_feed(t), 0);
+    assert_int_equal(server->n_open, 8);
+    assert_int_equal(server->session->calls_refused, 400);
+    count_refused(t, 17, 400);
+    for (uint64_t key = 1; key < 16; key += 2) {
+        assert_int_equal(server->session->ops->finish(server->session, key, &ok), 0);
+    }
+    bytes_request(&t->in, 5, 1001, NULL);
+    assert_int_equal(fed_server_feed(t), 0); /* its slots are free when the answers have left */
+    bytes_request(&t->in, 5, 1003, NULL);
+    assert_int_equal(fed_server_feed(t), 0);
+    assert_true(fed_server_says(t, "HEADERS 15 end :status=200"));
+    assert_non_null(bow__map_get(&((struct bow__http2_session *)server->session)->by_key, 1003));
+    assert_false(fed_server_says(t, "GOAWAY"));
+}
+
+/* What the refused ones had sent before they knew is no fault either. */
+static void test_f40_messages_of_refused_calls_are_forgiven(void **state)
+{
+    struct fed_server *t = *state;
+
+    begin_with_max_calls(t, 1);
+    struct bow__http2_session *session = (struct bow__http2_session *)t->pair.server.session;
+    bytes_request(&t->in, 4, 1, NULL);
+    for (uint32_t i = 0; i < 100; i++) {
+        bytes_request(&t->in, 4, 2 * i + 3, NULL);
+    }
+    t->pair.server.is_muted = true;
+    assert_int_equal(fed_server_feed(t), 0);
+    for (uint32_t i = 0; i < 100; i++) {
+        bytes_frame(&t->in, 0, 1, 2 * i + 3, "\0\0\0\0\2hi", 7);
+    }
+    assert_int_equal(fed_server_feed(t), 0);
+    assert_int_equal(session->lates.n, 0);
 }
 
 static void expect_flood(struct fed_server *t, const char *why)
@@ -394,6 +470,28 @@ static void expect_flood(struct fed_server *t, const char *why)
     assert_true(fed_server_says(t, "GOAWAY 0 "));
     assert_true(fed_server_says(t, " 11 "));
     assert_true(fed_server_says(t, why));
+}
+
+static void test_f40_flood_above_max_calls_is_bounded(void **state)
+{
+    struct fed_server *t = *state;
+    uint32_t n = BOW_LIMIT_REFUSED_CALLS_PER_SECOND;
+
+    begin_with_max_calls(t, 1);
+    t->pair.server.is_muted = true;
+    bytes_request(&t->in, 4, 1, NULL);
+    for (uint32_t i = 0; i <= n; i++) {
+        bytes_request(&t->in, 5, 2 * i + 3, NULL);
+        if (i % 500 == 499 || i == n) {
+            assert_int_equal(side_feed(&t->pair.server, t->in.data, t->in.len, SIZE_MAX),
+                             i == n ? -EPROTO : 0);
+            t->in.len = 0;
+            side_drain(&t->pair.server, t->out.data, sizeof(t->out.data));
+        }
+    }
+    assert_string_equal(t->pair.server.session->failure.bytes,
+                        "more calls above max_calls in a second than "
+                        "BOW_LIMIT_REFUSED_CALLS_PER_SECOND (10000)");
 }
 
 static void test_f22_rapid_reset_is_bounded(void **state)
@@ -540,6 +638,10 @@ int main(void)
         TEST(test_status_fits_what_the_peer_takes),
         TEST(test_padded_data_is_taken),
         TEST(test_calls_beyond_max_calls_are_refused),
+        TEST(test_f40_settings_say_max_calls),
+        TEST(test_f40_calls_above_an_acknowledged_limit_are_refused_alone),
+        TEST(test_f40_messages_of_refused_calls_are_forgiven),
+        TEST(test_f40_flood_above_max_calls_is_bounded),
         TEST(test_f22_rapid_reset_is_bounded),
         TEST(test_provoked_resets_are_bounded),
         TEST(test_ping_flood_is_bounded),
