@@ -160,9 +160,14 @@
  */
 #define BOW_LIMIT_RETRY_AFTER_NS (UINT64_C(1) * 1000000000u)
 
-/** How long a peer may take to answer GOAWAY before it gets the last word. Answers connections that
- * are never given up, because nobody attends to them or reads. */
+/** How long a peer may take to answer GOAWAY before it gets the last word, and has called nothing
+ * meanwhile, where somebody waits for its end or it has said that it reads only while it calls.
+ * Answers connections that are never given up, because nobody attends to them or reads. */
 #define BOW_LIMIT_LEAVE_NS (UINT64_C(1) * 1000000000u)
+
+/** The same of any other peer: it may be busy, and what it calls before it has read the GOAWAY is
+ * served. */
+#define BOW_LIMIT_LEAVE_BUSY_NS (UINT64_C(10) * 1000000000u)
 
 /** The longest time between two PINGs that a peer may ask for (native; its min_ping_interval_us);
  * what is above is taken for this. Answers peers that are gone and had forbidden to ask. */

@@ -52,6 +52,7 @@ void bow__age_leave(struct bow__age *age, uint64_t now_ns, uint64_t stall_ns)
         age->stall_ns = stall_ns;
         age->moved_ns = now_ns;
         age->word_ns = bow__time_add(now_ns, BOW_LIMIT_LEAVE_NS);
+        age->busy_ns = bow__time_add(now_ns, BOW_LIMIT_LEAVE_BUSY_NS);
         find_next(age, BOW_NEVER);
     }
 }
@@ -63,12 +64,14 @@ static enum bow__age_event look_serving(struct bow__age *age, uint64_t now_ns, u
     if (age->old_ns <= now_ns) {
         age->old_ns = BOW_NEVER;
         age->cut_ns = bow__time_add(now_ns, age->grace_ns);
+        age->is_aged = true;
         return BOW__AGE_OLD;
     }
     bool is_idle = idle_at <= now_ns;
     if (is_idle) {
         /* Not at once again, should its owner have reasons to keep it. */
         age->quiet_ns = now_ns;
+        age->is_aged = true;
         idle_at = bow__time_add(now_ns, age->idle_ns);
     }
     find_next(age, idle_at);
@@ -92,6 +95,23 @@ static enum bow__age_event look_left(struct bow__age *age, uint64_t now_ns,
                                                                  : BOW__AGE_NOTHING;
 }
 
+/* Who has called a moment ago, or has only just come, may have calls on their way that it began
+ * before it could read of the end. */
+static enum bow__age_event look_for_word(struct bow__age *age, uint64_t now_ns,
+                                         const struct bow__age_load *load)
+{
+    bool is_quiet = load->n_calls == 0 && age->was_called &&
+                    bow__time_add(age->quiet_ns, BOW_LIMIT_LEAVE_NS) <= now_ns;
+    bool is_awaited = load->is_unattended || !age->is_aged;
+
+    age->word_ns = bow__time_add(now_ns, BOW_LIMIT_LEAVE_NS);
+    if (age->busy_ns > now_ns && !(is_quiet && is_awaited)) {
+        return BOW__AGE_NOTHING;
+    }
+    age->has_left = true;
+    return BOW__AGE_LAST_WORD;
+}
+
 static enum bow__age_event look_leaving(struct bow__age *age, uint64_t now_ns,
                                         const struct bow__age_load *load)
 {
@@ -101,9 +121,7 @@ static enum bow__age_event look_leaving(struct bow__age *age, uint64_t now_ns,
         event = BOW__AGE_CUT;
         age->cut_ns = BOW_NEVER;
     } else if (age->word_ns <= now_ns && !age->has_left) {
-        event = BOW__AGE_LAST_WORD;
-        age->has_left = true;
-        age->word_ns = bow__time_add(now_ns, BOW_LIMIT_LEAVE_NS);
+        event = look_for_word(age, now_ns, load);
     } else if (age->word_ns <= now_ns) {
         event = look_left(age, now_ns, load);
         age->word_ns = bow__time_add(now_ns, BOW_LIMIT_LEAVE_NS);

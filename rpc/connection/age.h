@@ -12,7 +12,9 @@
  * A peer answers a goaway within a round trip, and then all is known. One that
  * does not (nobody attends to it, or it does not read) is told the last word: what
  * comes after that is not processed, which it may try elsewhere. So no call fails, and
- * none keeps a connection that the peer has forgotten.
+ * none keeps a connection that the peer has forgotten. A peer that is only slow would have a
+ * thousand calls refused, and a library tries each of them again once: so the last word waits
+ * for LEAVE_BUSY_NS, unless there is nobody to wait for (look_for_word()).
  *
  * A call is over when its last byte has left, not when it was answered: replies that wait for
  * the peer's credit keep the connection for as long as it goes on to take of them.
@@ -38,9 +40,10 @@ enum bow__age_event {
 
 /** What is still on a connection. */
 struct bow__age_load {
-    uint32_t n_calls; /* that are not answered */
-    size_t n_bytes;   /* of answers, that wait for the peer to give credit */
-    bool is_blocked;  /* bytes stand before a full socket, whose time-out is not ours */
+    uint32_t n_calls;   /* that are not answered */
+    size_t n_bytes;     /* of answers, that wait for the peer to give credit */
+    bool is_blocked;    /* bytes stand before a full socket, whose time-out is not ours */
+    bool is_unattended; /* its peer reads only while it has calls */
 };
 
 struct bow__age {
@@ -49,13 +52,16 @@ struct bow__age {
     uint64_t idle_ns;  /* BOW_NEVER: may be idle for ever */
     uint64_t old_ns;   /* when it is old; BOW_NEVER */
     uint64_t grace_ns; /* of calls on an old one; BOW_NEVER: until they end */
-    uint64_t word_ns;  /* when the last word is due; BOW_NEVER: not leaving */
+    uint64_t word_ns;  /* when the last word may be due; BOW_NEVER: not leaving */
+    uint64_t busy_ns;  /* when it is for a peer that may be busy */
     uint64_t cut_ns;   /* when it is cut off */
     uint64_t stall_ns; /* how long its peer may take nothing; BOW_NEVER */
     uint64_t moved_ns; /* when it was last seen to have taken something */
     size_t n_bytes;    /* what waited for it then */
     bool is_leaving;
-    bool has_left; /* the last word was said */
+    bool has_left;   /* the last word was said */
+    bool was_called; /* there has been a call on it */
+    bool is_aged;    /* it leaves for its own sake, and nobody waits for that */
 };
 
 /** Nothing ever happens to it. */
@@ -81,6 +87,7 @@ void bow__age_bound_idle(struct bow__age *age, uint64_t idle_ns);
 static inline void bow__age_called(struct bow__age *age, uint64_t now_ns)
 {
     age->quiet_ns = now_ns;
+    age->was_called = true;
 }
 
 #endif

@@ -96,8 +96,8 @@ void bow__conn_goaway(struct bow__conn *conn, const char *reason);
 /** Close now, after what is queued for the peer or `timeout_ns`. `reason` lives for ever. */
 void bow__conn_close(struct bow__conn *conn, const char *reason, uint64_t timeout_ns);
 
-/** The same, after telling the peer of each call that has not ended yet that it is UNAVAILABLE. Runs
- * events; the conn may be gone afterwards. */
+/** The same, after telling the peer of each call that has not ended yet that it is UNAVAILABLE.
+ * Runs events; the conn may be gone afterwards. */
 void bow__conn_cut(struct bow__conn *conn, const char *reason, uint64_t timeout_ns);
 
 /** The peer has shown that it speaks the protocol. */

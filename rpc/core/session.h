@@ -137,8 +137,9 @@ enum bow__send_flags {
 
 /** What keeps a connection that is to end. */
 struct bow__session_rest {
-    uint32_t n_calls; /* that are not answered; of a client, all */
-    size_t n_bytes;   /* of answers */
+    uint32_t n_calls;   /* that are not answered; of a client, all */
+    size_t n_bytes;     /* of answers */
+    bool is_unattended; /* the peer is a client that reads only while it has calls in flight */
 };
 
 struct bow__session_ops {

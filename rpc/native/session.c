@@ -168,7 +168,10 @@ static void fail(struct bow__session *base, const struct bow_status *status)
 static struct bow__session_rest rest(const struct bow__session *base)
 {
     const struct bow__native *session = bow__native_of_const(base);
-    struct bow__session_rest rest = {.n_calls = base->n_streams};
+    struct bow__session_rest rest = {
+        .n_calls = base->n_streams,
+        .is_unattended = session->peer.unattended,
+    };
 
     if (!base->server) {
         return rest;

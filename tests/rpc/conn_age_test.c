@@ -129,9 +129,12 @@ static void test_age_old_is_told_once_and_spares_its_calls(void **state)
     bow__age_start(&f->age, f->context, 0, BOW_NEVER, 100 * S, BOW_NEVER);
     assert_int_equal(look(f, 110 * S, 3), BOW__AGE_OLD);
     bow__age_leave(&f->age, 110 * S, 60 * S);
-    assert_true(f->age.next_ns == 111 * S);
-    assert_int_equal(look(f, 111 * S, 3), BOW__AGE_LAST_WORD);
-    for (uint64_t s = 112; s < 1000; s++) {
+    for (uint64_t s = 111; s < 120; s++) {
+        assert_true(f->age.next_ns == s * S);
+        assert_int_equal(look(f, s * S, 3), BOW__AGE_NOTHING);
+    }
+    assert_int_equal(look(f, 120 * S, 3), BOW__AGE_LAST_WORD);
+    for (uint64_t s = 121; s < 1000; s++) {
         assert_int_equal(look(f, s * S, 3), BOW__AGE_NOTHING);
     }
     assert_int_equal(look(f, 1000 * S, 0), BOW__AGE_OVER);
@@ -144,7 +147,7 @@ static void test_age_grace_cuts_calls_off(void **state)
     bow__age_start(&f->age, f->context, 0, BOW_NEVER, 100 * S, 5 * S);
     assert_int_equal(look(f, 110 * S, 3), BOW__AGE_OLD);
     bow__age_leave(&f->age, 110 * S, 60 * S);
-    assert_int_equal(look(f, 111 * S, 3), BOW__AGE_LAST_WORD);
+    assert_int_equal(look(f, 111 * S, 3), BOW__AGE_NOTHING);
     assert_int_equal(look(f, 114 * S, 3), BOW__AGE_NOTHING);
     assert_int_equal(look(f, 115 * S, 3), BOW__AGE_CUT);
 }
@@ -166,7 +169,9 @@ static void leave(struct fixture *f, uint64_t grace_ns)
     bow__age_start(&f->age, f->context, 0, BOW_NEVER, 100 * S, grace_ns);
     assert_int_equal(look(f, 110 * S, 3), BOW__AGE_OLD);
     bow__age_leave(&f->age, 110 * S, 5 * S);
-    assert_int_equal(look(f, 111 * S, 3), BOW__AGE_LAST_WORD);
+    bow__age_called(&f->age, 110 * S);
+    assert_int_equal(look_at(f, 111 * S, (struct bow__age_load){.is_unattended = true}),
+                     BOW__AGE_LAST_WORD);
 }
 
 static void test_age_f36_replies_that_move_keep_it(void **state)
@@ -221,6 +226,66 @@ static void test_age_f36_grace_ends_what_moves(void **state)
     assert_int_equal(look_at(f, 113 * S, load), BOW__AGE_CUT);
 }
 
+static enum bow__age_event word_after(struct fixture *f, struct bow__age_load load)
+{
+    enum bow__age_event event = BOW__AGE_NOTHING;
+
+    for (uint64_t ms = 0; ms < 2000 && event == BOW__AGE_NOTHING; ms += 100) {
+        event = look_at(f, 200 * S + ms * S / 1000, load);
+    }
+    return event;
+}
+
+/* For those that stop there is somebody who waits; a call or two may still be on their way. */
+static void test_age_f37_last_word_waits_for_busy_peers(void **state)
+{
+    struct fixture *f = *state;
+    const struct bow__age_load none = {.n_calls = 0};
+    const struct bow__age_load one = {.n_calls = 1};
+
+    for (int calls = 0; calls < 3; calls++) {
+        bow__age_init(&f->age);
+        bow__age_start(&f->age, f->context, 0, BOW_NEVER, BOW_NEVER, BOW_NEVER);
+        if (calls == 1) {
+            bow__age_called(&f->age, 100 * S);
+        }
+        bow__age_leave(&f->age, 200 * S, 60 * S);
+        bool is_quiet = calls == 1;
+        assert_int_equal(word_after(f, calls == 2 ? one : none),
+                         is_quiet ? BOW__AGE_LAST_WORD : BOW__AGE_NOTHING);
+        if (!is_quiet) {
+            assert_int_equal(look_at(f, 210 * S, none), BOW__AGE_LAST_WORD);
+        }
+    }
+    bow__age_init(&f->age);
+    bow__age_start(&f->age, f->context, 0, BOW_NEVER, BOW_NEVER, BOW_NEVER);
+    bow__age_leave(&f->age, 200 * S, 60 * S);
+    bow__age_called(&f->age, 200 * S + S / 2);
+    assert_int_equal(look_at(f, 201 * S, none), BOW__AGE_NOTHING);
+    assert_int_equal(look_at(f, 202 * S, none), BOW__AGE_LAST_WORD);
+}
+
+/* Nobody waits for the end of an old one, unless it is its client that does not listen. */
+static void test_age_f37_last_word_of_an_old_one_waits(void **state)
+{
+    struct fixture *f = *state;
+
+    for (int is_unattended = 0; is_unattended < 2; is_unattended++) {
+        const struct bow__age_load load = {.is_unattended = is_unattended == 1};
+        bow__age_init(&f->age);
+        bow__age_start(&f->age, f->context, 0, BOW_NEVER, 100 * S, BOW_NEVER);
+        bow__age_called(&f->age, 50 * S);
+        assert_int_equal(look(f, 200 * S, 0), BOW__AGE_OLD);
+        bow__age_leave(&f->age, 200 * S, 60 * S);
+        assert_int_equal(look_at(f, 201 * S, load),
+                         is_unattended ? BOW__AGE_LAST_WORD : BOW__AGE_NOTHING);
+        if (is_unattended == 0) {
+            assert_int_equal(look_at(f, 209 * S, load), BOW__AGE_NOTHING);
+            assert_int_equal(look_at(f, 210 * S, load), BOW__AGE_LAST_WORD);
+        }
+    }
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -235,6 +300,8 @@ int main(void)
         TEST(test_age_old_is_told_once_and_spares_its_calls),
         TEST(test_age_grace_cuts_calls_off),
         TEST(test_age_of_one_that_leaves_anyhow_is_no_matter),
+        TEST(test_age_f37_last_word_waits_for_busy_peers),
+        TEST(test_age_f37_last_word_of_an_old_one_waits),
         TEST(test_age_f36_replies_that_move_keep_it),
         TEST(test_age_f36_replies_that_stand_still_end_it),
         TEST(test_age_f36_calls_and_full_sockets_do_not_stand_still),

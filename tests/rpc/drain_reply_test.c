@@ -19,6 +19,7 @@
 
 #define N_MESSAGES 2
 #define N_CALLS 8 /* of unary ones that fill what is on its way */
+#define N_BEHIND 500
 #define SAY_BYTES ((size_t)48 << 10)
 
 /* The first takes most of the window, and the second waits behind it. */
@@ -34,8 +35,9 @@ struct reader {
 
 static struct reader reader;
 static int n_poured;
+static bool says_much;   /* and stalls the connection before it does */
 static bool leaves_open; /* the handler does not finish its call */
-static int n_ended; /* handlers that heard of the end of their call */
+static int n_ended;      /* handlers that heard of the end of their call */
 static enum bow_code ended_with;
 
 /* The server */
@@ -90,9 +92,11 @@ static void say(struct bow_call *call, const Calls__Request *request, void *user
     Calls__Reply reply = CALLS__REPLY__INIT;
 
     (void)request;
-    bow_test_break(timed->test, BOW_TEST_STALL);
-    reply.payload.data = bytes;
-    reply.payload.len = sizeof(bytes);
+    if (says_much) {
+        bow_test_break(timed->test, BOW_TEST_STALL);
+        reply.payload.data = bytes;
+        reply.payload.len = sizeof(bytes);
+    }
     assert_int_equal(calls__echo__say__reply(call, &reply), 0);
 }
 
@@ -127,6 +131,7 @@ static void begin(struct timed *timed, const struct bow_server_options *server)
     options.client = &client;
     assert_int_equal(bow_test_pair_new(timed->test, &options, &timed->pair), 0);
     leaves_open = false;
+    says_much = false;
     n_ended = 0;
 }
 
@@ -160,9 +165,8 @@ static void open_paused(struct timed *timed)
 
     options.timeout_ns = BOW_NEVER;
     reader = (struct reader){.n_received = 0};
-    assert_int_equal(calls__echo__stream__open(timed->pair->client, &options, &events, NULL,
-                                               &reader.stream),
-                     0);
+    assert_int_equal(
+        calls__echo__stream__open(timed->pair->client, &options, &events, NULL, &reader.stream), 0);
     bow_stream_pause(reader.stream.stream);
     timed_advance(timed, SECOND);
     assert_int_equal(reader.n_received, 0);
@@ -226,6 +230,7 @@ static void reply_into_a_full_socket(struct timed *timed, uint64_t max_age_ns)
 
     options.max_age_ns = max_age_ns;
     begin(timed, &options);
+    says_much = true;
     for (int i = 0; i < N_CALLS; i++) {
         timed_say(timed, 0);
     }
@@ -295,6 +300,33 @@ static void test_drain_f39_end_of_grace_is_told(void **state)
     expect_cut(timed, "(grace_ns) is over");
 }
 
+/* Calls that its client began before it could read of the end are served, and not sent back to be
+ * tried once more: a client's library does that once, and then tells its user. */
+static void test_drain_f37_calls_of_a_client_that_is_behind_are_served(void **state)
+{
+    struct timed *timed = *state;
+    struct bow_server_options options = server_options();
+    struct bow_metrics metrics = BOW_METRICS_INIT;
+
+    options.max_age_ns = 10 * SECOND;
+    begin(timed, &options);
+    timed_say(timed, 0);
+    timed_run(timed);
+    assert_int_equal(timed->n_done, 1);
+    bow_test_break(timed->test, BOW_TEST_STALL);
+    for (int i = 0; i < N_BEHIND; i++) {
+        timed_say(timed, 0);
+    }
+    timed_advance(timed, 15 * SECOND);
+    bow_test_resume(timed->test);
+    timed_run(timed);
+    assert_int_equal(timed->n_done, 1 + N_BEHIND);
+    assert_int_equal(timed->n_failed, 0);
+    timed_advance(timed, SECOND);
+    assert_int_equal(bow_server_metrics(timed->pair->server, &metrics), 0);
+    assert_int_equal(metrics.connections_opened, 1);
+}
+
 static int tear_down(void **state)
 {
     bow_stream_unref(reader.stream.stream);
@@ -312,6 +344,7 @@ int main(int argc, char **argv)
         TEST(test_drain_f36_replies_in_a_full_socket_outlive_the_age),
         TEST(test_drain_f36_replies_in_a_full_socket_outlive_the_stop),
         TEST(test_drain_f36_reader_that_stands_still_is_given_up),
+        TEST(test_drain_f37_calls_of_a_client_that_is_behind_are_served),
         TEST(test_drain_f39_end_of_the_age_is_told),
         TEST(test_drain_f39_end_of_grace_is_told),
     };

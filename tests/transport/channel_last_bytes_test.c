@@ -154,8 +154,8 @@ static struct bow_channel *send_much_and_close(struct net *net, struct probe *pr
     int large = 1 << 20;
 
     assert_int_equal(setsockopt(*ret_peer, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small)), 0);
-    assert_int_equal(
-        setsockopt(channel->watch.fd, SOL_SOCKET, SO_SNDBUF, &large, sizeof(large)), 0);
+    assert_int_equal(setsockopt(channel->watch.fd, SOL_SOCKET, SO_SNDBUF, &large, sizeof(large)),
+                     0);
     net_fill_pattern(big, MUCH, 0);
     assert_int_equal(bow_channel_write(channel, &buf, probe_done, probe), 0);
     bow_channel_close_after_flush(channel, 60 * FAKE_S);

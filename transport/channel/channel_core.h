@@ -102,7 +102,7 @@ struct bow_channel {
             struct bow_task flush_task; /* from other threads */
             uint64_t resumed_ns;        /* when reading was last resumed */
             uint64_t sent_ns;           /* when output last moved; 0: never yet */
-            uint64_t progress_ns; /* when output last moved, or began to wait; 0: none waits */
+            uint64_t progress_ns;   /* when output last moved, or began to wait; 0: none waits */
             uint64_t linger_end_ns; /* until when it lingers at most */
         };
     };
