@@ -8,6 +8,9 @@
 #include "rpc/connection/jitter.h"
 #include <bowline/limits.h>
 
+/* How often an old connection is looked at that has had no call. */
+#define UNUSED_LOOK_NS (UINT64_C(100) * 1000000u)
+
 static void find_next(struct bow__age *age, uint64_t idle_at)
 {
     age->next_ns = age->is_leaving ? bow__time_min(age->cut_ns, age->word_ns)
@@ -57,10 +60,27 @@ void bow__age_leave(struct bow__age *age, uint64_t now_ns, uint64_t stall_ns)
     }
 }
 
+/* Who has connected for the sake of its first calls, and takes long to send them, would have them
+ * refused by its own library, which has read the GOAWAY by then; on its next connection again. An
+ * old connection without any call waits for one, but not for ever. */
+static bool is_unused(struct bow__age *age, uint64_t now_ns, uint32_t n_calls)
+{
+    if (age->was_called || n_calls > 0) {
+        return false;
+    }
+    if (age->busy_ns == 0) {
+        age->busy_ns = bow__time_add(now_ns, BOW_LIMIT_LEAVE_BUSY_NS);
+    }
+    return now_ns < age->busy_ns;
+}
+
 static enum bow__age_event look_serving(struct bow__age *age, uint64_t now_ns, uint32_t n_calls)
 {
     uint64_t idle_at = bow__time_add(n_calls > 0 ? now_ns : age->quiet_ns, age->idle_ns);
 
+    if (age->old_ns <= now_ns && is_unused(age, now_ns, n_calls)) {
+        age->old_ns = bow__time_add(now_ns, UNUSED_LOOK_NS);
+    }
     if (age->old_ns <= now_ns) {
         age->old_ns = BOW_NEVER;
         age->cut_ns = bow__time_add(now_ns, age->grace_ns);

@@ -236,6 +236,29 @@ static enum bow__age_event word_after(struct fixture *f, struct bow__age_load lo
     return event;
 }
 
+/* A client's library refuses by itself what it has not sent when it reads a GOAWAY, and tries that
+ * again but once: so one that takes longer to send than its connections live would never be heard.
+ */
+static void test_age_f37_old_one_waits_for_its_first_call(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t ms = 1200;
+
+    bow__age_start(&f->age, f->context, 0, BOW_NEVER, S, BOW_NEVER);
+    for (; ms < 5000; ms += 100) {
+        assert_int_equal(look(f, ms * S / 1000, 0), BOW__AGE_NOTHING);
+        assert_true(f->age.next_ns <= (ms + 100) * S / 1000);
+    }
+    bow__age_called(&f->age, ms * S / 1000);
+    assert_int_equal(look(f, (ms + 100) * S / 1000, 1), BOW__AGE_OLD);
+
+    bow__age_init(&f->age);
+    bow__age_start(&f->age, f->context, 0, BOW_NEVER, S, BOW_NEVER);
+    assert_int_equal(look(f, 2 * S, 0), BOW__AGE_NOTHING);
+    assert_int_equal(look(f, 11 * S, 0), BOW__AGE_NOTHING);
+    assert_int_equal(look(f, 12 * S, 0), BOW__AGE_OLD);
+}
+
 /* For those that stop there is somebody who waits; a call or two may still be on their way. */
 static void test_age_f37_last_word_waits_for_busy_peers(void **state)
 {
@@ -300,6 +323,7 @@ int main(void)
         TEST(test_age_old_is_told_once_and_spares_its_calls),
         TEST(test_age_grace_cuts_calls_off),
         TEST(test_age_of_one_that_leaves_anyhow_is_no_matter),
+        TEST(test_age_f37_old_one_waits_for_its_first_call),
         TEST(test_age_f37_last_word_waits_for_busy_peers),
         TEST(test_age_f37_last_word_of_an_old_one_waits),
         TEST(test_age_f36_replies_that_move_keep_it),
