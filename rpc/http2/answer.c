@@ -228,6 +228,9 @@ void bow__http2_stream_refuse(struct bow__http2_session *session, struct bow__ht
 
 /* The end of a connection */
 
+/* Without memory to tell the peer nothing is said: the end of the connection, which comes next, says
+ * more than a reset could. */
+
 /* Answered, and its messages wait: the status that was to follow them is replaced. */
 static void replace_trailers(struct bow__http2_session *session, struct bow__http2_stream *stream,
                              const struct bow_status *status)
@@ -236,7 +239,7 @@ static void replace_trailers(struct bow__http2_session *session, struct bow__htt
     stream->trailers = bow__http2_trailers_free(session, stream->trailers);
     if (encode_trailers(session, status, &stream->trailers) < 0 ||
         bow__http2_submit_trailers(session, stream) < 0) {
-        bow__http2_stream_reset(session, stream, NGHTTP2_REFUSED_STREAM);
+        stream->has_ended = true; /* so that those of a good end do not follow */
     }
 }
 
@@ -247,7 +250,8 @@ static void cut_stream(struct bow__http2_session *session, struct bow__http2_str
         return;
     }
     if (!stream->local_ended) {
-        tell_client(session, stream, status);
+        bow__http2_queue_clear(session, stream);
+        (void)bow__http2_end_answer(session, stream, status);
     } else if (stream->n_queued > 0) {
         replace_trailers(session, stream, status);
     }

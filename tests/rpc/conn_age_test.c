@@ -207,7 +207,7 @@ static void test_age_f36_calls_and_full_sockets_do_not_stand_still(void **state)
 {
     struct fixture *f = *state;
     struct bow__age_load called = {.n_calls = 1, .n_bytes = 1000};
-    struct bow__age_load blocked = {.n_bytes = 1000, .is_blocked = true};
+    struct bow__age_load blocked = {.is_blocked = true};
 
     leave(f, BOW_NEVER);
     for (uint64_t s = 112; s < 200; s++) {

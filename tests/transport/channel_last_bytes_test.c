@@ -228,8 +228,11 @@ static void test_channel_f36_close_after_flush_waits_within_its_timeout(void **s
         if (i == 1) { /* by word of who will not wait so long */
             bow_channel_close_after_flush(channel, FAKE_S);
         }
+        uint64_t from = bow_loop_now(net.loop);
         fake_system_advance(&net.t.fake, i == 0 ? 30 * FAKE_S : FAKE_S);
         net_run_until(&net, probe.n_removed == 1);
+        assert_true(bow_loop_now(net.loop) - from <= 30 * FAKE_S);
+        assert_true(i == 0 || bow_loop_now(net.loop) - from <= 2 * FAKE_S);
         close(peer);
     }
     net_end(&net);
