@@ -228,8 +228,8 @@ void bow__http2_stream_refuse(struct bow__http2_session *session, struct bow__ht
 
 /* The end of a connection */
 
-/* Without memory to tell the peer nothing is said: the end of the connection, which comes next, says
- * more than a reset could. */
+/* Without memory to tell the peer nothing is said: the end of the connection, which comes next,
+ * says more than a reset could. */
 
 /* Answered, and its messages wait: the status that was to follow them is replaced. */
 static void replace_trailers(struct bow__http2_session *session, struct bow__http2_stream *stream,
