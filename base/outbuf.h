@@ -53,6 +53,12 @@ int bow__outbuf_append(struct bow__outbuf *out, const void *bytes, size_t len);
 int bow__outbuf_append_block(struct bow__outbuf *out, struct bow__block *block, size_t offset,
                              size_t len);
 
+/** What it holds in memory, of blocks the bytes that have not left. */
+static inline size_t bow__outbuf_memory(const struct bow__outbuf *out)
+{
+    return (out->n_bytes + BOW__CHUNK_BYTES - 1) / BOW__CHUNK_BYTES * BOW__CHUNK_BYTES;
+}
+
 /** Fill at most `max` pieces from the front. Returns how many. */
 int bow__outbuf_drain(const struct bow__outbuf *out, struct iovec *iov, int max);
 

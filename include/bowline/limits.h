@@ -92,16 +92,33 @@
 #define BOW_LIMIT_BYTES_IN_FLIGHT ((size_t)64 << 20)
 
 /** What all connections of one server hold together: messages that have begun, with all that they
- * announced, or wait to be read; and calls in progress, 4 KiB each and what metadata and request
- * take decoded, also while nobody waits for them any more. What is answered or read in the moment
+ * announced, or wait to be read; and calls in progress: 4 KiB each, streams, and what metadata and
+ * request take beside, also while nobody waits for them any more. What is answered or read when
  * it comes is not counted. Answers many connections of which each is below its own limits. Each
  * loop has an equal share. Option: max_bytes_in_flight. */
 #define BOW_LIMIT_SERVER_BYTES_IN_FLIGHT ((size_t)1 << 30)
 
-/** Bytes of replies that wait for the peer of one connection. Answers a peer that asks for much and
- * takes nothing. With half of it waiting new calls are refused; above it a call ends with an error
- * in the place of its reply. */
+/** Bytes of replies that wait for the peer of one connection, and are to be expected of the calls
+ * that its handlers have, from which on no further call of it is begun. Answers a peer that asks
+ * for much and takes little. What handlers have answered all the same is sent, however much it is.
+ */
 #define BOW_LIMIT_QUEUED_REPLY_BYTES ((size_t)64 << 20)
+
+/** Memory of the calls of one connection that wait before their handlers, since too much waits to
+ * be sent to it: 4 KiB each, and what metadata and request take decoded. Answers a peer that asks
+ * on and on and takes nothing. Above it calls are refused. */
+#define BOW_LIMIT_WAITING_REQUEST_BYTES ((size_t)64 << 20)
+
+/** Memory of what waits to be sent to all peers of one server: messages with what keeps their
+ * place, and output that the sockets have not taken. Answers many peers that ask and take nothing,
+ * of which each is below its own limit. Each loop has an equal share. From three quarters of it on
+ * a connection that has more than its even part begins no further call, and is ended when its peer
+ * takes nothing for BOW_LIMIT_UNTAKEN_NS. Option: max_queued_reply_bytes. */
+#define BOW_LIMIT_SERVER_QUEUED_REPLY_BYTES ((size_t)256 << 20)
+
+/** Time in which a peer takes nothing of what waits for it, of which it has more than its even part
+ * while the server is short of max_queued_reply_bytes. Answers peers that hold what others need. */
+#define BOW_LIMIT_UNTAKEN_NS (UINT64_C(5) * 1000000000u)
 
 /** Credit of one stream that a fast reader over a long path made grow. Answers a promise without
  * bound. */

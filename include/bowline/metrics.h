@@ -63,6 +63,9 @@ struct bow_metrics {
     uint64_t reloads;                  /* of certificates */
     uint64_t reloads_failed;           /* what was there before goes on */
     uint64_t calls_refused_bytes;      /* over max_bytes_in_flight */
+    uint64_t calls_delayed;            /* that waited before their handlers, for too much was to be
+                                          sent to their client */
+    uint64_t connections_untaken;      /* ended for want of max_queued_reply_bytes */
 };
 
 #define BOW_METRICS_INIT BOW__INIT(struct bow_metrics, )

@@ -258,18 +258,25 @@ static void on_broken(struct bow__conn *conn)
     bow__conn_close(conn, NULL, LAST_WORDS_NS);
 }
 
-static void on_stalled(struct bow__conn *conn)
+void bow__conn_drop(struct bow__conn *conn, const struct bow__text *why)
 {
-    struct bow__text *why = &conn->session->failure;
-
-    bow__text_clear(why);
-    bow__text_printf(why, "the peer took nothing of what was sent to it for ");
-    bow__text_duration(why, conn->write_timeout_ns);
-    bow__text_printf(why, " (write_timeout_ns)");
-    conn->counters->now.connections_stalled++;
+    conn->session->failure = *why;
+    bow__counters_touch(conn->counters);
     log_failure(conn);
     conn->closing = true;
     bow_channel_close(conn->channel, -ETIMEDOUT);
+}
+
+static void on_stalled(struct bow__conn *conn)
+{
+    struct bow__text why;
+
+    bow__text_clear(&why);
+    bow__text_printf(&why, "the peer took nothing of what was sent to it for ");
+    bow__text_duration(&why, conn->write_timeout_ns);
+    bow__text_printf(&why, " (write_timeout_ns)");
+    conn->counters->now.connections_stalled++;
+    bow__conn_drop(conn, &why);
 }
 
 static const char *describe_idle(const struct bow__conn *conn)
@@ -407,7 +414,7 @@ static void set_reading(struct bow__conn *conn, bool reading)
 
 /* In a phase of its own of the loop, so that no stream's owner is called back from inside what it
  * does. False: the conn is gone. */
-static bool tell_writable(struct bow__conn *conn)
+static bool tell_settled(struct bow__conn *conn)
 {
     const struct bow__session_ops *ops = conn->session->ops;
     uint64_t key = 0;
@@ -416,6 +423,9 @@ static bool tell_writable(struct bow__conn *conn)
     enter_session(conn);
     while ((stream = ops->take_writable(conn->session, &key)) != NULL) {
         conn->ops->events->on_writable(conn, key, stream);
+    }
+    if (conn->ops->on_settled != NULL) {
+        conn->ops->on_settled(conn);
     }
     return leave_session(conn);
 }
@@ -428,7 +438,7 @@ static void settle(struct bow__deferred *deferred)
     if (conn->session == NULL || conn->closing) {
         return;
     }
-    if (!tell_writable(conn) || conn->closing) {
+    if (!tell_settled(conn) || conn->closing) {
         return;
     }
     if (conn->session->ops->is_done(conn->session)) {

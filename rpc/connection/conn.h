@@ -34,6 +34,8 @@ struct bow__conn_ops {
     /** No call has been on it for long, or it is old: say goaway, unless there are reasons to keep
      * it. `why` lives for ever. */
     void (*on_aged)(struct bow__conn *conn, const char *why);
+    /** What could be sent was; inside the session, so that its events may be given. May be NULL. */
+    void (*on_settled)(struct bow__conn *conn);
     /** The session has emitted what it had to for now. May be NULL. */
     void (*on_batch_end)(struct bow__conn *conn);
     /** The last callback; the memory goes with the channel. */
@@ -99,6 +101,10 @@ void bow__conn_close(struct bow__conn *conn, const char *reason, uint64_t timeou
 /** The same, after telling the peer of each call that has not ended yet that it is UNAVAILABLE.
  * Runs events; the conn may be gone afterwards. */
 void bow__conn_cut(struct bow__conn *conn, const char *reason, uint64_t timeout_ns);
+
+/** Give the peer up at once, which takes nothing any more: `why` is told to the log and the calls.
+ */
+void bow__conn_drop(struct bow__conn *conn, const struct bow__text *why);
 
 /** The peer has shown that it speaks the protocol. */
 static inline void bow__conn_seen(struct bow__conn *conn)

@@ -259,6 +259,9 @@ struct bow__session_ops {
      * and not sent: the peer is told as with finish(), without what waits, and the host by
      * on_reset. The host closes the connection then. */
     void (*cut)(struct bow__session *session, const struct bow_status *status);
+    /** Memory of all that waits to be sent: messages on their streams, and output. How much that
+     * may be is the host's business: it begins no further call while it is too much. */
+    size_t (*unsent)(const struct bow__session *session);
     /** Whether so much is queued for a peer that does not read that the host should stop reading
      * from it. */
     bool (*is_clogged)(const struct bow__session *session);
@@ -279,7 +282,10 @@ struct bow__session {
     struct bow_context *context;
     struct bow__in_flight_share *in_flight; /* NULL: nothing is counted */
     bool server;
-    uint32_t n_streams; /* open now */
+    uint32_t n_streams;    /* open now */
+    size_t n_stream_bytes; /* what one takes in memory */
+    size_t n_waiting;      /* memory of messages that wait on their streams to be sent */
+    size_t n_dequeued;     /* bytes of them that went on their way; wraps */
     uint64_t heartbeats_sent;
     uint64_t heartbeats_lost;
     bool is_peer_unattended;    /* it has said that nobody reads while there is no call */
@@ -288,6 +294,17 @@ struct bow__session {
     enum bow_code failure_code; /* after feed or on_time failed */
     struct bow__text failure;   /* what was wrong, the peer's bytes escaped */
 };
+
+/** What a message that waits takes in memory beside what keeps the place in its queue: nothing of
+ * its own if its bytes are shared, as a payload's are. */
+static inline size_t bow__waiting_bytes(const struct bow__block *block)
+{
+    /* relaxed: whoever may come to share it has been given it by its only holder */
+    if (block == NULL || atomic_load_explicit(&block->refs, memory_order_relaxed) > 1) {
+        return 0;
+    }
+    return sizeof(*block) + block->cap;
+}
 
 /** Frames that may be due at most, of what is forgiven for it was sent before its sender can have
  * known: no connection has more on its way. */

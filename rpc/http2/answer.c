@@ -177,16 +177,9 @@ int bow__http2_finish(struct bow__session *base, uint64_t key, const struct bow_
 {
     struct bow__http2_session *session = (struct bow__http2_session *)base;
     struct bow__http2_stream *stream = bow__http2_stream_find(session, key);
-    struct bow_status why;
-    struct bow__text text;
 
     if (stream == NULL) {
         return -ENOENT;
-    }
-    if (stream->overfull) {
-        why = bow__http2_backlog_reason(session, &text);
-        status = &why;
-        bow__http2_queue_clear(session, stream);
     }
     /* Whatever comes of it, the host has said its last word on the call and hears no more of it. */
     if (!bow__http2_stream_drop(session, stream) || session->broken) {

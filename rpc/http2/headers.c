@@ -7,9 +7,6 @@
 #include "rpc/http2/codes.h"
 #include "rpc/http2/internal.h"
 
-/** What a client is asked to wait for which too much waits already. */
-#define CROWDED_RETRY_AFTER_NS (UINT64_C(100) * 1000000)
-
 static void refuse_timeout(struct bow__http2_session *session, struct bow__http2_stream *stream)
 {
     struct bow__text text;
@@ -80,29 +77,6 @@ static bool refuse_defect(struct bow__http2_session *session, struct bow__http2_
     return false;
 }
 
-/* As the native protocol does: the call may come again. */
-static void refuse_crowded(struct bow__http2_session *session, struct bow__http2_stream *stream)
-{
-    struct bow__text text;
-    struct bow_status status = {
-        .code = BOW_RESOURCE_EXHAUSTED,
-        .message = text.bytes,
-        .not_processed = true,
-        .retry_after_ns = CROWDED_RETRY_AFTER_NS,
-    };
-
-    session->base.calls_refused++;
-    bow__text_clear(&text);
-    bow__text_printf(&text,
-                     "too much waits for the client of this connection; half of "
-                     "BOW_LIMIT_QUEUED_REPLY_BYTES (%zu)",
-                     BOW_LIMIT_QUEUED_REPLY_BYTES / 2);
-    bow__session_refused(&session->base, path_of(stream), &status, "BOW_LIMIT_QUEUED_REPLY_BYTES");
-    if (bow__http2_end_answer(session, stream, &status) < 0) {
-        bow__http2_stream_reset(session, stream, NGHTTP2_ENHANCE_YOUR_CALM);
-    }
-}
-
 void bow__http2_on_request(struct bow__http2_session *session, struct bow__http2_stream *stream)
 {
     static const struct bow_status draining = {
@@ -120,10 +94,6 @@ void bow__http2_on_request(struct bow__http2_session *session, struct bow__http2
         return;
     }
     if (refuse_defect(session, stream)) {
-        return;
-    }
-    if (session->n_queued >= BOW_LIMIT_QUEUED_REPLY_BYTES / 2) {
-        refuse_crowded(session, stream);
         return;
     }
     if (bow__http2_stream_open(session, stream, (uint64_t)stream->id) < 0) {

@@ -111,12 +111,6 @@ void bow__http2_dequeued(struct bow__http2_session *session, struct bow__http2_s
 /** Take the queue's first message out. */
 void bow__http2_queue_pop(struct bow__http2_session *session, struct bow__http2_stream *stream);
 void bow__http2_queue_clear(struct bow__http2_session *session, struct bow__http2_stream *stream);
-/** Whether `len` more bytes must not wait. */
-bool bow__http2_backlog_is_full(const struct bow__http2_session *session, size_t len);
-/** Why a message is dropped; its text in `text`. */
-struct bow_status bow__http2_backlog_reason(const struct bow__http2_session *session,
-                                            struct bow__text *text);
-
 /* submit.c */
 
 /** Whether values of that key are base64 on the wire. */
@@ -245,9 +239,6 @@ int bow__http2_send(struct bow__session *base, uint64_t key, uint32_t flags,
 int bow__http2_half_close(struct bow__session *base, uint64_t key);
 /** Let go of the chunk when nothing lies in it. */
 void bow__http2_trim_chunk(struct bow__http2_session *session);
-/** Tell peer and host of the streams of which messages were dropped; where events may be. */
-void bow__http2_backlog_end_streams(struct bow__http2_session *session);
-
 /* message.c */
 
 /** Bytes of the peer's messages. `last`: its side ends with them. */

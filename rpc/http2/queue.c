@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * Messages that wait on their streams until nghttp2 asks for them, how much may wait, and who is
- * told that less does. Knows nothing of windows: what may leave is nghttp2's business.
+ * Messages that wait on their streams until nghttp2 asks for them, and who is told that less do.
+ * Knows nothing of windows: what may leave is nghttp2's business, how much may wait the host's.
  */
 
 #include "base/alloc.h"
@@ -14,17 +14,28 @@ static size_t bytes_of(const struct bow__http2_outgoing *outgoing)
     return outgoing->len + sizeof(outgoing->prefix) - outgoing->n_prefix_framed;
 }
 
+/* What a message that waits takes beside its bytes: those without any take memory, too. Of one of
+ * this size or more it is less than a tenth. */
+#define OUTGOING_BYTES (sizeof(struct bow__http2_outgoing) + sizeof(struct bow__block))
+#define SMALL_BYTES ((size_t)1 << 10)
+
+/* What waits on the stream, for its producer. */
+static size_t waiting_of(const struct bow__http2_stream *stream)
+{
+    return stream->n_queued + stream->n_small * OUTGOING_BYTES;
+}
+
 /* `writables` has the streams that were high and are low now. */
 static void update_writable(struct bow__http2_session *session, struct bow__http2_stream *stream)
 {
-    if (stream->n_queued >= BOW__STREAM_HIGH_BYTES) {
+    if (waiting_of(stream) >= BOW__STREAM_HIGH_BYTES) {
         stream->was_high = true;
     }
     if (!stream->was_high) {
         return;
     }
     bool is_writable =
-        stream->open && !stream->local_ended && stream->n_queued <= BOW__STREAM_LOW_BYTES;
+        stream->open && !stream->local_ended && waiting_of(stream) <= BOW__STREAM_LOW_BYTES;
     if (!is_writable) {
         bow__list_remove(&stream->writable_link);
     } else if (bow__list_is_empty(&stream->writable_link)) {
@@ -37,7 +48,7 @@ size_t bow__http2_queued(const struct bow__session *base, uint64_t key)
     const struct bow__http2_stream *stream =
         bow__http2_stream_find((const struct bow__http2_session *)base, key);
 
-    return stream != NULL ? stream->n_queued : 0;
+    return stream != NULL ? waiting_of(stream) : 0;
 }
 
 void *bow__http2_take_writable(struct bow__session *base, uint64_t *ret_key)
@@ -63,7 +74,12 @@ int bow__http2_queue_push(struct bow__http2_session *session, struct bow__http2_
         return -ENOMEM;
     }
     *outgoing = *what;
+    outgoing->n_memory =
+        sizeof(*outgoing) + (what->pooled ? what->len : bow__waiting_bytes(what->block));
     bow__list_push_back(&stream->queue, &outgoing->queue_link);
+    outgoing->is_small = what->len < SMALL_BYTES;
+    stream->n_small += outgoing->is_small;
+    session->base.n_waiting += outgoing->n_memory;
     stream->n_queued += bytes_of(outgoing);
     session->n_queued += bytes_of(outgoing);
     update_writable(session, stream);
@@ -76,6 +92,7 @@ void bow__http2_dequeued(struct bow__http2_session *session, struct bow__http2_s
 {
     stream->n_queued -= n;
     session->n_queued -= n;
+    session->base.n_dequeued += n;
     update_writable(session, stream);
 }
 
@@ -93,6 +110,8 @@ static void release(struct bow__http2_session *session, struct bow__http2_outgoi
 static void forget(struct bow__http2_session *session, struct bow__http2_stream *stream,
                    struct bow__http2_outgoing *outgoing)
 {
+    stream->n_small -= outgoing->is_small;
+    session->base.n_waiting -= outgoing->n_memory;
     bow__http2_dequeued(session, stream, bytes_of(outgoing));
     bow__list_remove(&outgoing->queue_link);
     bow__free(session->base.context, outgoing, sizeof(*outgoing));
@@ -124,29 +143,4 @@ void bow__http2_end_local(struct bow__http2_session *session, struct bow__http2_
 {
     stream->local_ended = true;
     update_writable(session, stream);
-}
-
-/*
- * A server's backlog: what all streams of a connection wait with for a peer that does not take it.
- * Long before it is full the server stops to read or takes no more calls; what comes for it
- * all the same, from calls that were taken before, is dropped, and its call ends with an
- * error, which is small.
- */
-
-bool bow__http2_backlog_is_full(const struct bow__http2_session *session, size_t len)
-{
-    /* One message may be of any size. */
-    return session->base.server && session->n_queued > 0 &&
-           session->n_queued + len > BOW_LIMIT_QUEUED_REPLY_BYTES;
-}
-
-struct bow_status bow__http2_backlog_reason(const struct bow__http2_session *session,
-                                            struct bow__text *text)
-{
-    bow__text_clear(text);
-    bow__text_printf(text,
-                     "the reply was dropped, for %zu bytes of others wait on this connection; "
-                     "BOW_LIMIT_QUEUED_REPLY_BYTES (%zu)",
-                     session->n_queued, BOW_LIMIT_QUEUED_REPLY_BYTES);
-    return (struct bow_status){.code = BOW_RESOURCE_EXHAUSTED, .message = text->bytes};
 }

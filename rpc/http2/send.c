@@ -77,8 +77,7 @@ uint8_t *bow__http2_reserve(struct bow__session *base, uint64_t key, uint32_t fl
     struct bow__http2_stream *stream = bow__http2_stream_find(session, key);
 
     (void)flags;
-    if (stream == NULL || session->broken || stream->closed || stream->local_ended ||
-        stream->overfull) {
+    if (stream == NULL || session->broken || stream->closed || stream->local_ended) {
         return NULL;
     }
     size_t credit = credit_of(session, stream);
@@ -178,24 +177,6 @@ int bow__http2_commit(struct bow__session *base, uint64_t key, uint32_t flags, s
     return 0;
 }
 
-/* End the stream instead of sending the message. Returns as finish(). */
-static int drop_message(struct bow__http2_session *session, struct bow__http2_stream *stream,
-                        uint32_t flags)
-{
-    struct bow__text text;
-
-    if ((flags & BOW__SEND_END) != 0) {
-        struct bow_status why = bow__http2_backlog_reason(session, &text);
-        return bow__http2_finish(&session->base, stream->key, &why);
-    }
-    /* The host goes on with a stream, so it has to hear of its end: not from inside what it does.
-     */
-    stream->overfull = true;
-    bow__list_remove(&stream->overfull_link);
-    bow__list_push_back(&session->overfull, &stream->overfull_link);
-    return 0;
-}
-
 int bow__http2_send(struct bow__session *base, uint64_t key, uint32_t flags,
                     struct bow__block *block, size_t offset, size_t len)
 {
@@ -204,13 +185,6 @@ int bow__http2_send(struct bow__session *base, uint64_t key, uint32_t flags,
 
     if (stream == NULL) {
         return -ENOENT;
-    }
-    if (stream->overfull || bow__http2_backlog_is_full(session, len)) {
-        int rc = drop_message(session, stream, flags);
-        if (rc == 0) {
-            bow__block_unref(block);
-        }
-        return rc;
     }
     assert(len <= UINT32_MAX && offset <= block->cap && len <= block->cap - offset);
     return queue(session, stream, flags,
@@ -229,17 +203,4 @@ int bow__http2_half_close(struct bow__session *base, uint64_t key)
     bow__http2_end_local(session, stream);
     bow__http2_resume(session, stream);
     return 0;
-}
-
-void bow__http2_backlog_end_streams(struct bow__http2_session *session)
-{
-    struct bow__link *link = NULL;
-    struct bow__text text;
-
-    while ((link = bow__list_pop_front(&session->overfull)) != NULL) {
-        struct bow__http2_stream *stream =
-            BOW__CONTAINER(link, struct bow__http2_stream, overfull_link);
-        struct bow_status why = bow__http2_backlog_reason(session, &text);
-        bow__http2_stream_refuse(session, stream, why.code, "%s", why.message);
-    }
 }

@@ -23,6 +23,9 @@
  * read: there is enough for the peer to take. */
 #define CLOGGED_BYTES (BOW_LIMIT_QUEUED_REPLY_BYTES / 8)
 
+/** What nghttp2 takes for a stream beside ours. */
+#define NGHTTP2_STREAM_BYTES ((size_t)256)
+
 static struct bow__http2_session *session_of(struct bow__session *base)
 {
     return (struct bow__http2_session *)base;
@@ -130,8 +133,7 @@ static bool is_goaway_due(const struct bow__http2_session *session)
 
 static bool has_late(const struct bow__http2_session *session)
 {
-    return !bow__list_is_empty(&session->late) || !bow__list_is_empty(&session->overfull) ||
-           is_ready_due(session) || is_goaway_due(session);
+    return !bow__list_is_empty(&session->late) || is_ready_due(session) || is_goaway_due(session);
 }
 
 /* Emit what became known while no event could be. */
@@ -140,7 +142,6 @@ static void emit_late(struct bow__http2_session *session)
     struct bow__session *base = &session->base;
 
     bow__http2_streams_end_late(session);
-    bow__http2_backlog_end_streams(session);
     if (is_goaway_due(session)) {
         struct bow_status reason = {.code = BOW_UNAVAILABLE,
                                     .message = "the connection's stream ids are used up"};
@@ -252,6 +253,11 @@ static struct bow__session_rest rest(const struct bow__session *base)
     };
 }
 
+static size_t unsent(const struct bow__session *base)
+{
+    return base->n_waiting + bow__outbuf_memory(&((const struct bow__http2_session *)base)->out);
+}
+
 static bool is_clogged(const struct bow__session *base)
 {
     const struct bow__http2_session *session = (const struct bow__http2_session *)base;
@@ -341,6 +347,7 @@ static const struct bow__session_ops http2_ops = {
     .is_done = is_done,
     .rest = rest,
     .cut = bow__http2_cut,
+    .unsent = unsent,
     .is_clogged = is_clogged,
     .drain = drain,
     .sent = sent,
@@ -419,12 +426,12 @@ static void init(struct bow__http2_session *session, const struct bow__session_o
         .context = options->context,
         .in_flight = options->in_flight,
         .server = options->server,
+        .n_stream_bytes = sizeof(struct bow__http2_stream) + NGHTTP2_STREAM_BYTES,
     };
     bow__outbuf_init(&session->out, options->pool);
     bow__list_init(&session->streams);
     bow__list_init(&session->late);
     bow__list_init(&session->writables);
-    bow__list_init(&session->overfull);
     bow__map_init(&session->by_key, options->context);
     session->next_key = 1;
     session->max_message_bytes = options->max_message_bytes;

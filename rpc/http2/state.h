@@ -69,10 +69,12 @@ struct bow__http2_outgoing {
     struct bow__link queue_link;
     struct bow__block *block;
     size_t offset;
-    size_t len; /* body bytes not yet framed */
+    size_t len;      /* body bytes not yet framed */
+    size_t n_memory; /* what it counts for in the session's n_waiting */
     uint8_t prefix[5];
     uint8_t n_prefix_framed;
-    bool pooled; /* `block` is the session's chunk */
+    bool pooled;   /* `block` is the session's chunk */
+    bool is_small; /* counted in the stream's n_small */
 };
 
 /** Fields that gRPC itself puts into a header block, at most. */
@@ -174,10 +176,9 @@ struct bow__http2_stream {
     bool has_ended;                 /* server: the trailers are queued in nghttp2 */
     struct bow__link queue;         /* bow__http2_outgoing */
     size_t n_queued;                /* bytes in it, prefixes included */
+    size_t n_small;                 /* messages in it that take little beside their place */
     bool was_high;                  /* so many that its producer was to stop */
     struct bow__link writable_link; /* in session->writables while it may go on */
-    struct bow__link overfull_link; /* in session->overfull until its host hears of its end */
-    bool overfull;                  /* a message was dropped: it can end with nothing but that */
     enum bow__encoding encoding;    /* of messages that we mark compressed */
     struct bow__http2_trailers *trailers;
 
@@ -211,7 +212,6 @@ struct bow__http2_session {
     size_t chunk_used;
     size_t n_queued; /* of all streams */
     struct bow__link writables;
-    struct bow__link overfull; /* streams that end for what they added to the backlog */
 
     /* the state of feed and pump */
     uint64_t now_ns;

@@ -27,7 +27,6 @@ struct bow__http2_stream *bow__http2_stream_new(struct bow__http2_session *sessi
     bow__list_init(&stream->late_link);
     bow__list_init(&stream->queue);
     bow__list_init(&stream->writable_link);
-    bow__list_init(&stream->overfull_link);
     bow__list_push_back(&session->streams, &stream->link);
     session->n_live++;
     return stream;
@@ -88,7 +87,6 @@ void bow__http2_stream_detach(struct bow__http2_session *session, struct bow__ht
     stream->open = false;
     bow__http2_expect_late(session, stream);
     bow__list_remove(&stream->writable_link);
-    bow__list_remove(&stream->overfull_link);
     bow__map_remove(&session->by_key, stream->key);
     session->base.n_streams--;
 }

@@ -72,8 +72,7 @@ uint64_t bow__native_next_time(const struct bow__session *base)
     if (session->broken) {
         return BOW_NEVER;
     }
-    if (session->out_of_memory || session->ready_due || session->retire_due ||
-        !bow__list_is_empty(&session->overfull)) {
+    if (session->out_of_memory || session->ready_due || session->retire_due) {
         return 0;
     }
     if (is_asleep(session)) {

@@ -98,9 +98,6 @@ int bow__native_half_close(struct bow__session *base, uint64_t key);
 int bow__native_finish(struct bow__session *base, uint64_t key, const struct bow_status *status);
 size_t bow__native_queued(const struct bow__session *base, uint64_t key);
 void *bow__native_take_writable(struct bow__session *base, uint64_t *ret_key);
-/** Tell peer and host of the streams that were ended for what they added to the backlog; at the end
- * of feed(). */
-void bow__native_backlog_end_streams(struct bow__native *session);
 
 /* send.c */
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
  * Messages that wait on their streams for credit or their turn, and what ends a
- * side behind them; who waited long is told when its producer may go on. How much may wait is
- * bounded. send.c makes frames of them.
+ * side behind them; who waited long is told when its producer may go on. How much may wait is the
+ * host's business. send.c makes frames of them.
  */
 
 #include "rpc/native/internal.h"
@@ -33,6 +33,7 @@ void bow__native_dequeued(struct bow__native *session, struct bow__native_stream
 {
     stream->n_queued -= n;
     session->n_queued -= n;
+    session->base.n_dequeued += n;
     update_writable(session, stream);
 }
 
@@ -60,69 +61,6 @@ void *bow__native_take_writable(struct bow__session *base, uint64_t *ret_key)
     return stream->user;
 }
 
-/*
- * A server's backlog: what all streams of a connection wait with for a peer that does not take it.
- * Long before it is full the server stops to read or takes no more calls; what comes for it
- * all the same, from calls that were taken before, is dropped, and its call ends with an
- * error, which is small.
- */
-
-static bool is_full(const struct bow__native *session, size_t len)
-{
-    /* One message may be of any size. */
-    return session->base.server && session->n_queued > 0 &&
-           session->n_queued + len > BOW_LIMIT_QUEUED_REPLY_BYTES;
-}
-
-static struct bow_status reason(const struct bow__native *session, struct bow__text *text)
-{
-    bow__text_clear(text);
-    bow__text_printf(text,
-                     "the reply was dropped, for %zu bytes of others wait on this connection; "
-                     "BOW_LIMIT_QUEUED_REPLY_BYTES (%zu)",
-                     session->n_queued, BOW_LIMIT_QUEUED_REPLY_BYTES);
-    return (struct bow_status){.code = BOW_RESOURCE_EXHAUSTED, .message = text->bytes};
-}
-
-static int finish_overfull(struct bow__native *session, struct bow__native_stream *stream)
-{
-    struct bow__text text;
-    struct bow_status why = reason(session, &text);
-
-    int rc = bow__native_put_status(session, stream->id, &why);
-    session->out_of_memory |= rc < 0;
-    bow__native_stream_end(session, stream);
-    return rc;
-}
-
-static int drop_message(struct bow__native *session, struct bow__native_stream *stream,
-                        uint32_t flags)
-{
-    if ((flags & BOW__SEND_END) != 0) {
-        return finish_overfull(session, stream);
-    }
-    /* The host goes on with a stream, so it has to hear of its end: not from inside what it does.
-     */
-    stream->overfull = true;
-    bow__list_remove(&stream->send_link);
-    bow__list_push_back(&session->overfull, &stream->send_link);
-    return 0;
-}
-
-void bow__native_backlog_end_streams(struct bow__native *session)
-{
-    struct bow__link *link = bow__list_pop_front(&session->overfull);
-    struct bow__text text;
-
-    while (link != NULL) {
-        struct bow__native_stream *stream =
-            BOW__CONTAINER(link, struct bow__native_stream, send_link);
-        struct bow_status why = reason(session, &text);
-        (void)bow__native_refuse(session, stream, &why);
-        link = bow__list_pop_front(&session->overfull);
-    }
-}
-
 /* Waiting. */
 
 void bow__native_schedule_sender(struct bow__native *session, struct bow__native_stream *stream)
@@ -146,20 +84,11 @@ int bow__native_send(struct bow__session *base, uint64_t key, uint32_t flags,
     if (stream == NULL || stream->out_ended) {
         return -ENOENT;
     }
-    if (stream->overfull || is_full(session, cost)) {
-        int rc = drop_message(session, stream, flags);
-        if (rc == 0) {
-            bow__block_unref(block);
-        }
-        return rc;
-    }
-    struct bow__native_outgoing *outgoing = bow__native_outgoing_push(session, stream);
+    struct bow__native_outgoing *outgoing = bow__native_outgoing_push(session, stream, block, len);
     if (outgoing == NULL) {
         return -ENOMEM;
     }
-    outgoing->block = block;
     outgoing->offset = offset;
-    outgoing->n_left = len;
     outgoing->flags = flags;
     stream->out_ended = (flags & BOW__SEND_END) != 0;
     stream->n_queued += cost;
@@ -216,14 +145,12 @@ static int queue_status(struct bow__native *session, struct bow__native_stream *
     if (block == NULL) {
         return -ENOMEM;
     }
-    struct bow__native_outgoing *outgoing = bow__native_outgoing_push(session, stream);
+    struct bow__native_outgoing *outgoing = bow__native_outgoing_push(session, stream, block, n);
     if (outgoing == NULL) {
         bow__block_unref(block);
         return -ENOMEM;
     }
     bow__native_encode_status_body(block->data, &wire);
-    outgoing->block = block;
-    outgoing->n_left = n;
     outgoing->is_status = true;
     stream->n_queued += n;
     session->n_queued += n;
@@ -245,9 +172,6 @@ int bow__native_finish(struct bow__session *base, uint64_t key, const struct bow
 
     if (stream == NULL || stream->out_ended) {
         return -ENOENT;
-    }
-    if (stream->overfull) {
-        return finish_overfull(session, stream);
     }
     bool waits = stream->queue != NULL && !drops_messages(status);
     int rc = waits ? queue_status(session, stream, status)

@@ -145,15 +145,6 @@ static struct bow__native_stream *accept_call(struct bow__native *session,
                                       session->max_calls});
         return NULL;
     }
-    if (session->n_queued >= BOW_LIMIT_QUEUED_REPLY_BYTES / 2) {
-        *ret_rc =
-            refuse_new(session, frame, path,
-                       (struct limit){BOW_RESOURCE_EXHAUSTED, "BOW_LIMIT_QUEUED_REPLY_BYTES",
-                                      "too much waits for the client of this connection; half of "
-                                      "BOW_LIMIT_QUEUED_REPLY_BYTES",
-                                      (unsigned)(BOW_LIMIT_QUEUED_REPLY_BYTES / 2)});
-        return NULL;
-    }
     struct bow__native_stream *stream = bow__native_stream_new(session, frame->stream, NULL);
     if (stream == NULL) {
         *ret_rc = refuse_new(session, frame, path,

@@ -176,7 +176,7 @@ uint8_t *bow__native_reserve(struct bow__session *base, uint64_t key, uint32_t f
     struct bow__native_stream *stream = bow__native_stream_find(session, key);
     struct bow__native_room *room = &session->room;
 
-    if (stream == NULL || stream->out_ended || stream->queue != NULL || stream->overfull) {
+    if (stream == NULL || stream->out_ended || stream->queue != NULL) {
         return NULL;
     }
     bool is_request = room->key == key && room->type == BOW__FRAME_REQUEST;
@@ -308,6 +308,7 @@ static int end_message(struct bow__native *session, struct bow__native_stream *s
 {
     bool ends = (stream->queue->flags & BOW__SEND_END) != 0;
 
+    session->n_begun -= stream->queue->n_announced;
     bow__native_outgoing_pop(session, stream);
     if (stream->queue != NULL && stream->queue->is_status) {
         return send_status(session, stream);
@@ -323,6 +324,30 @@ static int end_message(struct bow__native *session, struct bow__native_stream *s
     }
     bow__native_stream_end(session, stream);
     return rc;
+}
+
+/* Messages that have begun are announced, and the peer holds no more of them than
+ * BOW_LIMIT_BYTES_IN_FLIGHT; it refuses one above that, though it was answered. So another large
+ * one begins when those before it have gone, but for one alone, of any size. */
+#define BEGUN_BYTES (BOW_LIMIT_BYTES_IN_FLIGHT / 2)
+
+static bool may_begin(const struct bow__native *session, const struct bow__native_outgoing *message)
+{
+    return message->begun || message->n_left <= FRAME_BYTES || session->n_begun == 0 ||
+           (session->n_begun < BEGUN_BYTES && message->n_left <= BEGUN_BYTES - session->n_begun);
+}
+
+/* The first of those that wait with that may go on? */
+static void resume_unbegun(struct bow__native *session)
+{
+    struct bow__link *first = session->unbegun.next;
+
+    while (first != &session->unbegun &&
+           may_begin(session, BOW__CONTAINER(first, struct bow__native_stream, send_link)->queue)) {
+        bow__list_remove(first);
+        bow__list_push_back(&session->senders, first);
+        first = session->unbegun.next;
+    }
 }
 
 static int send_fragment(struct bow__native *session, struct bow__native_stream *stream)
@@ -341,6 +366,10 @@ static int send_fragment(struct bow__native *session, struct bow__native_stream 
         return rc;
     }
     session->n_moved++;
+    if (!message->begun && !fragment.last) {
+        message->n_announced = message->n_left;
+        session->n_begun += message->n_announced;
+    }
     message->begun = true;
     message->offset += fragment.n;
     message->n_left -= fragment.n;
@@ -353,6 +382,7 @@ static int send_fragment(struct bow__native *session, struct bow__native_stream 
 /* One turn of the stream whose turn it is. False when nothing can be sent now. */
 static bool send_next(struct bow__native *session)
 {
+    resume_unbegun(session);
     struct bow__link *link = session->senders.next;
 
     if (link == &session->senders) {
@@ -364,6 +394,10 @@ static bool send_next(struct bow__native *session)
     }
     uint64_t id = stream->id;
     bow__list_remove(link);
+    if (!may_begin(session, stream->queue)) {
+        bow__list_push_back(&session->unbegun, link);
+        return true;
+    }
     if (send_fragment(session, stream) < 0) {
         /* With nothing on its way out, nothing would bring another try. */
         session->out_of_memory |= session->out.n_bytes == 0;

@@ -35,7 +35,6 @@ static int end_feeding(struct bow__native *session)
 {
     if (!session->broken) {
         say_due_events(session);
-        bow__native_backlog_end_streams(session);
         if (session->probe_due) {
             bow__native_heartbeat_probe(session);
         }
@@ -116,6 +115,11 @@ static bool is_done(const struct bow__session *base)
     bool leaving = session->peer_leaves || session->drain == BOW__NATIVE_FINAL;
 
     return leaving && base->n_streams == 0 && session->out.n_bytes == 0;
+}
+
+static size_t unsent(const struct bow__session *base)
+{
+    return base->n_waiting + bow__outbuf_memory(&bow__native_of_const(base)->out);
 }
 
 static bool is_clogged(const struct bow__session *base)
@@ -269,6 +273,7 @@ static const struct bow__session_ops ops = {
     .is_done = is_done,
     .rest = rest,
     .cut = cut,
+    .unsent = unsent,
     .is_clogged = is_clogged,
     .drain = bow__native_drain,
     .sent = sent,
@@ -313,7 +318,8 @@ static void init(struct bow__native *session, const struct bow__session_options 
                  .owner = options->owner,
                  .context = options->context,
                  .in_flight = options->in_flight,
-                 .server = options->server},
+                 .server = options->server,
+                 .n_stream_bytes = sizeof(struct bow__native_stream)},
         .own = BOW__HEADER_SETTINGS_INIT,
         .peer = BOW__HEADER_SETTINGS_INIT,
         .next_id = options->first_key | 1,
@@ -332,7 +338,7 @@ static void init(struct bow__native *session, const struct bow__session_options 
     bow__list_init(&session->ended);
     bow__list_init(&session->idle);
     bow__list_init(&session->senders);
-    bow__list_init(&session->overfull);
+    bow__list_init(&session->unbegun);
     bow__list_init(&session->writables);
     set_limits(session, options);
 }

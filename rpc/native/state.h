@@ -50,7 +50,7 @@ struct bow__native_window {
 
 struct bow__native_stream {
     struct bow__link link;          /* in `streams` by rising id, then in `ended` or `idle` */
-    struct bow__link send_link;     /* in `senders` while a frame could be sent, or in `overfull` */
+    struct bow__link send_link;     /* in `senders` while a frame could be sent, or in `unbegun` */
     struct bow__link writable_link; /* while was_high: in `writables`, or alone */
     uint64_t id;
     void *user;
@@ -70,7 +70,6 @@ struct bow__native_stream {
     struct bow__native_outgoing *queue; /* oldest first */
     struct bow__native_outgoing *queue_tail;
     size_t n_queued; /* bytes in it, each message as its credit is counted */
-    bool overfull;   /* a message of it was dropped: it can end with nothing but that */
     bool was_high;   /* so much waited that the producer is to be told when it may go on */
 
     /* In. */
@@ -94,9 +93,11 @@ struct bow__native_outgoing {
     struct bow__block *block; /* NULL when there are no bytes */
     size_t offset;            /* of the bytes not yet framed */
     size_t n_left;
-    bool begun;     /* its first frame is in the output */
-    bool is_status; /* the block is a STATUS's body */
-    uint32_t flags; /* enum bow__send_flags */
+    size_t n_announced; /* 0: it has not begun, or went in one frame */
+    size_t n_memory;    /* what it counts for in the session's n_waiting */
+    bool begun;         /* its first frame is in the output */
+    bool is_status;     /* the block is a STATUS's body */
+    uint32_t flags;     /* enum bow__send_flags */
 };
 
 /** Room in `out` where a frame's message is being encoded; key 0: none. */
@@ -177,8 +178,9 @@ struct bow__native {
     uint32_t send_credit;
     bool is_behind; /* the socket did not take all */
     struct bow__link senders;
+    struct bow__link unbegun;   /* those whose message waits until others have gone */
+    size_t n_begun;             /* announced by messages that have begun and not ended */
     size_t n_queued;            /* bytes that wait on all streams */
-    struct bow__link overfull;  /* streams that end for what they added to the backlog */
     struct bow__link writables; /* streams whose producer is to be told that it may go on */
     struct bow__native_outgoing *idle_outgoing;
     size_t n_idle_outgoing;

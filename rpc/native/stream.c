@@ -137,6 +137,9 @@ void bow__native_stream_end(struct bow__native *session, struct bow__native_stre
         bow__native_expect_late(session, stream->overdue_ns);
     }
     session->n_queued -= stream->n_queued;
+    if (stream->queue != NULL) {
+        session->n_begun -= stream->queue->n_announced;
+    }
     session->n_grown -= stream->window.size - session->own.stream_window_bytes;
     stream->open = false;
     if (stream->mapped) {
@@ -212,7 +215,8 @@ void bow__native_streams_trim(struct bow__native *session)
 }
 
 struct bow__native_outgoing *bow__native_outgoing_push(struct bow__native *session,
-                                                       struct bow__native_stream *stream)
+                                                       struct bow__native_stream *stream,
+                                                       struct bow__block *block, size_t n)
 {
     struct bow__native_outgoing *outgoing = session->idle_outgoing;
 
@@ -225,7 +229,12 @@ struct bow__native_outgoing *bow__native_outgoing_push(struct bow__native *sessi
             return NULL;
         }
     }
-    *outgoing = (struct bow__native_outgoing){0};
+    *outgoing = (struct bow__native_outgoing){
+        .block = block,
+        .n_left = n,
+        .n_memory = sizeof(*outgoing) + bow__waiting_bytes(block),
+    };
+    session->base.n_waiting += outgoing->n_memory;
     if (stream->queue == NULL) {
         stream->queue = outgoing;
     } else {
@@ -240,6 +249,7 @@ void bow__native_outgoing_pop(struct bow__native *session, struct bow__native_st
     struct bow__native_outgoing *outgoing = stream->queue;
 
     stream->queue = outgoing->next;
+    session->base.n_waiting -= outgoing->n_memory;
     bow__block_unref(outgoing->block);
     if (session->n_idle_outgoing >= MAX_IDLE_OUTGOING) {
         bow__free(session->base.context, outgoing, sizeof(*outgoing));

@@ -32,8 +32,11 @@ void bow__native_stream_end(struct bow__native *session, struct bow__native_stre
 void bow__native_streams_recycle(struct bow__native *session);
 /** Let go of structs kept for reuse. */
 void bow__native_streams_trim(struct bow__native *session);
+/** Append a message, or status, of `n` bytes. Takes the reference to `block`, which may be NULL, on
+ * success. NULL: no memory. */
 struct bow__native_outgoing *bow__native_outgoing_push(struct bow__native *session,
-                                                       struct bow__native_stream *stream);
+                                                       struct bow__native_stream *stream,
+                                                       struct bow__block *block, size_t n);
 void bow__native_outgoing_pop(struct bow__native *session, struct bow__native_stream *stream);
 
 /** What is still to come of the message that is being assembled, as far as it was announced. */

@@ -96,6 +96,23 @@ static int share_flight(struct bow_server *server, uint32_t n_loops)
     return -EINVAL;
 }
 
+/* A loop that few connections are on is not to be short of what one may have. */
+#define LEAST_LOOP_QUEUED_BYTES ((size_t)32 << 20)
+
+static void share_backlog(struct bow_server *server, uint32_t n_loops)
+{
+    struct bow__worker_limits *limits = &server->limits;
+    size_t max = server->options.max_queued_reply_bytes;
+
+    if (max == 0) {
+        size_t least = LEAST_LOOP_QUEUED_BYTES * n_loops;
+        max = BOW_LIMIT_SERVER_QUEUED_REPLY_BYTES;
+        max = max > least ? max : least;
+    }
+    limits->max_queued_reply_bytes = max;
+    limits->max_loop_queued_reply_bytes = max / n_loops;
+}
+
 static int make_workers(struct bow_server *server)
 {
     uint32_t n = server->group != NULL ? bow_group_size(server->group) : 1;
@@ -104,6 +121,7 @@ static int make_workers(struct bow_server *server)
     if (rc < 0) {
         return rc;
     }
+    share_backlog(server, n);
     server->workers = bow__alloc_array(server->context, n, sizeof(struct bow__worker *));
     if (server->workers == NULL) {
         return -ENOMEM;

@@ -4,6 +4,7 @@
  */
 
 #include "rpc/core/in_flight.h"
+#include "rpc/core/message/receive_queue.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -164,6 +165,48 @@ static void test_flight_says_limit_and_value(void **state)
     end(&t);
 }
 
+/* Messages that wait to be read are counted as what they take: copies, and blocks of their own. */
+static void expect_weight(size_t len, bool has_block)
+{
+    static const uint8_t bytes[1000];
+    struct bow_context_options options = BOW_CONTEXT_OPTIONS_INIT;
+    struct bow_context *context = NULL;
+    struct bow__receive_queue queue = {{NULL, NULL}, NULL, 0};
+    struct bow__message message = {.bytes = {bytes, len}};
+    struct counted t;
+
+    begin(&t);
+    t.in_flight.max_bytes = SIZE_MAX / 2;
+    queue.share = &t.parts[0];
+    assert_int_equal(bow_context_new(&options, &context), 0);
+    size_t before = bow_context_bytes(context);
+    for (int i = 0; i < 100; i++) {
+        if (has_block) {
+            message.block = bow__block_new(context, 2 * len);
+            message.bytes.data = message.block->data;
+        }
+        assert_int_equal(bow__receive_queue_push(&queue, context, &message), 0);
+    }
+    size_t n_taken = bow_context_bytes(context) - before;
+    assert_in_range(t.in_flight.n_bytes, n_taken - n_taken / 10, n_taken + n_taken / 10);
+    assert_true(bow__receive_queue_pop(&queue, &message));
+    bow__block_unref(message.block);
+    bow__receive_queue_clear(&queue);
+    assert_int_equal(t.in_flight.n_bytes, 0);
+    end(&t);
+    bow_context_unref(context);
+}
+
+static void test_flight_f44_of_messages_that_wait_is_what_they_take(void **state)
+{
+    (void)state;
+    expect_weight(0, false);
+    expect_weight(8, false);
+    expect_weight(1000, false);
+    expect_weight(8, true);
+    expect_weight(1000, true);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -174,6 +217,7 @@ int main(void)
         cmocka_unit_test(test_flight_counts_what_handlers_keep_until_they_let_go),
         cmocka_unit_test(test_flight_of_a_connection_goes_with_it),
         cmocka_unit_test(test_flight_says_limit_and_value),
+        cmocka_unit_test(test_flight_f44_of_messages_that_wait_is_what_they_take),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

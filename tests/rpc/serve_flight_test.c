@@ -6,6 +6,7 @@
  */
 
 #include "rpc/core/compression/compress.h"
+#include "rpc/server/server_state.h"
 #include "serve_fixture.h"
 
 #include <errno.h>
@@ -28,7 +29,7 @@
 struct crowd {
     struct serving *s;
     struct session_peer *peers[N_PEERS];
-    struct bow_call *calls[N_PEERS * N_CALLS + 1]; /* of the loop: references, of streams */
+    struct bow_call *calls[1000]; /* of the loop: references, of streams */
     int n_calls;
     void (*send)(struct session_peer *peer, uint32_t flags); /* each call's request */
 };
@@ -426,6 +427,91 @@ static void test_flight_counts_calls_that_nobody_waits_for(void **state)
     end();
 }
 
+/* Calls that handlers have are counted as what they take. */
+static void count_flight(struct serving *s)
+{
+    s->n_sent = s->t->server->workers[0]->in_flight.n_bytes;
+}
+
+static void expect_weight(struct serving *s, const char *path, uint32_t flags, size_t n_payload)
+{
+    static uint8_t payload[12 * KIB];
+    static uint8_t bytes[16 * KIB];
+    const int n = 900;
+
+    size_t before = bow_context_bytes(s->t->context);
+    Calls__Request request = CALLS__REQUEST__INIT;
+    request.payload.len = n_payload;
+    request.payload.data = payload;
+    size_t n_message = calls__request__pack(&request, bytes);
+    for (int i = 0; i < n; i++) {
+        session_peer_begin_stream(&s->peer, path, BOW_NEVER, NULL);
+        session_peer_send(&s->peer, flags, bytes, n_message);
+        (void)session_peer_serve(&s->peer, 0);
+    }
+    serve_wait_serving(s, &s->n_entered, n);
+    serve_on_loop(s, count_flight);
+    uint64_t n_counted = s->n_sent;
+    size_t n_taken = bow_context_bytes(s->t->context) - before;
+    assert_in_range(n_counted, n_taken - n_taken / 10, n_taken + n_taken / 10);
+}
+
+static void start_weighing(struct serving *s)
+{
+    struct bow_server_options options;
+
+    calls_server_options(s->t, &options);
+    options.max_calls = 1000;
+    serve_start(s, &options);
+    serve_connect(s);
+    crowd = calloc(1, sizeof(*crowd));
+    assert_non_null(crowd);
+}
+
+static void end_weighing(struct serving *s)
+{
+    bow_server_free(s->t->server);
+    s->t->server = NULL;
+    s->n_after_closed = 0;
+    free(crowd);
+    crowd = NULL;
+}
+
+static void keep(struct serving *s, struct bow_call *call)
+{
+    (void)s;
+    (void)call;
+}
+
+static void test_flight_f44_of_streams_is_what_they_take(void **state)
+{
+    struct serving *s = *state;
+
+    start_weighing(s);
+    s->enter = keep;
+    expect_weight(s, SERVE_BOTH, 0, 2);
+    end_weighing(s);
+}
+
+static void weigh_unary(struct serving *s, size_t n_payload)
+{
+    start_weighing(s);
+    s->enter = hold;
+    expect_weight(s, SERVE_PLAIN, BOW__SEND_END, n_payload);
+    serve_on_loop(s, answer_all);
+    end_weighing(s);
+}
+
+static void test_flight_f44_of_small_requests_is_what_they_take(void **state)
+{
+    weigh_unary(*state, 1000);
+}
+
+static void test_flight_f44_of_larger_requests_is_what_they_take(void **state)
+{
+    weigh_unary(*state, 10000);
+}
+
 static void test_flight_smaller_than_two_messages_does_not_start(void **state)
 {
     struct serving *s = *state;
@@ -461,6 +547,9 @@ int main(int argc, char **argv)
         TEST(test_flight_of_requests_that_inflate_is_bounded),
         TEST(test_flight_counts_metadata),
         TEST(test_flight_counts_calls_that_nobody_waits_for),
+        TEST(test_flight_f44_of_streams_is_what_they_take),
+        TEST(test_flight_f44_of_small_requests_is_what_they_take),
+        TEST(test_flight_f44_of_larger_requests_is_what_they_take),
         TEST(test_flight_smaller_than_two_messages_does_not_start),
         TEST(test_flight_by_default_lets_messages_of_any_size_through),
     };

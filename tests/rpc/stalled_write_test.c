@@ -6,6 +6,7 @@
 
 #include "timed_fixture.h"
 
+#include <bowline/limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
@@ -126,6 +127,35 @@ static void test_stalled_without_a_limit_stays(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, timed_setup, timed_teardown)
 
+/* Of a server that is short of what may wait the peer that takes nothing goes long before. */
+static void test_stalled_f42_ends_where_memory_is_short(void **state)
+{
+    struct bow_server_options server = BOW_SERVER_OPTIONS_INIT;
+    struct bow_client_options client = BOW_CLIENT_OPTIONS_INIT;
+    struct bow_metrics metrics = BOW_METRICS_INIT;
+    struct timed *timed = *state;
+
+    server.heartbeat_ns = BOW_NEVER;
+    server.max_queued_reply_bytes = 4 * N_BYTES;
+    client.heartbeat_ns = BOW_NEVER;
+    timed_begin(timed, &server, &client);
+    timed_say(timed, 0);
+    timed_run(timed);
+    timed->enter = stall;
+    say_many(timed);
+    timed_advance(timed, BOW_LIMIT_UNTAKEN_NS - SECOND);
+    assert_int_equal(bow_server_metrics(timed->pair->server, &metrics), 0);
+    assert_int_equal(metrics.connections_untaken, 0);
+    timed_advance(timed, 2 * SECOND);
+    timed_advance(timed, 20 * MS);
+    assert_int_equal(bow_server_metrics(timed->pair->server, &metrics), 0);
+    assert_int_equal(metrics.connections_untaken, 1);
+    timed->enter = NULL;
+    bow_test_resume(timed->test);
+    timed_run(timed);
+    assert_int_equal(timed->n_done, 1 + N_CALLS);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -133,6 +163,7 @@ int main(int argc, char **argv)
         TEST(test_stalled_requests_end_the_connection_in_time),
         TEST(test_stalled_for_less_goes_on),
         TEST(test_stalled_without_a_limit_stays),
+        TEST(test_stalled_f42_ends_where_memory_is_short),
     };
 
     timed_choose(argc, argv);

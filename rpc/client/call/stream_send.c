@@ -35,7 +35,7 @@ bool bow_stream_is_writable(const struct bow_stream *stream)
 /* What a queued message counts for: empty ones take memory too. */
 static size_t weight(const struct bow__queued_message *queued)
 {
-    return sizeof(*queued) + queued->len;
+    return sizeof(struct bow__block) + sizeof(*queued) + queued->len;
 }
 
 /* With what the session has of it, which other threads are told. */

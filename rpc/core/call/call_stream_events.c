@@ -164,7 +164,7 @@ static void deliver_message(struct bow_call *call, struct bow__message *message)
         return;
     }
     stream->n_message = n_bytes;
-    if (!count_in_flight(call, bow__decoded_bytes(message, &stream->arena))) {
+    if (!count_in_flight(call, bow__decoded_bytes(&stream->arena))) {
         return;
     }
     if (call->method->call_thunks->on_message != NULL) {

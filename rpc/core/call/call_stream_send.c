@@ -14,7 +14,7 @@
 /* What a queued message counts for: empty ones take memory too. */
 static size_t weight(const struct bow__queued_message *queued)
 {
-    return sizeof(*queued) + queued->len;
+    return sizeof(struct bow__block) + sizeof(*queued) + queued->len;
 }
 
 /* Of a message: the function that this runs in is one of the call's. */

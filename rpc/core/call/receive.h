@@ -40,11 +40,11 @@ static inline int bow__decode_message(const ProtobufCMessageDescriptor *type,
     return rc;
 }
 
-/** What it takes in memory, then: it may be many times what it was. */
-static inline size_t bow__decoded_bytes(const struct bow__message *message,
-                                        const struct bow__arena *arena)
+/** What it takes in memory then, beside what the arena has at first: it may be many times what it
+ * was, or nothing. */
+static inline size_t bow__decoded_bytes(const struct bow__arena *arena)
 {
-    return arena->used > message->bytes.len ? arena->used : message->bytes.len;
+    return arena->used;
 }
 
 #endif

@@ -80,6 +80,23 @@ struct bow__message bow__queued_message_release(struct bow__queued_message *queu
     return message;
 }
 
+static size_t memory_with(const struct bow__block *shared, size_t len)
+{
+    size_t n = sizeof(struct bow__block) + sizeof(struct bow__queued_message);
+
+    return n + (shared != NULL ? sizeof(*shared) + shared->cap : len);
+}
+
+size_t bow__queued_message_memory_for(const struct bow__message *message)
+{
+    return memory_with(message->block, message->bytes.len);
+}
+
+size_t bow__queued_message_memory(const struct bow__queued_message *queued)
+{
+    return memory_with(queued->shared, queued->len);
+}
+
 void bow__queued_message_free(struct bow__queued_message *queued)
 {
     if (queued != NULL) {

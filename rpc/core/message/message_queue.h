@@ -40,6 +40,9 @@ struct bow__queued_message *bow__queued_message_share(struct bow_context *contex
 struct bow__queued_message *bow__queued_message_keep(struct bow_context *context,
                                                      struct bow__message *message);
 void bow__queued_message_free(struct bow__queued_message *queued);
+/** What one that keeps `message` takes in memory, and the same of one that is there. */
+size_t bow__queued_message_memory_for(const struct bow__message *message);
+size_t bow__queued_message_memory(const struct bow__queued_message *queued);
 /** The message that was kept, with a reference to the block that has its bytes; `queued` is gone.
  */
 struct bow__message bow__queued_message_release(struct bow__queued_message *queued);

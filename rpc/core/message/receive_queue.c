@@ -7,15 +7,10 @@
 
 #include <errno.h>
 
-static size_t weight(size_t len)
-{
-    return sizeof(struct bow__queued_message) + len;
-}
-
 int bow__receive_queue_push(struct bow__receive_queue *pending, struct bow_context *context,
                             struct bow__message *message)
 {
-    size_t n = weight(message->bytes.len);
+    size_t n = bow__queued_message_memory_for(message);
 
     if (!bow__in_flight_take_message(pending->share, n)) {
         return -ENOBUFS;
@@ -37,7 +32,7 @@ bool bow__receive_queue_pop(struct bow__receive_queue *pending, struct bow__mess
     if (queued == NULL) {
         return false;
     }
-    size_t n = weight(queued->len);
+    size_t n = bow__queued_message_memory(queued);
     pending->n_bytes -= n;
     bow__in_flight_give_message(pending->share, n);
     *ret_message = bow__queued_message_release(queued);

@@ -12,8 +12,8 @@
 #include "rpc/core/call/call_stream_events.h"
 #include "rpc/core/errors.h"
 #include "rpc/server/dispatch/dispatch_call.h"
+#include "rpc/server/dispatch/dispatch_enter.h"
 #include "rpc/server/dispatch/dispatch_stream.h"
-#include "rpc/server/dispatch/executor_dispatch.h"
 #include "rpc/server/dispatch/intercept_server.h"
 #include <bowline/limits.h>
 
@@ -22,52 +22,6 @@
 #define ESCAPED_PATH_BYTES 200u
 /* One that takes more is not left to the end of its batch: a few bytes may inflate to many such. */
 #define LARGE_REQUEST_BYTES ((size_t)64 << 10)
-
-/* Entering the handler */
-
-static void refuse_waiting(struct bow__server_call *server_call, int rc)
-{
-    const struct bow__handler_executor *executor = server_call->call.entry->executor;
-    struct bow_status status = BOW_STATUS_OK_INIT;
-    struct bow__text text;
-
-    bow__text_clear(&text);
-    bow__text_printf(&text, "%s: ", server_call->call.method->path);
-    if (rc == -EAGAIN) {
-        server_call->worker->counters.now.calls_refused_waiting++;
-        bow__text_printf(&text, "%u calls wait for the executor of its handler (max_waiting_calls)",
-                         executor->max_waiting);
-        status.retry_after_ns = server_call->worker->limits->retry_after_ns;
-    } else {
-        bow__text_printf(&text, "the executor of its handler takes nothing: ");
-        bow__text_errno(&text, rc);
-    }
-    status.code = rc == -EAGAIN ? BOW_RESOURCE_EXHAUSTED : BOW_UNAVAILABLE;
-    status.message = text.bytes;
-    status.not_processed = true;
-    bow__dispatch_refuse_with(server_call, &status);
-}
-
-/* Returns whether the call goes on: a handler may have ended it at once. */
-static bool invoke(struct bow__server_call *server_call)
-{
-    uint32_t is_stream = server_call->call.stream != NULL;
-    int rc = 0;
-
-    server_call->worker->n_streams += is_stream;
-    if (server_call->call.entry->executor != NULL) {
-        rc = bow__executor_dispatch_enter(server_call);
-    } else {
-        bow__call_invoke(&server_call->call);
-    }
-    if (rc < 0) {
-        server_call->worker->n_streams -= is_stream;
-        refuse_waiting(server_call, rc);
-        return false;
-    }
-    /* A unary call may be gone. */
-    return is_stream && server_call->call.session != NULL;
-}
 
 /* Handlers before it may have taken their time; its timer has had no turn since. */
 static bool has_expired(const struct bow__server_call *server_call)
@@ -242,6 +196,7 @@ static struct bow__server_call *begin(struct bow__server_conn *conn, uint64_t ke
     server_call->channel = conn->conn.channel;
     server_call->index = entry->index;
     server_call->complete = false;
+    server_call->waits = false;
     server_call->n_request = 0;
     if (equip(server_call, &head->metadata) < 0) {
         bow__call_free(&server_call->call);
@@ -264,7 +219,7 @@ static bool go_on(struct bow__server_call *server_call)
         bow__dispatch_expire(server_call);
         return false;
     }
-    return invoke(server_call);
+    return bow__dispatch_enter(server_call);
 }
 
 /* The request */
@@ -276,7 +231,7 @@ static void run(struct bow__server_call *server_call)
         bow__dispatch_expire(server_call);
         return;
     }
-    (void)invoke(server_call);
+    (void)bow__dispatch_enter(server_call);
 }
 
 static void refuse_undecodable(struct bow__server_call *server_call, int rc,
@@ -351,6 +306,10 @@ static void dispatch_message(struct bow__server_call *server_call, struct bow__m
     size_t n_bytes = message->bytes.len;
     struct bow__text reason;
 
+    if (takes_many(server_call) && server_call->waits) {
+        bow__dispatch_keep_message(server_call, message, last);
+        return;
+    }
     if (takes_many(server_call)) {
         bow__dispatch_stream_message(server_call, message, last);
         return;
@@ -367,7 +326,7 @@ static void dispatch_message(struct bow__server_call *server_call, struct bow__m
         refuse_undecodable(server_call, rc, &reason);
         return;
     }
-    server_call->n_request = bow__decoded_bytes(message, &server_call->call.arena);
+    server_call->n_request = bow__decoded_bytes(&server_call->call.arena);
     bool counts_now = server_call->outlives_batch || server_call->worker->in_flight.is_short ||
                       server_call->n_request > LARGE_REQUEST_BYTES;
     if (counts_now && !find_room(server_call)) {

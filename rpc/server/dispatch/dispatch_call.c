@@ -52,16 +52,29 @@ void bow__dispatch_enlist(struct bow__server_call *server_call)
     bow__list_push_back(&server_call->conn->batch_calls, &server_call->link);
 }
 
-static size_t weight(const struct bow__server_call *server_call)
+/* What a call takes, without its request and the messages of a stream. */
+static size_t bare_weight(const struct bow__server_call *server_call)
 {
-    const struct bow__call_stream *stream = server_call->call.stream;
-    size_t n = BOW__SERVER_CALL_BYTES + server_call->n_request;
+    size_t n_stream = server_call->call.stream != NULL ? sizeof(struct bow__call_stream) : 0;
 
-    return stream != NULL ? n + sizeof(*stream) + stream->n_in_flight : n;
+    return BOW__SERVER_CALL_BYTES + server_call->call.session->n_stream_bytes + n_stream;
+}
+
+void bow__dispatch_stop_waiting(struct bow__server_call *server_call)
+{
+    server_call->waits = false;
+    server_call->conn->backlog.n_waiting_bytes -= server_call->n_in_flight;
+    bow__list_remove(&server_call->link);
 }
 
 static void leave_batch(struct bow__server_call *server_call)
 {
+    if (server_call->waits) {
+        bow__dispatch_stop_waiting(server_call);
+    }
+    if (server_call->call.invoked && server_call->call.stream == NULL) {
+        server_call->conn->backlog.n_calls--;
+    }
     if (server_call->outlives_batch) {
         server_call->outlives_batch = false;
         bow_timer_stop(&server_call->timer);
@@ -199,6 +212,9 @@ static void answered(struct bow_call *call, const struct bow_status *status, siz
     struct bow__conn *conn = &server_call->conn->conn;
 
     bow__server_call_counts(server_call)->bytes_out += n_bytes;
+    if (server_call->outlives_batch && call->stream == NULL) {
+        bow__backlog_note_reply(&server_call->conn->backlog, n_bytes);
+    }
     detach(server_call, status);
     if (error == -ENOMEM) {
         bow_channel_close(conn->channel, error);
@@ -209,8 +225,13 @@ static void hold(struct bow_call *call)
 {
     struct bow__server_call *server_call = bow__server_call_of(call);
 
-    /* Its connection's share of it was given back. */
-    server_call->n_in_flight = weight(server_call);
+    const struct bow__call_stream *stream = call->stream;
+
+    /* Its connection's share of it was given back, and with it the session's stream. */
+    server_call->n_in_flight = BOW__SERVER_CALL_BYTES + server_call->n_request;
+    if (stream != NULL) {
+        server_call->n_in_flight += sizeof(*stream) + stream->n_in_flight;
+    }
     bow__in_flight_keep(&server_call->worker->in_flight, server_call->n_in_flight);
     server_call->channel_ref = bow_channel_ref(server_call->conn->conn.channel);
     server_call->conn = NULL;
@@ -297,7 +318,7 @@ static void outlive_batch(struct bow__server_call *server_call)
 {
     bow__list_remove(&server_call->link);
     server_call->outlives_batch = true;
-    server_call->n_in_flight = BOW__SERVER_CALL_BYTES + server_call->n_request;
+    server_call->n_in_flight = bare_weight(server_call) + server_call->n_request;
     bow__in_flight_take_call(&server_call->conn->share, server_call->n_in_flight);
     bow_timer_init(&server_call->timer, server_call->worker->loop, on_deadline, server_call);
     if (server_call->call.deadline_ns != BOW_NEVER) {
@@ -309,7 +330,7 @@ bool bow__dispatch_count_request(struct bow__server_call *server_call)
 {
     struct bow__in_flight_share *share = &server_call->conn->share;
     size_t n_counted =
-        server_call->outlives_batch ? server_call->n_in_flight - BOW__SERVER_CALL_BYTES : 0;
+        server_call->outlives_batch ? server_call->n_in_flight - bare_weight(server_call) : 0;
     size_t n = bow__in_flight_clip(share, server_call->n_request - n_counted);
 
     server_call->n_request = n_counted + n;
@@ -325,10 +346,33 @@ bool bow__dispatch_count_request(struct bow__server_call *server_call)
     return true;
 }
 
+void bow__dispatch_wait(struct bow__server_call *server_call)
+{
+    struct bow__backlog_share *backlog = &server_call->conn->backlog;
+
+    if (!server_call->outlives_batch) {
+        outlive_batch(server_call);
+    }
+    server_call->waits = true;
+    backlog->n_waiting_bytes += server_call->n_in_flight;
+    bow__list_push_back(&backlog->waiting, &server_call->link);
+}
+
+void bow__dispatch_count_backlog(struct bow__server_conn *conn)
+{
+    const struct bow__session *session = conn->conn.session;
+
+    bow__backlog_count(&conn->backlog, session->ops->unsent(session), session->n_dequeued,
+                       bow_loop_now(conn->conn.loop));
+}
+
 void bow__dispatch_end_batch(struct bow__conn *conn)
 {
     struct bow__server_conn *own = BOW__CONTAINER(conn, struct bow__server_conn, conn);
 
+    if (conn->session->n_waiting > 0) {
+        bow__dispatch_count_backlog(own);
+    }
     count_times(own->worker);
     while (!bow__list_is_empty(&own->batch_calls)) {
         outlive_batch(BOW__CONTAINER(own->batch_calls.next, struct bow__server_call, link));

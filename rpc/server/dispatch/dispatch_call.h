@@ -25,6 +25,13 @@ void bow__dispatch_enlist(struct bow__server_call *server_call);
 /** Its request has come: count it as in flight now. Returns whether there is room for it. */
 bool bow__dispatch_count_request(struct bow__server_call *server_call);
 
+/** Let it wait before its handler; it outlives its batch. */
+void bow__dispatch_wait(struct bow__server_call *server_call);
+void bow__dispatch_stop_waiting(struct bow__server_call *server_call);
+
+/** Look at what waits to be sent on the connection. */
+void bow__dispatch_count_backlog(struct bow__server_conn *conn);
+
 /** The end of a batch of events. A member of struct bow__conn_ops. */
 void bow__dispatch_end_batch(struct bow__conn *conn);
 

@@ -17,7 +17,7 @@ struct bow__server_call {
     struct bow_call call; /* first */
     struct bow__worker *worker;
     struct bow__server_conn *conn; /* NULL once the stream has ended */
-    struct bow__link link;         /* in the connection's batch_calls */
+    struct bow__link link;         /* in the connection's batch_calls; or while it `waits` */
     struct bow_channel *channel;   /* outlives the call */
     struct bow_timer timer;        /* set up once it outlives its batch */
     struct bow_task task;
@@ -30,6 +30,7 @@ struct bow__server_call {
     bool outlives_batch; /* it has outlived its batch: its timer is set up, and it is counted */
     bool capped;         /* by the server's max_deadline_ns */
     bool complete;       /* the client has ended its side */
+    bool waits;          /* before its handler, in the list of its connection's backlog */
     size_t n_request;    /* bytes that its metadata and its unary request take beside it */
     size_t n_in_flight;  /* what it counts for, once it outlives its batch */
     struct bow_channel *channel_ref; /* a reference, once nobody waits for the call */

@@ -10,6 +10,7 @@
 #include "rpc/core/compression/compress.h"
 #include "rpc/server/dispatch/dispatch.h"
 #include "rpc/server/dispatch/dispatch_call.h"
+#include "rpc/server/dispatch/dispatch_enter.h"
 #include "transport/channel/channel.h"
 
 #include <errno.h>
@@ -53,6 +54,7 @@ static void on_gone(struct bow__conn *conn)
 
     bow__list_remove(&lost->link);
     bow__in_flight_share_fini(&lost->share);
+    bow__backlog_share_fini(&lost->backlog);
     bow__worker_conn_gone(lost->worker);
 }
 
@@ -81,6 +83,7 @@ int bow__server_conn_accept(struct bow__worker *worker, struct bow_channel *chan
         .on_up = on_up,
         .on_down = on_down,
         .on_aged = on_aged,
+        .on_settled = bow__dispatch_settled,
         .on_batch_end = bow__dispatch_end_batch,
         .on_gone = on_gone,
     };
@@ -102,6 +105,7 @@ int bow__server_conn_accept(struct bow__worker *worker, struct bow_channel *chan
     accepted->conn.write_timeout_ns = worker->limits->write_timeout_ns;
     bow__list_init(&accepted->batch_calls);
     bow__in_flight_share_init(&accepted->share, &worker->in_flight);
+    bow__backlog_share_init(&accepted->backlog, &worker->backlog);
     bow__list_push_back(&worker->conns, &accepted->link);
     bow__conn_init(&accepted->conn, channel, &ops, &worker->counters, true);
     uint64_t now = bow_loop_now(worker->loop);

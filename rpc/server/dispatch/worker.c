@@ -7,7 +7,9 @@
 #include "rpc/server/dispatch/worker.h"
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "rpc/core/errors.h"
 #include "rpc/server/dispatch/server_call.h"
+#include <bowline/limits.h>
 
 #include <errno.h>
 #include <string.h>
@@ -32,6 +34,7 @@ static void check_done(struct bow__worker *worker)
     }
     worker->done = true;
     bow__list_remove(&worker->relief.link);
+    bow_timer_stop(&worker->backlog_timer);
     bow__loop_compression_stop(&worker->compression);
     bow__counters_publish(&worker->counters);
     if (worker->hooked) {
@@ -118,7 +121,8 @@ static void relieve(struct bow__deferred *deferred)
 
     for (struct bow__link *at = worker->conns.next; at != &worker->conns; at = at->next) {
         struct bow__conn *conn = &server_conn_of(at)->conn;
-        if (conn->session != NULL && conn->session->ops->refill(conn->session)) {
+        bool has_credit = conn->session != NULL && conn->session->ops->refill(conn->session);
+        if (has_credit || !bow__list_is_empty(&server_conn_of(at)->backlog.waiting)) {
             bow__conn_touch(conn);
         }
     }
@@ -143,6 +147,82 @@ static void init_flight(struct bow__worker *worker)
     worker->in_flight.on_turn = on_flight_turn;
     worker->relief.fn = relieve;
     bow__list_init(&worker->relief.link);
+}
+
+/* What waits to be sent to all of them */
+
+/* While it is short, as long after the last look. */
+#define BACKLOG_LOOK_NS UINT64_C(1000000000)
+
+/* The one with most of those whose peers take nothing, or NULL. */
+static struct bow__server_conn *find_stuck(const struct bow__worker *worker, uint64_t now_ns)
+{
+    struct bow__server_conn *worst = NULL;
+
+    for (struct bow__link *at = worker->conns.next; at != &worker->conns; at = at->next) {
+        struct bow__server_conn *conn = server_conn_of(at);
+        bool is_worse = worst == NULL || conn->backlog.n_bytes > worst->backlog.n_bytes;
+        if (is_worse && !conn->conn.closing && bow__backlog_is_stuck(&conn->backlog, now_ns)) {
+            worst = conn;
+        }
+    }
+    return worst;
+}
+
+static void drop_stuck(struct bow__worker *worker, struct bow__server_conn *stuck)
+{
+    struct bow__text text;
+
+    worker->counters.now.connections_untaken++;
+    bow__text_clear(&text);
+    bow__text_printf(&text, "the peer took nothing of the %zu bytes that wait for it for ",
+                     stuck->backlog.n_bytes);
+    bow__text_duration(&text, BOW_LIMIT_UNTAKEN_NS);
+    bow__text_printf(&text,
+                     " (BOW_LIMIT_UNTAKEN_NS), and the server is short of "
+                     "max_queued_reply_bytes (%zu)",
+                     worker->limits->max_queued_reply_bytes);
+    bow__backlog_count(&stuck->backlog, 0, 0, bow_loop_now(worker->loop));
+    bow__conn_drop(&stuck->conn, &text);
+}
+
+/* Its even part may have grown, too, and calls go on that waited for that. */
+static void on_backlog_timer(struct bow_timer *timer, void *user)
+{
+    struct bow__worker *worker = user;
+    uint64_t now_ns = bow_loop_now(worker->loop);
+    struct bow__server_conn *stuck;
+
+    while (worker->backlog.is_short && (stuck = find_stuck(worker, now_ns)) != NULL) {
+        drop_stuck(worker, stuck);
+    }
+    if (worker->backlog.is_short) {
+        bow__loop_defer_flush(worker->loop, &worker->relief);
+        bow_timer_start(timer, BACKLOG_LOOK_NS);
+    }
+}
+
+/* Not from inside a session, which what ended the shortage may be. */
+static void on_backlog_turn(struct bow__backlog *backlog)
+{
+    struct bow__worker *worker = BOW__CONTAINER(backlog, struct bow__worker, backlog);
+
+    if (worker->done) {
+        return;
+    }
+    if (backlog->is_short) {
+        bow_timer_start(&worker->backlog_timer, BACKLOG_LOOK_NS);
+        return;
+    }
+    bow_timer_stop(&worker->backlog_timer);
+    bow__loop_defer_flush(worker->loop, &worker->relief);
+}
+
+static void init_backlog(struct bow__worker *worker)
+{
+    bow__backlog_init(&worker->backlog, worker->limits->max_loop_queued_reply_bytes,
+                      on_backlog_turn);
+    bow_timer_init(&worker->backlog_timer, worker->loop, on_backlog_timer, worker);
 }
 
 static void on_published(void *owner)
@@ -236,6 +316,7 @@ int bow__worker_new(struct bow_context *context, struct bow_loop *loop, struct b
     worker->on_done = on_done;
     worker->hook.fn = on_loop_shutdown;
     init_flight(worker);
+    init_backlog(worker);
     bow__loop_compression_init(&worker->compression, context, loop, &limits->compression);
     atomic_store_explicit(&worker->refs, 1, memory_order_relaxed);
     pthread_mutex_init(&worker->outside, NULL);

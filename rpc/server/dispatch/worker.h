@@ -17,6 +17,7 @@
 #include "rpc/connection/loop_compression.h"
 #include "rpc/core/registry.h"
 #include "rpc/server/dispatch/admission.h"
+#include "rpc/server/dispatch/backlog.h"
 #include <bowline/server.h>
 #include <pthread.h>
 
@@ -29,6 +30,8 @@ struct bow__worker_limits {
     size_t max_message_bytes;
     size_t max_bytes_in_flight; /* of the whole server, and of each loop */
     size_t max_loop_bytes_in_flight;
+    size_t max_queued_reply_bytes; /* likewise */
+    size_t max_loop_queued_reply_bytes;
     uint32_t max_calls;
     uint32_t max_connections;
     uint64_t retry_after_ns;
@@ -67,7 +70,9 @@ struct bow__worker {
     struct bow__loop_compression compression;
     struct bow__admission admission;
     struct bow__in_flight in_flight;
-    struct bow__deferred relief; /* credit that was withheld for it */
+    struct bow__backlog backlog;
+    struct bow_timer backlog_timer; /* while it is short */
+    struct bow__deferred relief;    /* credit and calls that were withheld for those two */
     struct bow__link conns;
     struct bow__server_call *idle;
     uint32_t n_idle;
@@ -90,6 +95,7 @@ struct bow__server_conn {
     struct bow__conn conn; /* first */
     struct bow__worker *worker;
     struct bow__in_flight_share share;
+    struct bow__backlog_share backlog;
     struct bow__link link;        /* in the worker's conns */
     struct bow__link batch_calls; /* calls that came with the batch under way */
 };

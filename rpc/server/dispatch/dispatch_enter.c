@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * Entering handlers, on the loop or an executor. While too much waits to be sent to a client
+ * (backlog.h), its calls wait here, in the order in which they came. One that waits is like one
+ * that an interceptor holds: its deadline and its peer may end it, it counts as in flight, and what
+ * comes for it is kept undecoded, with no credit given for it.
+ */
+
+#include "rpc/server/dispatch/dispatch_enter.h"
+#include "base/hints.h"
+#include "rpc/core/call/call_invoke.h"
+#include "rpc/core/call/call_stream.h"
+#include "rpc/core/call/call_stream_events.h"
+#include "rpc/server/dispatch/dispatch_call.h"
+#include "rpc/server/dispatch/executor_dispatch.h"
+#include <bowline/limits.h>
+
+#include <errno.h>
+
+/* What a client is asked to wait whose own connection has too much of something. */
+#define CROWDED_RETRY_AFTER_NS (UINT64_C(100) * 1000000)
+
+/* The handler */
+
+static void refuse_executor(struct bow__server_call *server_call, int rc)
+{
+    const struct bow__handler_executor *executor = server_call->call.entry->executor;
+    struct bow_status status = BOW_STATUS_OK_INIT;
+    struct bow__text text;
+
+    bow__text_clear(&text);
+    bow__text_printf(&text, "%s: ", server_call->call.method->path);
+    if (rc == -EAGAIN) {
+        server_call->worker->counters.now.calls_refused_waiting++;
+        bow__text_printf(&text, "%u calls wait for the executor of its handler (max_waiting_calls)",
+                         executor->max_waiting);
+        status.retry_after_ns = server_call->worker->limits->retry_after_ns;
+    } else {
+        bow__text_printf(&text, "the executor of its handler takes nothing: ");
+        bow__text_errno(&text, rc);
+    }
+    status.code = rc == -EAGAIN ? BOW_RESOURCE_EXHAUSTED : BOW_UNAVAILABLE;
+    status.message = text.bytes;
+    status.not_processed = true;
+    bow__dispatch_refuse_with(server_call, &status);
+}
+
+/* Returns whether the call goes on. */
+static bool invoke(struct bow__server_call *server_call)
+{
+    struct bow__backlog_share *backlog = &server_call->conn->backlog;
+    uint32_t is_stream = server_call->call.stream != NULL;
+    int rc = 0;
+
+    server_call->worker->n_streams += is_stream;
+    backlog->n_calls += 1 - is_stream;
+    if (server_call->call.entry->executor != NULL) {
+        rc = bow__executor_dispatch_enter(server_call);
+    } else {
+        bow__call_invoke(&server_call->call);
+    }
+    if (rc < 0) {
+        server_call->worker->n_streams -= is_stream;
+        backlog->n_calls -= 1 - is_stream;
+        refuse_executor(server_call, rc);
+        return false;
+    }
+    /* A unary call may be gone. */
+    return is_stream && server_call->call.session != NULL;
+}
+
+/* Waiting */
+
+static bool must_wait(struct bow__server_conn *conn)
+{
+    bow__dispatch_count_backlog(conn);
+    return bow__backlog_is_full(&conn->backlog);
+}
+
+static bool refuse_wait(struct bow__server_call *server_call)
+{
+    struct bow__server_conn *conn = server_call->conn;
+    struct bow_status status = BOW_STATUS_OK_INIT;
+    struct bow__text text;
+
+    server_call->worker->counters.now.calls_refused_connection++;
+    bow__text_clear(&text);
+    bow__text_printf(&text,
+                     "%s: %zu bytes of calls wait on this connection, for too much waits to be "
+                     "sent to its client (%zu bytes); BOW_LIMIT_WAITING_REQUEST_BYTES (%zu)",
+                     server_call->call.method->path, conn->backlog.n_waiting_bytes,
+                     conn->backlog.n_bytes, BOW_LIMIT_WAITING_REQUEST_BYTES);
+    status.code = BOW_RESOURCE_EXHAUSTED;
+    status.message = text.bytes;
+    status.not_processed = true;
+    status.retry_after_ns = CROWDED_RETRY_AFTER_NS;
+    bow__dispatch_refuse_with(server_call, &status);
+    return false;
+}
+
+/* Returns whether the call goes on. */
+BOW__LONG_WAY static bool wait_or_enter(struct bow__server_call *server_call)
+{
+    struct bow__server_conn *conn = server_call->conn;
+
+    if (bow__list_is_empty(&conn->backlog.waiting) && !must_wait(conn)) {
+        return invoke(server_call);
+    }
+    if (conn->backlog.n_waiting_bytes >= BOW_LIMIT_WAITING_REQUEST_BYTES) {
+        return refuse_wait(server_call);
+    }
+    server_call->worker->counters.now.calls_delayed++;
+    bow__dispatch_wait(server_call);
+    return true;
+}
+
+bool bow__dispatch_enter(struct bow__server_call *server_call)
+{
+    const struct bow__server_conn *conn = server_call->conn;
+
+    /* As good as always nothing waits. */
+    if (conn->conn.session->n_waiting >= server_call->worker->backlog.look_bytes ||
+        !bow__list_is_empty(&conn->backlog.waiting)) {
+        return wait_or_enter(server_call);
+    }
+    return invoke(server_call);
+}
+
+void bow__dispatch_keep_message(struct bow__server_call *server_call, struct bow__message *message,
+                                bool end)
+{
+    struct bow__receive_queue *in = &server_call->call.stream->in;
+    struct bow__text text;
+
+    int rc = bow__receive_queue_push(in, server_call->worker->context, message);
+    if (rc < 0) {
+        bow__receive_queue_describe(in, rc, &text);
+        bow__dispatch_refuse(server_call, BOW_RESOURCE_EXHAUSTED, text.bytes);
+        return;
+    }
+    if (end) {
+        bow__call_stream_half_close(&server_call->call);
+    }
+}
+
+static void start_first(struct bow__server_conn *conn)
+{
+    struct bow__server_call *first =
+        BOW__CONTAINER(conn->backlog.waiting.next, struct bow__server_call, link);
+
+    bow__dispatch_stop_waiting(first);
+    if (bow__loop_has_passed(conn->worker->loop, first->call.deadline_ns)) {
+        bow__dispatch_expire(first);
+        return;
+    }
+    (void)invoke(first);
+}
+
+void bow__dispatch_settled(struct bow__conn *base)
+{
+    struct bow__server_conn *conn = BOW__CONTAINER(base, struct bow__server_conn, conn);
+
+    bow__dispatch_count_backlog(conn);
+    while (!bow__list_is_empty(&conn->backlog.waiting) && !base->closing && !must_wait(conn)) {
+        start_first(conn);
+    }
+}
