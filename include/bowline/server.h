@@ -101,9 +101,9 @@ struct bow_server_options {
     uint64_t keepalive_ns;   /* of TCP, by the kernel: see struct bow_channel_options; 0: none, for
                                 there are heartbeats */
     uint64_t tcp_timeout_ns; /* the same (TCP_USER_TIMEOUT); 0: the system's */
-    size_t max_queued_reply_bytes;     /* that wait to be sent, of all connections together: see
-                                          <bowline/limits.h>; 0: BOW_LIMIT_SERVER_QUEUED_REPLY_BYTES,
-                                          or 32 MiB for each loop if that is more */
+    size_t max_queued_reply_bytes; /* that wait to be sent, of all connections together: see
+                                      <bowline/limits.h>; 0: BOW_LIMIT_SERVER_QUEUED_REPLY_BYTES,
+                                      or 32 MiB for each loop if that is more */
 };
 
 #define BOW_SERVER_OPTIONS_INIT                                                                    \

@@ -313,7 +313,7 @@ static struct bow__age_load load_of(const struct bow__conn *conn)
         .n_calls = rest.n_calls,
         .n_bytes = rest.n_bytes,
         .is_blocked = conn->server && bow__channel_stalled_since(conn->channel) != 0,
-        .is_unattended = rest.is_unattended,
+        .is_unattended = conn->session->is_peer_unattended,
     };
 }
 

@@ -137,9 +137,8 @@ enum bow__send_flags {
 
 /** What keeps a connection that is to end. */
 struct bow__session_rest {
-    uint32_t n_calls;   /* that are not answered; of a client, all */
-    size_t n_bytes;     /* of answers */
-    bool is_unattended; /* the peer is a client that reads only while it has calls in flight */
+    uint32_t n_calls; /* that are not answered; of a client, all */
+    size_t n_bytes;   /* of answers */
 };
 
 struct bow__session_ops {

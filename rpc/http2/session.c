@@ -249,7 +249,6 @@ static struct bow__session_rest rest(const struct bow__session *base)
     return (struct bow__session_rest){
         .n_calls = base->n_streams,
         .n_bytes = base->server ? session->n_queued : 0,
-        .is_unattended = session->is_peer_unattended,
     };
 }
 

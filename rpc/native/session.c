@@ -172,10 +172,7 @@ static void fail(struct bow__session *base, const struct bow_status *status)
 static struct bow__session_rest rest(const struct bow__session *base)
 {
     const struct bow__native *session = bow__native_of_const(base);
-    struct bow__session_rest rest = {
-        .n_calls = base->n_streams,
-        .is_unattended = session->peer.unattended,
-    };
+    struct bow__session_rest rest = {.n_calls = base->n_streams};
 
     if (!base->server) {
         return rest;
