@@ -103,7 +103,7 @@ static void test_age_f66_idle_is_bounded_from_its_last_call_on(void **state)
     assert_true(f->age.next_ns == 115 * S);
     bow__age_bound_idle(&f->age, 20 * S); /* the shorter one holds */
     assert_true(f->age.next_ns == 115 * S);
-    assert_int_equal(bow__age_look(&f->age, 115 * S, 0), BOW__AGE_IDLE);
+    assert_int_equal(look(f, 115 * S, 0), BOW__AGE_IDLE);
 }
 
 static void test_age_is_spread_over_a_fifth(void **state)
