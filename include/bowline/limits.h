@@ -67,6 +67,19 @@
 /** Frames of types 128–255 and empty frames per second and connection. Answers busy-work floods. */
 #define BOW_LIMIT_EMPTY_FRAMES_PER_SECOND 10000u
 
+/** Messages of one connection that cannot be decoded, or inflate to more than max_message_bytes, in
+ * a second. Answers work that is asked for in vain; above it the connection ends. */
+#define BOW_LIMIT_UNDECODABLE_PER_SECOND 1000u
+
+/** Bytes that a message may be inflated and decoded to for each of its own. Nothing is refused
+ * above it, but see BOW_LIMIT_EXPANDED_BYTES_PER_SECOND. */
+#define BOW_LIMIT_EXPANSION 64u
+
+/** What the messages of one connection are inflated and decoded to in a second beyond
+ * BOW_LIMIT_EXPANSION; those that cannot be decoded count 16 times. Answers bytes of which few cost
+ * much time. Above it the connection waits. */
+#define BOW_LIMIT_EXPANDED_BYTES_PER_SECOND ((size_t)256 << 20)
+
 /** Output that a connection queues for control frames before it stops reading. Answers a peer that
  * asks and never reads. */
 #define BOW_LIMIT_CONTROL_BYTES ((size_t)64 << 10)

@@ -165,6 +165,7 @@ static void take_reply(struct bow__client_conn *conn, uint64_t key, struct bow__
         rc = bow__decode_message(call->method->output, message, &call->memory->arena, &call->reply,
                                  &reason);
     }
+    bow__session_worked(session, message, n_bytes, rc);
     session->ops->consumed(session, key, bow__consumed_bytes(n_bytes));
     if (bow__intercepted_refused(call->intercepted)) {
         give_up(call, call->intercepted->refusal.code, reason.bytes);

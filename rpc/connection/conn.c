@@ -83,6 +83,7 @@ static void enter_session(struct bow__conn *conn)
 {
     conn->in_session = true;
     conn->batch_ns = now_of(conn);
+    conn->session->work.now_ns = conn->batch_ns;
 }
 
 static void end_batch(struct bow__conn *conn)
@@ -215,6 +216,7 @@ static void watch_times(struct bow__conn *conn)
         at = bow__time_min(at, stalled_at(conn));
         at = bow__time_min(at, conn->session->ops->next_time(conn->session));
         at = bow__time_min(at, conn->age.next_ns);
+        at = bow__time_min(at, conn->is_resting ? conn->rest_until : BOW_NEVER);
     }
 
     /* A timer that fires too early looks again; moving it for each batch would cost more. */
@@ -396,6 +398,27 @@ static void on_timer(struct bow_timer *timer, void *user)
     watch_times(conn);
 }
 
+/* Work */
+
+/* The peer asks for work in vain, and too often. */
+static void on_hostile(struct bow__conn *conn)
+{
+    struct bow_status status = BOW_STATUS_OK_INIT;
+    struct bow__text *why = &conn->session->failure;
+
+    bow__text_clear(why);
+    bow__text_printf(why,
+                     "more messages in a second that cannot be decoded than "
+                     "BOW_LIMIT_UNDECODABLE_PER_SECOND (%u)",
+                     BOW_LIMIT_UNDECODABLE_PER_SECOND);
+    status.code = BOW_RESOURCE_EXHAUSTED;
+    status.message = why->bytes;
+    conn->counters->now.protocol_errors++;
+    log_failure(conn);
+    conn->session->ops->goaway(conn->session, &status);
+    bow__conn_close(conn, NULL, LAST_WORDS_NS);
+}
+
 /* Output */
 
 static void set_reading(struct bow__conn *conn, bool reading)
@@ -430,6 +453,34 @@ static bool tell_settled(struct bow__conn *conn)
     return leave_session(conn);
 }
 
+/* Unless the peer reads too little, or its messages cost so much that others are to have their
+ * turn. */
+static void go_on_reading(struct bow__conn *conn)
+{
+    struct bow__work *work = &conn->session->work;
+
+    if (!conn->is_resting) {
+        work->n_turn = 0;
+    } else if (conn->rest_until <= now_of(conn)) {
+        work->now_ns = now_of(conn);
+        conn->rest_until = bow__work_next_turn(work);
+        conn->is_resting = conn->rest_until > work->now_ns;
+    }
+    set_reading(conn, !conn->is_resting && !conn->session->ops->is_clogged(conn->session));
+}
+
+/* After the session has taken bytes in. */
+static void look_at_work(struct bow__conn *conn)
+{
+    if (bow__work_is_hostile(&conn->session->work)) {
+        on_hostile(conn);
+    } else if (bow__work_is_enough(&conn->session->work)) {
+        conn->is_resting = true;
+        conn->rest_until = conn->batch_ns;
+        set_reading(conn, false);
+    }
+}
+
 /* After the channel has sent what it could. */
 static void settle(struct bow__deferred *deferred)
 {
@@ -447,7 +498,7 @@ static void settle(struct bow__deferred *deferred)
                         conn->server ? conn->write_timeout_ns : LAST_WORDS_NS);
         return;
     }
-    set_reading(conn, !conn->session->ops->is_clogged(conn->session));
+    go_on_reading(conn);
     watch_times(conn);
 }
 
@@ -616,6 +667,7 @@ static size_t on_read(struct bow_handler *handler, const struct bow_buf *bytes)
     conn->counters->now.bytes_received += (size_t)n;
     conn->counters->now.calls_refused_connection += conn->session->calls_refused;
     conn->session->calls_refused = 0;
+    look_at_work(conn);
     return (size_t)n;
 }
 
@@ -643,7 +695,9 @@ static void on_read_filled(struct bow_handler *handler, size_t n)
     conn->counters->now.bytes_received += n;
     if (rc < 0) {
         on_broken(conn);
+        return;
     }
+    look_at_work(conn);
 }
 
 static void on_active(struct bow_handler *handler)

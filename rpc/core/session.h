@@ -33,9 +33,11 @@
 #include "base/pool.h"
 #include "base/text.h"
 #include "rpc/core/in_flight.h"
+#include "rpc/core/work.h"
 #include <bowline/limits.h>
 #include <bowline/status.h>
 #include <bowline/system.h>
+#include <errno.h>
 #include <sys/uio.h>
 
 struct bow__session;
@@ -82,6 +84,7 @@ struct bow__message {
     struct bow__block *block; /* NULL: the bytes lie in what was fed */
     bool compressed;
     enum bow__encoding encoding; /* of a compressed one */
+    size_t n_made; /* bytes that it was inflated and decoded to by now, also in vain */
 };
 
 /** What consumed() is told of a message: one without bytes waited to be read as well. */
@@ -148,8 +151,9 @@ struct bow__session_ops {
 
     /**
      * Take bytes in. Returns how many were used (the rest comes again, with more
-     * behind it), or a negative errno: the connection is broken, session->failure says
-     * why, what the peer has to be told is ready to drain, no further feed.
+     * behind it; also when `work` is enough for this turn), or a negative errno: the connection is
+     * broken, session->failure says why, what the peer has to be told is ready to drain, no further
+     * feed.
      */
     ssize_t (*feed)(struct bow__session *session, const uint8_t *bytes, size_t n, uint64_t now_ns);
     /**
@@ -285,6 +289,7 @@ struct bow__session {
     size_t n_stream_bytes; /* what one takes in memory */
     size_t n_waiting;      /* memory of messages that wait on their streams to be sent */
     size_t n_dequeued;     /* bytes of them that went on their way; wraps */
+    struct bow__work work; /* counted by the host; the session stops for it between messages */
     uint64_t heartbeats_sent;
     uint64_t heartbeats_lost;
     bool is_peer_unattended;    /* it has said that nobody reads while there is no call */
@@ -342,6 +347,13 @@ static inline uint64_t bow__overdue_time(uint64_t now_ns, uint64_t time_left_ns)
         return BOW_NEVER;
     }
     return now_ns + time_left_ns - (time_left_ns / 2 < slack_ns ? time_left_ns / 2 : slack_ns);
+}
+
+/** A message of `n_wire` bytes was opened and decoded, or could not be (`rc` < 0). Loop. */
+static inline void bow__session_worked(struct bow__session *session,
+                                       const struct bow__message *message, size_t n_wire, int rc)
+{
+    bow__work_add(&session->work, n_wire, message->n_made, rc == -EBADMSG || rc == -EMSGSIZE);
 }
 
 /** Tell the host of a call that the session has refused. */

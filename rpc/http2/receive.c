@@ -179,6 +179,12 @@ static int on_chunk(nghttp2_session *ng, uint8_t flags, int32_t id, const uint8_
     }
     /* It may have been withheld, and then a message have begun. */
     bow__http2_return_credit(session);
+    /* Behind the last byte nothing is left to wait for its turn, and the frame's end would wait for
+     * bytes that may never come. */
+    if (!session->broken && bow__work_is_enough(&session->base.work) &&
+        bytes + len != session->fed_end) {
+        return NGHTTP2_ERR_PAUSE;
+    }
     return result_of(session);
 }
 

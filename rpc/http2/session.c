@@ -155,6 +155,20 @@ static void emit_late(struct bow__http2_session *session)
     }
 }
 
+/* Returns how many bytes were used: not all when there is work enough for this turn. */
+static size_t receive(struct bow__http2_session *session, const uint8_t *bytes, size_t n)
+{
+    session->is_receiving = true;
+    session->fed_end = bytes + n;
+    ssize_t used = nghttp2_session_mem_recv(session->ng, bytes, n);
+    session->is_receiving = false;
+    if (used < 0) {
+        break_by_receive(session, (int)used);
+        return n;
+    }
+    return (size_t)used;
+}
+
 static ssize_t feed(struct bow__session *base, const uint8_t *bytes, size_t n, uint64_t now_ns)
 {
     struct bow__http2_session *session = session_of(base);
@@ -164,22 +178,20 @@ static ssize_t feed(struct bow__session *base, const uint8_t *bytes, size_t n, u
         session->life_ns = now_ns;
         session->pinged_ns = 0;
     }
-    if (!session->broken && n > 0) {
-        keep_first(session, bytes, n);
-        bow__http2_inspect(session, bytes, n);
+    if (!session->broken && n > session->n_inspected) {
+        keep_first(session, bytes + session->n_inspected, n - session->n_inspected);
+        bow__http2_inspect(session, bytes + session->n_inspected, n - session->n_inspected);
+        session->n_inspected = n;
     }
+    size_t used = n;
     if (!session->broken && n > 0) {
-        session->is_receiving = true;
-        ssize_t rv = nghttp2_session_mem_recv(session->ng, bytes, n);
-        session->is_receiving = false;
-        if (rv < 0) {
-            break_by_receive(session, (int)rv);
-        }
+        used = receive(session, bytes, n);
+        session->n_inspected -= used;
     }
     /* Here, too, for what nghttp2 has against the peer shows in its output. */
     bow__http2_pump(session);
     emit_late(session);
-    return session->broken ? failed(session) : (ssize_t)n;
+    return session->broken ? failed(session) : (ssize_t)used;
 }
 
 static uint64_t next_time(const struct bow__session *base)

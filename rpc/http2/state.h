@@ -215,12 +215,14 @@ struct bow__http2_session {
 
     /* the state of feed and pump */
     uint64_t now_ns;
-    uint64_t small_ns; /* when a small message last came or went */
-    size_t pump_bytes; /* output at which this pump stops */
-    bool is_behind;    /* the socket did not take all */
-    bool is_receiving; /* inside mem_recv */
-    bool broken;       /* nghttp2 is not to be called any more, but for deletion */
-    int error;         /* why: a negative errno */
+    uint64_t small_ns;      /* when a small message last came or went */
+    size_t pump_bytes;      /* output at which this pump stops */
+    bool is_behind;         /* the socket did not take all */
+    bool is_receiving;      /* inside mem_recv */
+    const uint8_t *fed_end; /* of what mem_recv was given */
+    size_t n_inspected;     /* of what is fed again, bow__http2_inspect() has seen so many bytes */
+    bool broken;            /* nghttp2 is not to be called any more, but for deletion */
+    int error;              /* why: a negative errno */
     uint32_t http2_error;
     bool has_begun;      /* our preface is in `out`, or sent */
     bool has_put_goaway; /* a GOAWAY with the reason is in `out` */

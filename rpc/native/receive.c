@@ -264,6 +264,9 @@ ssize_t bow__native_receive(struct bow__native *session, const uint8_t *bytes, s
         if (session->n_ended > 0) {
             bow__native_streams_recycle(session);
         }
+        if (bow__work_is_enough(&session->base.work)) {
+            break;
+        }
     }
     return (ssize_t)at;
 }

@@ -366,6 +366,45 @@ static void test_lost_connection_ends_every_call_once(void **state)
     assert_int_equal(pair->client.session->ops->next_time(pair->client.session), BOW_NEVER);
 }
 
+/* Between messages the session stops for what they cost its loop, and the rest comes again:
+ * also a message's end, and what was there is not looked at twice. */
+
+static void find_it_dear(struct side *side, enum side_event event, uint64_t key)
+{
+    (void)key;
+    if (event == SIDE_MESSAGE) {
+        side->session->work.n_turn += BOW__WORK_TURN_BYTES / 2;
+    }
+}
+
+static void test_f34_a_turn_ends_between_messages(void **state)
+{
+    struct fixture *fixture = *state;
+    struct side *server = &fixture->pair.server;
+    static struct bytes bytes;
+
+    bytes.len = 0;
+    bytes_preface(&bytes);
+    for (uint32_t id = 1; id <= 5; id += 2) {
+        bytes_request(&bytes, 4, id, NULL);
+        bytes_frame(&bytes, 0, 1, id, "\0\0\0\0\2hi", 7);
+    }
+    server->hook = find_it_dear;
+    size_t at = 0;
+    for (int turn = 0; turn < 2; turn++) {
+        server->session->work.n_turn = 0;
+        ssize_t used = server->session->ops->feed(server->session, bytes.data + at, bytes.len - at,
+                                                  fixture->pair.now_ns);
+        assert_true(used > 0);
+        at += (size_t)used;
+        assert_int_equal(server->n_messages, turn == 0 ? 2 : 3);
+        assert_int_equal(at == bytes.len, turn == 1);
+    }
+    side_expect(server, "open 1 /a.B/C\nmessage 1 2 hi end\n"
+                        "open 3 /a.B/C\nmessage 3 2 hi end\n"
+                        "open 5 /a.B/C\nmessage 5 2 hi end\n");
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -386,6 +425,7 @@ int main(void)
         TEST(test_refusal_with_a_status_reaches_the_client),
         TEST(test_header_beyond_the_limit_is_not_sent),
         TEST(test_lost_connection_ends_every_call_once),
+        TEST(test_f34_a_turn_ends_between_messages),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -416,6 +416,41 @@ static void test_native_message_inside_a_large_status_keeps_its_header(void **st
     }
 }
 
+/* Between messages the session stops for what they cost its loop, and the rest comes again. */
+
+static void find_it_dear(struct side *side, uint64_t key, struct bow__message *message)
+{
+    (void)key;
+    (void)message;
+    side->session->work.n_turn += BOW__WORK_TURN_BYTES / 2;
+}
+
+static void test_native_message_f34_a_turn_ends_between_messages(void **state)
+{
+    struct pair pair;
+    uint8_t bytes[512];
+    size_t at = 0;
+
+    (void)state;
+    pair_init(&pair);
+    assert_int_equal(pair_open(&pair), 0);
+    pair.server.on_message = find_it_dear;
+    size_t n = hex_decode("b04f5701 00000000 00 00 000000000000 "
+                          "00000008 01 08 000000000001 06 12042f732f6d aa "
+                          "00000008 01 08 000000000003 06 12042f732f6d bb "
+                          "00000008 01 08 000000000005 06 12042f732f6d cc ",
+                          bytes, sizeof(bytes));
+    struct bow__session *server = pair.server.session;
+    at = (size_t)server->ops->feed(server, bytes, n, pair.now_ns);
+    assert_int_equal(at, n - 20);
+    assert_int_equal(pair.server.n_messages, 2);
+    /* The next turn. */
+    server->work.n_turn = 0;
+    assert_int_equal(server->ops->feed(server, bytes + at, n - at, pair.now_ns), 20);
+    assert_int_equal(pair.server.n_messages, 3);
+    pair_fini(&pair);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -432,6 +467,7 @@ int main(void)
         cmocka_unit_test(test_native_message_too_large_for_the_client_ends_the_call),
         cmocka_unit_test(test_native_message_beyond_the_bytes_in_flight_is_refused),
         cmocka_unit_test(test_native_message_inside_a_large_status_keeps_its_header),
+        cmocka_unit_test(test_native_message_f34_a_turn_ends_between_messages),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -109,17 +109,21 @@ static void emit(struct bow_stream *stream, const ProtobufCMessage *message)
 
 static void deliver_now(struct bow_stream *stream, struct bow__message *message)
 {
-    size_t n = bow__consumed_bytes(message->bytes.len);
+    size_t n_bytes = message->bytes.len;
+    struct bow__session *session = bow__stream_session(stream);
     ProtobufCMessage *decoded = NULL;
     struct bow__text reason;
 
     int rc = decode(stream, message, &decoded, &reason);
+    if (session != NULL) {
+        bow__session_worked(session, message, n_bytes, rc);
+    }
     if (rc < 0) {
         give_up_undecodable(stream, rc, &reason);
         return;
     }
     emit(stream, decoded);
-    consumed(stream, n);
+    consumed(stream, bow__consumed_bytes(n_bytes));
 }
 
 static void keep(struct bow_stream *stream, struct bow__message *message)

@@ -158,6 +158,9 @@ static void deliver_message(struct bow_call *call, struct bow__message *message)
         rc = bow__decode_message(call->method->input, message, &stream->arena, &stream->message,
                                  &reason);
     }
+    if (call->session != NULL) {
+        bow__session_worked(call->session, message, n_bytes, rc);
+    }
     if (rc < 0) {
         bow__arena_reset(&stream->arena);
         refuse_undecodable(call, rc, &reason);

@@ -29,6 +29,7 @@ static inline int bow__decode_message(const ProtobufCMessageDescriptor *type,
                                       ProtobufCMessage **ret_decoded, struct bow__text *reason)
 {
     struct bow__decode_options options = {0};
+    size_t before = arena->used;
 
     arena->max_bytes = bow__decode_cap(message->bytes.len);
     if (message->block != NULL && bow__arena_adopt(arena, message->block) == 0) {
@@ -37,6 +38,7 @@ static inline int bow__decode_message(const ProtobufCMessageDescriptor *type,
     }
     int rc = bow__decode(type, message->bytes, &options, arena, ret_decoded, reason);
     arena->max_bytes = BOW_LIMIT_CALL_ARENA_BYTES;
+    message->n_made += arena->used - before;
     return rc;
 }
 

@@ -169,10 +169,10 @@ int bow__inflate(struct bow__coders *coders, enum bow__encoding encoding, struct
     if (rc < 0 || out.len == 0) {
         out.block = bow__block_unref(out.block);
     }
+    *ret_len = out.len;
     if (rc < 0) {
         return explain(rc, encoding, max_bytes, what, reason);
     }
     *ret_block = out.block;
-    *ret_len = out.len;
     return 0;
 }

@@ -43,7 +43,7 @@ int bow__deflate(struct bow__coders *coders, enum bow__encoding encoding, int le
 /**
  * Decompress into a new block of at most `max_bytes`. Returns 0 (the block is NULL for an empty
  * message); or, with `reason` set: -EBADMSG (not what it says, cut, or followed by more), -EMSGSIZE
- * (the limit), -ENOMEM, -ENOTSUP.
+ * (the limit), -ENOMEM, -ENOTSUP. `*ret_len` tells how far it came then, too.
  */
 int bow__inflate(struct bow__coders *coders, enum bow__encoding encoding, struct bow_slice bytes,
                  size_t max_bytes, struct bow__block **ret_block, size_t *ret_len,

@@ -120,6 +120,7 @@ int bow__compression_unpack(struct bow__compression *compression, struct bow__me
     touch(compression);
     int rc = bow__inflate(&compression->coders, message->encoding, message->bytes,
                           compression->max_message_bytes, &block, &len, reason);
+    message->n_made += len;
     if (rc < 0) {
         return rc;
     }

@@ -321,6 +321,7 @@ static void dispatch_message(struct bow__server_call *server_call, struct bow__m
     bow__text_clear(&reason);
     bow__server_call_counts(server_call)->bytes_in += n_bytes;
     int rc = bow__call_decode(&server_call->call, message, &reason);
+    bow__session_worked(session, message, n_bytes, rc);
     session->ops->consumed(session, key, bow__consumed_bytes(n_bytes));
     if (rc < 0) {
         refuse_undecodable(server_call, rc, &reason);

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#ifndef BOWLINE_RPC_CORE_WORK_H
+#define BOWLINE_RPC_CORE_WORK_H
+
+/*
+ * What the messages of a connection cost its loop beyond their bytes: a few hundred may inflate and
+ * decode to megabytes. Within a turn there is a budget, after which the connection waits its turn
+ * behind others; what goes on beyond a rate waits longer. Counts bytes, which is what time is
+ * spent on; knows neither sessions nor who waits.
+ */
+
+#include <bowline/limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/** A message makes as much at least before anything is counted: a structure's bytes. */
+#define BOW__WORK_FREE_BYTES ((size_t)1 << 10)
+/** And as much for each of its own bytes. */
+#define BOW__WORK_FREE_FACTOR 4u
+/** What else one connection's messages make in a turn of the loop, and then one more message. */
+#define BOW__WORK_TURN_BYTES ((size_t)1 << 20)
+/** One that can't be decoded costs so many times what it made. */
+#define BOW__WORK_UNDECODABLE_FACTOR 16u
+
+struct bow__work {
+    uint64_t now_ns;   /* set by who feeds the session */
+    uint64_t n_turn;   /* made in this turn, beyond what is free */
+    uint64_t n_excess; /* made beyond BOW_LIMIT_EXPANSION, and not over yet */
+    uint64_t sunk_ns;  /* when it last sank */
+    uint64_t second_ns;
+    uint32_t n_undecodable; /* in the second since then */
+};
+
+/** The long way of bow__work_add(). */
+void bow__work_count(struct bow__work *work, size_t n_wire, size_t n_made, bool undecodable);
+
+/** A message of `n_wire` bytes was inflated and decoded to `n_made`, or could not be, after that.
+ */
+static inline void bow__work_add(struct bow__work *work, size_t n_wire, size_t n_made,
+                                 bool undecodable)
+{
+    if (undecodable || n_made > BOW__WORK_FREE_FACTOR * n_wire + BOW__WORK_FREE_BYTES) {
+        bow__work_count(work, n_wire, n_made, undecodable);
+    }
+}
+
+/** More were undecodable in a second than BOW_LIMIT_UNDECODABLE_PER_SECOND. */
+static inline bool bow__work_is_hostile(const struct bow__work *work)
+{
+    return work->n_undecodable > BOW_LIMIT_UNDECODABLE_PER_SECOND;
+}
+
+/** Whether others are to have their turn first. */
+static inline bool bow__work_is_enough(const struct bow__work *work)
+{
+    return work->n_turn >= BOW__WORK_TURN_BYTES;
+}
+
+/** The next turn begins, at now_ns. Returns when the connection may go on: then, or later. */
+uint64_t bow__work_next_turn(struct bow__work *work);
+
+#endif
