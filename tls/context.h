@@ -43,6 +43,7 @@ struct bow__tls_setup {
     atomic_uint refs;
     SSL_CTX *ssl_ctx;
     bool is_users; /* the SSL_CTX: its callbacks are not ours to set */
+    bool trust_common_name;
     struct bow__tls_pair *more;
     size_t n_more;
     uint8_t *alpn; /* as on the wire: length, name, length, name … */

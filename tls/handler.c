@@ -237,6 +237,14 @@ static struct bow_tls *alloc(struct bow_context *context, const struct bow_tls_o
     return tls;
 }
 
+/* RFC 9525 section 6: names are those of the subjectAltName, a wildcard is a whole label. */
+static unsigned host_flags(const struct bow__tls_setup *setup)
+{
+    unsigned flags = X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS;
+
+    return setup->trust_common_name ? flags : flags | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT;
+}
+
 static int set_name(struct bow_tls *tls)
 {
     X509_VERIFY_PARAM *param = SSL_get0_param(tls->ssl);
@@ -245,7 +253,7 @@ static int set_name(struct bow_tls *tls)
         return 0;
     }
     ERR_clear_error();
-    X509_VERIFY_PARAM_set_hostflags(param, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+    X509_VERIFY_PARAM_set_hostflags(param, host_flags(tls->setup));
     return X509_VERIFY_PARAM_set1_host(param, tls->key, 0) == 1 &&
                    SSL_set_tlsext_host_name(tls->ssl, tls->key) == 1
                ? 0

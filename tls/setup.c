@@ -304,6 +304,7 @@ int bow__tls_setup_new(struct bow_context *context, const struct bow_tls_context
         return -ENOMEM;
     }
     setup->context = context;
+    setup->trust_common_name = options->trust_common_name;
     atomic_init(&setup->refs, 1);
     ERR_clear_error();
     int rc = options->ssl_ctx != NULL ? share_ssl_ctx(setup, options, why)

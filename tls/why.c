@@ -206,7 +206,19 @@ static void print_subject(struct bow__text *text, X509 *certificate)
     }
 }
 
-static void print_mismatch(struct bow__text *text, const struct bow_tls *tls, X509 *certificate)
+static const char *hint_without_names(const struct bow_tls *tls, int error)
+{
+    if (error == X509_V_ERR_IP_ADDRESS_MISMATCH) {
+        return "it names no address in its subjectAltName, and nothing else counts";
+    }
+    return tls->setup->trust_common_name
+               ? NULL
+               : "it names no host in its subjectAltName, and the CN does not count; until it is "
+                 "renewed with one: option trust_common_name";
+}
+
+static void print_mismatch(struct bow__text *text, const struct bow_tls *tls, int error,
+                           X509 *certificate)
 {
     bow__text_printf(text, ": wanted ");
     bow__text_escape(text, (struct bow_slice){(const uint8_t *)tls->key, strlen(tls->key)},
@@ -214,6 +226,7 @@ static void print_mismatch(struct bow__text *text, const struct bow_tls *tls, X5
     bow__text_printf(text, ", got ");
     if (print_names(text, certificate) == 0) {
         print_subject(text, certificate);
+        print_hint(text, hint_without_names(tls, error));
     }
 }
 
@@ -255,7 +268,7 @@ int bow__tls_on_verify(int ok, X509_STORE_CTX *store)
     bow__text_clear(&text);
     bow__text_printf(&text, "certificate verify failed: %s", X509_verify_cert_error_string(error));
     if (error == X509_V_ERR_HOSTNAME_MISMATCH || error == X509_V_ERR_IP_ADDRESS_MISMATCH) {
-        print_mismatch(&text, tls, X509_STORE_CTX_get0_cert(store));
+        print_mismatch(&text, tls, error, X509_STORE_CTX_get0_cert(store));
     } else if (certificate != NULL) {
         print_certificate(&text, error, certificate);
     }

@@ -106,6 +106,10 @@ struct bow_tls_context_options {
     struct ssl_ctx_st *ssl_ctx;
     bow_tls_name_fn on_server_name; /* of a server; NULL: the certificates above serve all names */
     void *user;
+    /** A client takes the CN of a server's certificate that names no host in its subjectAltName for
+     * one, which RFC 9525 forbids: a CN is any text that a CA let pass. For old certificates only,
+     * until they are renewed; an address is never looked for there. Also with an ssl_ctx. */
+    bool trust_common_name;
 };
 
 #define BOW_TLS_CONTEXT_OPTIONS_INIT BOW__INIT(struct bow_tls_context_options, )

@@ -168,7 +168,9 @@ void certs_make(struct certs *certs)
     static const struct wish wishes[] = {
         {"server", "server.test", NULL, names, -DAY, DAY, false},
         {"second", "second.test", NULL, "DNS:second.test", -DAY, DAY, false},
-        {"nameless", "nameless", NULL, NULL, -DAY, DAY, false},
+        {"nameless", "nameless.test", NULL, NULL, -DAY, DAY, false},
+        {"elsewise", "server.test", NULL, "email:a@server.test,URI:http://server.test", -DAY, DAY,
+         false},
         {"expired", "server.test", NULL, names, -3 * DAY, -DAY, false},
         {"future", "server.test", NULL, names, DAY, 2 * DAY, false},
         {"client", "alice", "Example", NULL, -DAY, DAY, false},

@@ -8,7 +8,8 @@
  *     ca.pem               the CA of all but the last two
  *     server.pem, .key     server.test, *.wild.test, 127.0.0.1
  *     second.pem, .key     second.test
- *     nameless.pem, .key   only a subject, CN=nameless
+ *     nameless.pem, .key   only a subject, CN=nameless.test
+ *     elsewise.pem, .key   CN=server.test; its other names are no host's
  *     expired.pem, .key    server.test, until a day ago
  *     future.pem, .key     server.test, from tomorrow on
  *     client.pem, .key     CN=alice,O=Example

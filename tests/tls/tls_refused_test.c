@@ -65,6 +65,82 @@ static void test_tls_wrong_address_says_wanted_and_got(void **state)
                 -EPROTO, "bad certificate");
 }
 
+static void test_tls_f65_common_name_is_no_name_of_a_host(void **state)
+{
+    static const char *const files[][3] = {{"nameless.pem", "nameless.key", "nameless.test"},
+                                           {"elsewise.pem", "elsewise.key", "server.test"}};
+    static const enum bow_tls_version versions[] = {BOW_TLS_VERSION_1_2, BOW_TLS_VERSION_1_3};
+    struct pair pair;
+
+    for (int i = 0; i < 4; i++) {
+        const char *const *file = files[i & 1];
+        pair_begin(&pair, state);
+        serve(&pair, state, file[0], file[1]);
+        pair.client.tls_options.server_name = file[2];
+        pair.client.options.max_version = versions[i / 2];
+        pair_open(&pair);
+        pair_run(&pair);
+        assert_says(pair.client.failure, "hostname mismatch: wanted ");
+        assert_says(pair.client.failure, file[2]);
+        assert_says(pair.client.failure, "option trust_common_name");
+        assert_failed(&pair.client, -EKEYREJECTED, "no host in its subjectAltName");
+        assert_failed(&pair.server, -EPROTO, "bad certificate");
+        pair_end(&pair);
+    }
+}
+
+/* What the check of the name is made of is ours, for a user's SSL_CTX as well. */
+static void test_tls_f65_common_name_is_no_name_to_an_ssl_ctx_of_the_user(void **state)
+{
+    struct pair pair;
+    SSL_CTX *ssl_ctx = SSL_CTX_new(TLS_method());
+
+    pair_begin(&pair, state);
+    assert_int_equal(SSL_CTX_load_verify_file(ssl_ctx, pair_file(state, "ca.pem")), 1);
+    SSL_CTX_set_verify(ssl_ctx, SSL_VERIFY_PEER, NULL);
+    serve(&pair, state, "nameless.pem", "nameless.key");
+    pair.client.tls_options.server_name = "nameless.test";
+    pair.client.options.ca_file = NULL;
+    pair.client.options.ssl_ctx = ssl_ctx;
+    pair_open(&pair);
+    pair_run(&pair);
+    assert_failed(&pair.client, -EKEYREJECTED, "no host in its subjectAltName");
+    pair_close(&pair);
+    pair.client.context = bow_tls_context_unref(pair.client.context);
+    pair.client.options.trust_common_name = true;
+    pair_open_well(&pair);
+    pair_end(&pair);
+    SSL_CTX_free(ssl_ctx);
+}
+
+static void test_tls_f65_address_in_the_common_name_is_told_what_counts(void **state)
+{
+    struct pair pair;
+
+    pair_begin(&pair, state);
+    serve(&pair, state, "nameless.pem", "nameless.key");
+    pair.client.options.trust_common_name = true;
+    pair.client.tls_options.server_name = "127.0.0.1";
+    run_refused(&pair, -EKEYREJECTED, "no address in its subjectAltName, and nothing else counts",
+                -EPROTO, "bad certificate");
+}
+
+static void test_tls_f65_trusted_common_name_counts_where_no_host_is_named(void **state)
+{
+    struct pair pair;
+
+    pair_begin(&pair, state);
+    pair.client.options.trust_common_name = true;
+    serve(&pair, state, "nameless.pem", "nameless.key");
+    pair.client.tls_options.server_name = "nameless.test";
+    pair_open_well(&pair);
+    pair_close(&pair);
+    /* Another name than that is none. */
+    pair.client.tls_options.server_name = "server.test";
+    run_refused(&pair, -EKEYREJECTED, "wanted server.test, got /CN=nameless.test", -EPROTO,
+                "bad certificate");
+}
+
 static void test_tls_expired_certificate_says_since_when(void **state)
 {
     struct pair pair;
@@ -433,6 +509,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_tls_wrong_name_says_wanted_and_got),
         cmocka_unit_test(test_tls_wrong_address_says_wanted_and_got),
+        cmocka_unit_test(test_tls_f65_common_name_is_no_name_of_a_host),
+        cmocka_unit_test(test_tls_f65_common_name_is_no_name_to_an_ssl_ctx_of_the_user),
+        cmocka_unit_test(test_tls_f65_address_in_the_common_name_is_told_what_counts),
+        cmocka_unit_test(test_tls_f65_trusted_common_name_counts_where_no_host_is_named),
         cmocka_unit_test(test_tls_expired_certificate_says_since_when),
         cmocka_unit_test(test_tls_certificate_of_the_future_asks_about_the_clock),
         cmocka_unit_test(test_tls_unknown_ca_says_what_to_do),
