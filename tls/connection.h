@@ -9,6 +9,7 @@
  *     connection.c    the handshake, failure, the end
  *     input.c         from the wire to the handlers behind
  *     output.c        from the handlers behind to the wire
+ *     validity.c      how long what was verified may stand for the next handshake
  *     handler.c       birth, the handler's callbacks, what can be asked
  *
  * SSL functions run between bow__tls_enter() and the look at their result, and call back
@@ -57,6 +58,10 @@ struct bow_tls {
     uint32_t n_flushed;
     struct bow__write_list encrypted; /* their bytes are in wire.out, or have left */
 
+    /** Since the epoch: when the first of the certificates ends that the session was made with, of
+     * the one that a client offers or a server was shown; INT64_MAX: none counted. */
+    int64_t valid_until_s;
+
     char *failure; /* in words; freed by its length */
     enum bow__tls_state state;
     bool is_choosing;    /* on_server_name runs */
@@ -104,6 +109,14 @@ void bow__tls_shake_hands(struct bow_tls *tls);
 void bow__tls_close_if_over(struct bow_tls *tls);
 /** The handshake is done, or the connection is over. Idempotent. */
 void bow__tls_end_opening(struct bow_tls *tls);
+
+/* validity.c */
+
+/** When the first of the certificates ends that a whole handshake was made with, in seconds since
+ * the epoch; INT64_MAX when no date counted. */
+int64_t bow__tls_valid_until(SSL *ssl);
+/** How long it is until then, by the clock of verification, in seconds; 0: it is past. */
+int64_t bow__tls_valid_for(SSL *ssl, int64_t until_s);
 
 /* why.c */
 

@@ -7,6 +7,7 @@
  *
  *     files.c        certificates and keys from PEM files
  *     sessions.c     sessions that clients may take up again
+ *     tickets.c      sessions that a server gives away, and takes up again
  *     setup.c        one reading of options and files into an SSL_CTX
  *     context.c      references, which setup new connections get
  *     name.c         another context, chosen by the name that a client asks for
@@ -88,14 +89,16 @@ void bow__tls_pair_fini(struct bow__tls_pair *pair);
 /** Trust the certificates of `file`; a server also names them to its clients. */
 int bow__tls_trust_load(SSL_CTX *ssl_ctx, const char *file, bool names_them, struct bow__text *why);
 
+/* tickets.c */
+
+/** Have a server's tickets end with the certificates they were given for, and hold only where its
+ * rules for clients' certificates do, which are set. Returns: 0; -ENOMEM. */
+int bow__tls_tickets_set(SSL_CTX *ssl_ctx);
+
 /* sessions.c */
 
-/** Keep a session of a connection of `setup`; no reference to it. */
-void bow__tls_sessions_put(struct bow_tls_context *tls_context, const struct bow__tls_setup *setup,
-                           struct bow_slice key, SSL_SESSION *session);
-/** One to take up, the caller's own; or NULL. */
-SSL_SESSION *bow__tls_sessions_get(struct bow_tls_context *tls_context,
-                                   const struct bow__tls_setup *setup, struct bow_slice key);
+/** One for `tls` to take up, the caller's own; or NULL. Its end is in `tls->valid_until_s`. */
+SSL_SESSION *bow__tls_sessions_get(struct bow_tls *tls);
 /** OpenSSL's callback for a client's new session. */
 int bow__tls_on_session(SSL *ssl, SSL_SESSION *session);
 /** Forget all. The mutex is held, or nobody else has the context. */

@@ -265,7 +265,7 @@ static void take_up_session(struct bow_tls *tls)
     if (tls->key_len == 1) {
         return; /* no name, no key: there is nothing to know the server by */
     }
-    SSL_SESSION *session = bow__tls_sessions_get(tls->tls_context, tls->setup, bow__tls_key(tls));
+    SSL_SESSION *session = bow__tls_sessions_get(tls);
     if (session != NULL) {
         (void)SSL_set_session(tls->ssl, session); /* if not, the handshake is whole */
         SSL_SESSION_free(session);

@@ -17,6 +17,7 @@
 
 struct session {
     struct bow__link link;
+    int64_t valid_until_s;
     size_t key_len;
     size_t n_bytes;
     uint8_t bytes[]; /* the key, then the session as DER */
@@ -82,9 +83,10 @@ static SSL_SESSION *decode(const struct session *entry)
 }
 
 /* The caller holds the mutex. */
-static void put(struct bow_tls_context *tls_context, struct bow_slice key, SSL_SESSION *session)
+static void put(struct bow_tls *tls, SSL_SESSION *session, int64_t until_s)
 {
-    struct session *old = find(tls_context, key);
+    struct bow_tls_context *tls_context = tls->tls_context;
+    struct session *old = find(tls_context, bow__tls_key(tls));
 
     if (old == NULL && tls_context->n_sessions == BOW_LIMIT_TLS_SESSIONS) {
         old = session_of(tls_context->sessions.prev);
@@ -92,33 +94,37 @@ static void put(struct bow_tls_context *tls_context, struct bow_slice key, SSL_S
     if (old != NULL) {
         forget(tls_context, old);
     }
-    struct session *entry = encode(tls_context->context, key, session);
+    struct session *entry = encode(tls_context->context, bow__tls_key(tls), session);
     if (entry != NULL) {
+        entry->valid_until_s = until_s;
         bow__list_push_front(&tls_context->sessions, &entry->link);
         tls_context->n_sessions++;
     }
 }
 
-void bow__tls_sessions_put(struct bow_tls_context *tls_context, const struct bow__tls_setup *setup,
-                           struct bow_slice key, SSL_SESSION *session)
+/* The caller holds the mutex. NULL when there is none, or a certificate it was made with has ended:
+ * the handshake is whole then, and says so. */
+static struct session *find_valid(struct bow_tls *tls)
 {
-    pthread_mutex_lock(&tls_context->mutex);
-    /* A session skips the verification: one made under an older setup must not. */
-    if (tls_context->setup == setup) {
-        put(tls_context, key, session);
+    struct session *entry = find(tls->tls_context, bow__tls_key(tls));
+
+    if (entry != NULL && bow__tls_valid_for(tls->ssl, entry->valid_until_s) == 0) {
+        forget(tls->tls_context, entry);
+        return NULL;
     }
-    pthread_mutex_unlock(&tls_context->mutex);
+    return entry;
 }
 
-SSL_SESSION *bow__tls_sessions_get(struct bow_tls_context *tls_context,
-                                   const struct bow__tls_setup *setup, struct bow_slice key)
+SSL_SESSION *bow__tls_sessions_get(struct bow_tls *tls)
 {
+    struct bow_tls_context *tls_context = tls->tls_context;
     SSL_SESSION *session = NULL;
 
     pthread_mutex_lock(&tls_context->mutex);
-    struct session *entry = tls_context->setup == setup ? find(tls_context, key) : NULL;
+    struct session *entry = tls_context->setup == tls->setup ? find_valid(tls) : NULL;
     if (entry != NULL) {
         session = decode(entry);
+        tls->valid_until_s = entry->valid_until_s;
         /* RFC 8446 appendix C.4: a ticket is used once, or observers can link connections. */
         if (session == NULL || SSL_SESSION_get_protocol_version(session) >= TLS1_3_VERSION) {
             forget(tls_context, entry);
@@ -128,19 +134,28 @@ SSL_SESSION *bow__tls_sessions_get(struct bow_tls_context *tls_context,
     return session;
 }
 
+int bow__tls_on_session(SSL *ssl, SSL_SESSION *session)
+{
+    struct bow_tls *tls = SSL_get_app_data(ssl);
+    struct bow_tls_context *tls_context = tls->tls_context;
+
+    if (tls->key_len == 1) {
+        return 0;
+    }
+    /* A resumed connection's certificates are those of the first. */
+    int64_t until_s = SSL_session_reused(ssl) == 1 ? tls->valid_until_s : bow__tls_valid_until(ssl);
+    pthread_mutex_lock(&tls_context->mutex);
+    /* A session skips the verification: one made under an older setup must not. */
+    if (tls_context->setup == tls->setup) {
+        put(tls, session, until_s);
+    }
+    pthread_mutex_unlock(&tls_context->mutex);
+    return 0; /* the reference is OpenSSL's still */
+}
+
 void bow__tls_sessions_clear(struct bow_tls_context *tls_context)
 {
     while (tls_context->n_sessions > 0) {
         forget(tls_context, session_of(tls_context->sessions.next));
     }
-}
-
-int bow__tls_on_session(SSL *ssl, SSL_SESSION *session)
-{
-    struct bow_tls *tls = SSL_get_app_data(ssl);
-
-    if (tls->key_len > 1) {
-        bow__tls_sessions_put(tls->tls_context, tls->setup, bow__tls_key(tls), session);
-    }
-    return 0; /* the reference is OpenSSL's still */
 }

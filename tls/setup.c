@@ -236,22 +236,19 @@ static int set_versions(struct bow__tls_setup *setup, const struct bow_tls_conte
                : -EINVAL;
 }
 
-static void set_sessions(struct bow__tls_setup *setup,
-                         const struct bow_tls_context_options *options)
+static int set_sessions(struct bow__tls_setup *setup, const struct bow_tls_context_options *options)
 {
-    static const unsigned char id[] = "bowline";
-
     /* Servers give tickets and remember nothing; clients' sessions are kept in sessions.c, which
      * the connection tells of them. */
     SSL_CTX_set_session_cache_mode(setup->ssl_ctx,
                                    options->side == BOW_TLS_CLIENT
                                        ? SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL
                                        : SSL_SESS_CACHE_OFF);
-    if (options->side == BOW_TLS_CLIENT) {
-        SSL_CTX_sess_set_new_cb(setup->ssl_ctx, bow__tls_on_session);
+    if (options->side == BOW_TLS_SERVER) {
+        return bow__tls_tickets_set(setup->ssl_ctx);
     }
-    /* Cannot fail: it is shorter than 32 bytes. */
-    (void)SSL_CTX_set_session_id_context(setup->ssl_ctx, id, sizeof(id) - 1);
+    SSL_CTX_sess_set_new_cb(setup->ssl_ctx, bow__tls_on_session);
+    return 0;
 }
 
 static int make_ssl_ctx(struct bow__tls_setup *setup, const struct bow_tls_context_options *options,
@@ -267,13 +264,15 @@ static int make_ssl_ctx(struct bow__tls_setup *setup, const struct bow_tls_conte
         setup->on_server_name = options->on_server_name;
         setup->user = options->user;
     }
-    set_sessions(setup, options);
     int rc = set_versions(setup, options, why);
     if (rc == 0) {
         rc = load_certificates(setup, options, why);
     }
     if (rc == 0) {
         rc = set_trust(setup, options, why);
+    }
+    if (rc == 0) {
+        rc = set_sessions(setup, options);
     }
     return rc < 0 ? rc : set_alpn(setup, options, why);
 }

@@ -34,6 +34,11 @@
  *   bow_tls_failure() says it in words. The channel then closes, by itself, within a second: the
  *   peer is told why first, and a close asked for meanwhile does not shorten that.
  *
+ * A session is taken up until the first of the certificates ends that it was made with, those of
+ * the chain included, however often it was renewed; after that, the handshake is whole. A server
+ * takes the tickets of another one that has the same keys only where both have the same rules for
+ * their clients' certificates.
+ *
  * Spoken are TLS 1.2 and 1.3; there is no renegotiation, no compression, no early data.
  */
 
@@ -102,7 +107,7 @@ struct bow_tls_context_options {
     enum bow_tls_version max_version; /* DEFAULT: 1.3 */
     bool trust_anyone; /* a client does not verify the server: no protection against an attacker */
     /** An SSL_CTX of yours in place of all above but `side`; shared. Do not change it any more. It
-     * keeps no sessions but those that you keep. */
+     * keeps no sessions but those that you keep, and how long its tickets hold is yours to say. */
     struct ssl_ctx_st *ssl_ctx;
     bow_tls_name_fn on_server_name; /* of a server; NULL: the certificates above serve all names */
     void *user;

@@ -19,6 +19,7 @@
 #include <cmocka.h>
 
 #define DAY 86400L
+#define HOUR 3600L
 
 struct wish {
     const char *name; /* of the files */
@@ -160,6 +161,26 @@ static void make_under(const struct certs *certs, const struct made *ca, const s
     }
 }
 
+/* Two that live for a day under one that lives for an hour. */
+static void make_chain(const struct certs *certs, const struct made *ca)
+{
+    static const struct wish between = {"between", "Brief CA", NULL, NULL, -DAY, HOUR, true};
+    static const struct wish wishes[] = {
+        {"below", "server.test", NULL, "DNS:server.test", -DAY, DAY, false},
+        {"below_client", "alice", "Example", NULL, -DAY, DAY, false},
+    };
+    struct made brief = make(certs, &between, ca);
+
+    make_under(certs, &brief, wishes, 2);
+    forget(brief);
+    for (int i = 0; i < 2; i++) {
+        FILE *chain = open_file(certs, wishes[i].name, "_chain.pem", "w");
+        append(certs, i == 0 ? "below.pem" : "below_client.pem", chain);
+        append(certs, "between.pem", chain);
+        fclose(chain);
+    }
+}
+
 void certs_make(struct certs *certs)
 {
     static const struct wish ca_wish = {"ca", "Test CA", "Example", NULL, -DAY, DAY, true};
@@ -171,6 +192,8 @@ void certs_make(struct certs *certs)
         {"nameless", "nameless.test", NULL, NULL, -DAY, DAY, false},
         {"elsewise", "server.test", NULL, "email:a@server.test,URI:http://server.test", -DAY, DAY,
          false},
+        {"brief", "server.test", NULL, names, -DAY, HOUR, false},
+        {"brief_client", "alice", "Example", NULL, -DAY, HOUR, false},
         {"expired", "server.test", NULL, names, -3 * DAY, -DAY, false},
         {"future", "server.test", NULL, names, DAY, 2 * DAY, false},
         {"client", "alice", "Example", NULL, -DAY, DAY, false},
@@ -181,6 +204,7 @@ void certs_make(struct certs *certs)
     assert_non_null(mkdtemp(scratch_path(certs->folder, sizeof(certs->folder), "certs-XXXXXX")));
     struct made ca = make(certs, &ca_wish, NULL);
     make_under(certs, &ca, wishes, sizeof(wishes) / sizeof(wishes[0]));
+    make_chain(certs, &ca);
     forget(ca);
     struct made other = make(certs, &other_wish, NULL);
     make_under(certs, &other, &stranger, 1);

@@ -10,6 +10,10 @@
  *     second.pem, .key     second.test
  *     nameless.pem, .key   only a subject, CN=nameless.test
  *     elsewise.pem, .key   CN=server.test; its other names are no host's
+ *     brief.pem, .key      server.test, for an hour
+ *     brief_client.pem     CN=alice,O=Example, for an hour; .key
+ *     below_chain.pem      server.test, for a day, under a CA that has an hour left; below.key
+ *     below_client_chain.pem   CN=alice,O=Example, as below_chain.pem; below_client.key
  *     expired.pem, .key    server.test, until a day ago
  *     future.pem, .key     server.test, from tomorrow on
  *     client.pem, .key     CN=alice,O=Example

@@ -180,9 +180,9 @@ ORDER = {
         "submit loop_terminated",
     ),
     "tls": (
-        "bio files why",
+        "bio files validity why",
         "connection",
-        "sessions",
+        "sessions tickets",
         "setup",
         "context",
         "name",
