@@ -41,10 +41,12 @@ enum bow_code {
 /** A status: what it points at is borrowed from whatever it came with. */
 struct bow_status {
     enum bow_code code;
-    const char *message;      /* UTF-8, never NULL; "" when there is none */
-    struct bow_slice details; /* a serialized google.rpc.Status, or empty */
-    bool not_processed;       /* certainly no handler ran, so the call may be sent again: the server
-                                 says so, or it never left the client */
+    const char *message; /* UTF-8, never NULL; "" when there is none */
+    /** A serialized google.rpc.Status, or empty. Empty with a retry_after_ns, one with a
+     * google.rpc.RetryInfo goes over gRPC. */
+    struct bow_slice details;
+    bool not_processed; /* certainly no handler ran, so the call may be sent again: the server
+                           says so, or it never left the client */
     uint64_t
         retry_after_ns; /* the peer asks to wait that long before another try; 0: says nothing */
     struct bow_metadata metadata; /* trailing: what travels with the status */

@@ -8,6 +8,7 @@
 #include "rpc/http2/codes.h"
 #include "rpc/http2/grpc_text.h"
 #include "rpc/http2/internal.h"
+#include "rpc/http2/retry_info.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -26,12 +27,29 @@ static struct bow_slice message_of(const struct bow_status *status, size_t room)
     return text;
 }
 
+static uint64_t retry_after_ms(const struct bow_status *status)
+{
+    return status->retry_after_ns / 1000000 + (status->retry_after_ns % 1000000 != 0);
+}
+
+/* The status's own, or when to come again; those that a handler sent stay as they are. */
+static struct bow_slice details_of(const struct bow_status *status, struct bow_slice message,
+                                   uint8_t memory[BOW__RETRY_INFO_BYTES])
+{
+    if (status->details.len > 0 || status->retry_after_ns == 0 || status->code == BOW_OK) {
+        return status->details;
+    }
+    size_t len = bow__retry_info_encode(status->code, message, retry_after_ms(status), memory);
+    return (struct bow_slice){memory, len};
+}
+
 /* `room` is left for the details, which are left out if they do not fit. */
 static int encode_texts(struct bow__http2_session *session, const struct bow_status *status,
                         struct bow_slice message, size_t room,
                         struct bow__http2_trailers **ret_trailers)
 {
-    struct bow_slice details = status->details;
+    uint8_t memory[BOW__RETRY_INFO_BYTES];
+    struct bow_slice details = details_of(status, message, memory);
     size_t message_size = bow__grpc_percent_size(message);
 
     if (details.len > room || bow__base64_size(details.len) > room) {
@@ -44,8 +62,7 @@ static int encode_texts(struct bow__http2_session *session, const struct bow_sta
     }
     trailers->size = size;
     trailers->code = status->code;
-    trailers->retry_after_ms =
-        status->retry_after_ns / 1000000 + (status->retry_after_ns % 1000000 != 0);
+    trailers->retry_after_ms = retry_after_ms(status);
     trailers->message_len = bow__grpc_percent_encode(message, trailers->texts);
     trailers->details_len = bow__base64_encode(details, trailers->texts + message_size);
     *ret_trailers = trailers;

@@ -257,6 +257,7 @@ static void read_pushback(struct bow__http2_session *session, struct bow__http2_
     int64_t ms = read_number(value, INT32_MAX);
 
     (void)session;
+    header->has_pushback = true;
     header->retry_after_ns = ms < 0 ? 0 : (uint64_t)ms * 1000000;
 }
 

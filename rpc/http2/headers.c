@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "rpc/http2/codes.h"
 #include "rpc/http2/internal.h"
+#include "rpc/http2/retry_info.h"
 
 static void refuse_timeout(struct bow__http2_session *session, struct bow__http2_stream *stream)
 {
@@ -144,6 +145,15 @@ static void end_by_http_status(struct bow__http2_session *session, struct bow__h
                  });
 }
 
+/* Servers of other makes say it in one of two places. */
+static uint64_t retry_after_ns(const struct bow__http2_header *header)
+{
+    struct bow_slice details = {header->details, header->details_len};
+    bool asks = !header->has_pushback && details.len > 0;
+
+    return asks ? bow__retry_info_find(details) : header->retry_after_ns;
+}
+
 static void end_by_grpc_status(struct bow__http2_session *session, struct bow__http2_stream *stream)
 {
     const struct bow__http2_header *header = &stream->header;
@@ -151,7 +161,7 @@ static void end_by_grpc_status(struct bow__http2_session *session, struct bow__h
         .code = (enum bow_code)header->grpc_status,
         .message = header->message != NULL ? header->message : "",
         .details = {header->details, header->details_len},
-        .retry_after_ns = header->retry_after_ns,
+        .retry_after_ns = retry_after_ns(header),
         .metadata = bow__http2_metadata(session),
     };
 

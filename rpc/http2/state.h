@@ -133,7 +133,8 @@ struct bow__http2_header {
     int http_status; /* 0: none */
     int grpc_status; /* -1: none */
     uint64_t retry_after_ns;
-    char *message; /* or NULL */
+    bool has_pushback; /* grpc-retry-pushback-ms, which goes before what the details say */
+    char *message;     /* or NULL */
     size_t message_size;
     uint8_t *details; /* or NULL */
     size_t details_len;

@@ -11,6 +11,7 @@ import time
 import unittest
 
 import grpc
+from google.protobuf import duration_pb2
 
 import interop_pb2
 
@@ -116,6 +117,10 @@ class BowlineServer(unittest.TestCase):
         self.assertEqual(error.code(), grpc.StatusCode.RESOURCE_EXHAUSTED)
         self.assertIn(f"bow_server_limit_calls() ({HANGS})", error.details())
         self.assertEqual(dict(error.trailing_metadata()).get("grpc-retry-pushback-ms"), "2500")
+        details = dict(error.trailing_metadata()).get("grpc-status-details-bin")
+        self.assertIn(b"type.googleapis.com/google.rpc.RetryInfo", details)
+        delay = duration_pb2.Duration(seconds=2, nanos=500_000_000).SerializeToString()
+        self.assertTrue(details.endswith(bytes([len(delay)]) + delay))
         # Only a refusal says so.
         echo, call = method(self.channel, "Echo").with_call(interop_pb2.Request(), timeout=20)
         self.assertNotIn("grpc-retry-pushback-ms", dict(call.trailing_metadata()))

@@ -13,6 +13,10 @@
 
 #define TEXT_BYTES ((size_t)64 << 10)
 #define GRPC_TYPE "content-type: application/grpc"
+/* A google.rpc.Status: code 8, "busy", a google.rpc.RetryInfo of 1.5 s. */
+#define RETRY_INFO                                                                                 \
+    "grpc-status-details-bin: "                                                                    \
+    "CAgSBGJ1c3kaNgoodHlwZS5nb29nbGVhcGlzLmNvbS9nb29nbGUucnBjLlJldHJ5SW5mbxIKCggIARCAyrXuAQ=="
 
 struct fixture {
     struct test_alloc alloc;
@@ -132,9 +136,24 @@ static void test_status_alone_ends_the_call(void **state)
     expect_end(FIELDS(":status: 200", GRPC_TYPE, "grpc-status: 3", "grpc-status-details-bin: !!",
                       "grpc-retry-pushback-ms: -1"),
                true, "status 1 INVALID_ARGUMENT\n");
+    expect_end(FIELDS(":status: 200", GRPC_TYPE, "grpc-status: 3", RETRY_INFO,
+                      "grpc-retry-pushback-ms: 7"),
+               true, "] retry 7000000\n");
     /* What gRPC says counts, whatever HTTP says. */
     expect_end(FIELDS(":status: 503", GRPC_TYPE, "grpc-status: 7"), true,
                "status 1 PERMISSION_DENIED\n");
+}
+
+/* Servers of other makes say when to come again only there. */
+static void test_retry_info_f67_is_when_to_come_again(void **state)
+{
+    (void)state;
+    expect_end(FIELDS(":status: 200", GRPC_TYPE, "grpc-status: 8", RETRY_INFO), true,
+               "] retry 1500000000\n");
+    /* "Do not come again", in the trailer, goes before it. */
+    expect_end(FIELDS(":status: 200", GRPC_TYPE, "grpc-status: 8", RETRY_INFO,
+                      "grpc-retry-pushback-ms: -1"),
+               true, "\xca\xb5\xee\x01]\n");
 }
 
 static void test_missing_status_is_taken_from_http(void **state)
@@ -401,6 +420,7 @@ int main(void)
         TEST(test_request_is_as_grpc_wants_it),
         TEST(test_http1_answer_is_named),
         cmocka_unit_test(test_status_alone_ends_the_call),
+        cmocka_unit_test(test_retry_info_f67_is_when_to_come_again),
         cmocka_unit_test(test_missing_status_is_taken_from_http),
         cmocka_unit_test(test_blanks_around_values_are_stripped),
         TEST(test_initial_metadata_has_its_blanks_stripped),

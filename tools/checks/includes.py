@@ -241,7 +241,7 @@ ORDER = {
         "internal",
     ),
     "rpc/http2": (
-        "state codes grpc_text nghttp2",
+        "state codes grpc_text retry_info nghttp2",
         "error",
         "window inspect heartbeat queue submit",
         "header_block",
