@@ -41,7 +41,10 @@ void bow__populate(struct bow_context *context, void *memory, size_t size);
 size_t bow__spare_bytes(struct bow_context *context);
 /** Blocks of `size` bytes will come and go: some of them may wait, too. */
 void bow__expect_large(struct bow_context *context, size_t size);
-/** Give back to the system what nobody wanted for a second. */
+/** Whether something waits that bow__trim() may give back. */
+bool bow__may_trim(struct bow_context *context);
+/** Give back to the system what nobody wanted: spares for a second, what malloc keeps for half of
+ * one. May be called at any time; often enough is each half second while bow__may_trim(). */
 void bow__trim(struct bow_context *context, uint64_t now_ns);
 
 /** Copy `len` bytes and a NUL after them; free with bow__free(.., len + 1). */

@@ -49,7 +49,9 @@ int bow_context_new(const struct bow_context_options *given, struct bow_context 
     bow__process_init(&context->process);
     bow__large_init(&context->large);
     atomic_init(&context->refs, 1);
+    bow__trim_init(&context->trim, options.allocator == NULL && !options.keep_freed);
     atomic_init(&context->n_bytes, 0);
+    atomic_init(&context->n_mapped, 0);
     if (options.allocator == NULL) {
         context->allocator = bow__large_allocator(&context->large);
     }

@@ -137,10 +137,14 @@ static unsigned looks_for(unsigned n)
 
 /* From here to the next such line the flag is set. */
 
-static void count(struct bow__large *large, size_t n_bytes)
+static void count(struct bow__large *large, unsigned n, size_t n_bytes)
 {
     atomic_store_explicit(&large->n_bytes, bow__large_spare_bytes(large) + n_bytes,
                           memory_order_relaxed);
+    if (n < N_MIDDLE) {
+        atomic_store_explicit(&large->n_middle_bytes, bow__large_middle_bytes(large) + n_bytes,
+                              memory_order_relaxed);
+    }
 }
 
 static void push(struct bow__large *large, unsigned n, struct bow__spare *spare)
@@ -150,7 +154,7 @@ static void push(struct bow__large *large, unsigned n, struct bow__spare *spare)
     *spare = (struct bow__spare){.older = spares->newest, .kept_at = ++large->n_kept};
     *(spares->newest != NULL ? &spares->newest->newer : &spares->oldest) = spare;
     spares->newest = spare;
-    count(large, length_of_class(n));
+    count(large, n, length_of_class(n));
 }
 
 static struct bow__spare *pop_newest(struct bow__large *large, unsigned n)
@@ -160,7 +164,7 @@ static struct bow__spare *pop_newest(struct bow__large *large, unsigned n)
 
     spares->newest = spare->older;
     *(spare->older != NULL ? &spare->older->newer : &spares->oldest) = NULL;
-    count(large, -length_of_class(n));
+    count(large, n, -length_of_class(n));
     return spare;
 }
 
@@ -183,8 +187,9 @@ static struct bow__spare *pop_oldest(struct bow__large *large, uint64_t kept_bef
     struct bow__spare *spare = worst->oldest;
     worst->oldest = spare->newer;
     *(spare->newer != NULL ? &spare->newer->older : &worst->newest) = NULL;
-    *ret_length = length_of_class((unsigned)(worst - large->spares));
-    count(large, -*ret_length);
+    unsigned n = (unsigned)(worst - large->spares);
+    *ret_length = length_of_class(n);
+    count(large, n, -*ret_length);
     return spare;
 }
 
@@ -389,20 +394,21 @@ void bow__large_trim(struct bow__large *large, uint64_t now_ns)
     if (!lock(large, MAX_LOOKS)) {
         return;
     }
-    bool is_due = now_ns - large->trimmed_at_ns >= BOW__LARGE_QUIET_NS;
+    bool is_wanted = large->n_taken != large->n_taken_at_trim;
+    large->n_taken_at_trim = large->n_taken;
+    large->wanted_at_ns = is_wanted ? now_ns : large->wanted_at_ns;
+    bool is_quiet = now_ns >= large->wanted_at_ns + BOW__LARGE_QUIET_NS;
+    bool is_due = now_ns >= large->trimmed_at_ns + BOW__LARGE_QUIET_NS;
     uint64_t *oldest = &large->n_kept_at_trim[large->n_trims % BOW__LARGE_TRIMS];
     uint64_t kept_before = *oldest + 1;
     if (is_due) {
-        bool is_quiet = large->n_taken == large->n_taken_at_trim;
-        kept_before = is_quiet ? UINT64_MAX : kept_before;
-        large->n_taken_at_trim = large->n_taken;
         large->trimmed_at_ns = now_ns;
         *oldest = large->n_kept;
         large->n_trims++;
     }
     unlock(large);
-    if (is_due) {
-        shrink(large, 0, kept_before);
+    if (is_due || is_quiet) {
+        shrink(large, 0, is_quiet ? UINT64_MAX : kept_before);
     }
 }
 
@@ -410,6 +416,7 @@ void bow__large_init(struct bow__large *large)
 {
     *large = (struct bow__large){.busy = ATOMIC_FLAG_INIT};
     atomic_init(&large->n_bytes, 0);
+    atomic_init(&large->n_middle_bytes, 0);
     atomic_init(&large->max_bytes, BOW_LIMIT_SPARE_BYTES);
 }
 

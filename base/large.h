@@ -39,9 +39,11 @@ struct bow__large {
     uint64_t n_taken; /* or looked for in vain */
     uint64_t n_taken_at_trim;
     uint64_t n_trims;
+    uint64_t wanted_at_ns; /* when that was seen to have changed */
     uint64_t trimmed_at_ns;
     /* Changed by that one, and read by all as a hint, so relaxed. */
-    atomic_size_t n_bytes; /* that wait */
+    atomic_size_t n_bytes;        /* that wait */
+    atomic_size_t n_middle_bytes; /* of them, in malloc's heap */
     atomic_size_t max_bytes;
 };
 
@@ -69,11 +71,17 @@ static inline size_t bow__large_spare_bytes(const struct bow__large *large)
     return atomic_load_explicit(&large->n_bytes, memory_order_relaxed);
 }
 
+/** Of those that wait, the bytes that lie in malloc's heap, which goes on to hold them. */
+static inline size_t bow__large_middle_bytes(const struct bow__large *large)
+{
+    return atomic_load_explicit(&large->n_middle_bytes, memory_order_relaxed);
+}
+
 /** Give back so many bytes of spares, if there are, those first that waited longest. */
 void bow__large_release(struct bow__large *large, size_t n_bytes);
 
-/** Give all back if none was wanted since the last time, else those that were not for long. The
- * last time must have been BOW__LARGE_QUIET_NS ago, or nothing happens. */
+/** Give all back if none was wanted for BOW__LARGE_QUIET_NS, else, as often, those that were not
+ * for long. May be called at any time. */
 void bow__large_trim(struct bow__large *large, uint64_t now_ns);
 
 #endif

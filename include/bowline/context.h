@@ -64,6 +64,10 @@ struct bow_context_options {
     bow_log_fn log;                        /* NULL: nothing is logged */
     void *log_user;
     enum bow_log_level log_level; /* the most detailed level that reaches `log` */
+    /* Never call malloc_trim(). By default a loop, and whoever allocates near max_bytes, does when
+     * much was freed (BOW_LIMIT_KEPT_BYTES), and that is for the heap of the whole process. Nothing
+     * happens with an `allocator` of your own. */
+    bool keep_freed;
 };
 
 #define BOW_CONTEXT_OPTIONS_INIT                                                                   \

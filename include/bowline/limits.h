@@ -91,6 +91,13 @@
  * memory it took for ever. */
 #define BOW_LIMIT_SPARE_BYTES ((size_t)64 << 20)
 
+/** Freed bytes that malloc may keep in the process: so many and more that nobody wanted for half a
+ * second are handed back by malloc_trim(), and those that would take the process above max_bytes
+ * at once, if they are a sixteenth of it, too. Answers a burst of small blocks that would leave the
+ * memory it took for ever. Not with an allocator of the user's. Option: keep_freed of the context.
+ */
+#define BOW_LIMIT_KEPT_BYTES ((size_t)8 << 20)
+
 /** Bytes of one channel that its handlers have not consumed yet. Answers a message without end.
  * They are held in memory that grows with what has arrived, not with what was announced. */
 #define BOW_LIMIT_UNREAD_BYTES ((size_t)64 << 20)

@@ -256,7 +256,8 @@ BOW_EXPORT BOW_MUST_USE int bow_loop_run_once(struct bow_loop *loop, uint64_t ti
  */
 BOW_EXPORT int bow_loop_fd(struct bow_loop *loop);
 
-/** Nanoseconds until the next timer; 0 when tasks are pending; BOW_NEVER. Thread: loop. */
+/** Nanoseconds until the next timer, or until what was freed may be given back to the system; 0
+ * when tasks are pending; BOW_NEVER. Thread: loop. */
 BOW_EXPORT uint64_t bow_loop_next_timeout(struct bow_loop *loop);
 
 /**

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* A loop that its owner drives, alone or inside another loop (L05). */
 
+#include "base/alloc.h"
 #include "tests/support/loops.h"
 #include "transport/loop/loop.h"
 
@@ -384,6 +385,48 @@ static void test_loop_l20_an_arming_that_fails_is_logged_and_tried_again(void **
     loops_end(&t);
 }
 
+/* No turn comes by itself in which it would be given back. */
+static void test_loop_f43_owner_is_told_when_freed_memory_may_go(void **state)
+{
+    enum { N = 3000, SIZE = 4096 };
+    struct loops t;
+    struct bow_context_options options = BOW_CONTEXT_OPTIONS_INIT;
+    struct bow_context *context = NULL;
+    void *blocks[N];
+
+    (void)state;
+    loops_begin(&t);
+    struct bow_context *of_tests = t.context;
+    options.system = &t.fake.system;
+    assert_int_equal(bow_context_new(&options, &context), 0);
+    t.context = context;
+    struct bow_loop *loop = loops_new_owner(&t);
+    t.context = of_tests;
+    assert_true(bow_loop_fd(loop) >= 0);
+    assert_int_equal(bow_loop_run_once(loop, 0), 0);
+    assert_true(bow_loop_next_timeout(loop) == BOW_NEVER);
+    for (unsigned i = 0; i < N; i++) {
+        blocks[i] = bow__alloc(context, SIZE);
+        assert_non_null(blocks[i]);
+    }
+    for (unsigned i = 0; i < N; i++) {
+        bow__free(context, blocks[i], SIZE);
+    }
+    assert_int_equal(bow_loop_run_once(loop, 0), 0);
+    assert_in_range(bow_loop_next_timeout(loop), 1, FAKE_S / 2);
+    assert_in_range(atomic_load(&t.fake.last_armed_ns), 1, FAKE_S / 2);
+    for (unsigned i = 0; i < 4; i++) {
+        fake_system_advance(&t.fake, FAKE_S / 2);
+        assert_int_equal(bow_loop_run_once(loop, 0), 0);
+    }
+    assert_false(bow__may_trim(context));
+    assert_true(bow_loop_next_timeout(loop) == BOW_NEVER);
+    bow_loop_unref(loop);
+    assert_int_equal(bow_context_bytes(context), 0);
+    bow_context_unref(context);
+    loops_end(&t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -396,6 +439,7 @@ int main(void)
         cmocka_unit_test(test_loop_l05_fd_is_readable_for_a_task_posted_between_turns),
         cmocka_unit_test(test_loop_l05_fd_is_readable_for_another_threads_task),
         cmocka_unit_test(test_loop_l05_fd_is_readable_for_io_and_for_shutdown),
+        cmocka_unit_test(test_loop_f43_owner_is_told_when_freed_memory_may_go),
         cmocka_unit_test(test_loop_l20_an_arming_that_fails_is_logged_and_tried_again),
         cmocka_unit_test(test_loop_l05_fd_costs_nothing_until_it_is_asked_for),
         cmocka_unit_test(

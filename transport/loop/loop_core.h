@@ -127,7 +127,7 @@ struct bow_loop {
     bool has_fd;             /* bow_loop_fd() was asked for */
     bool is_abandoned;       /* the last reference went on the loop's own thread */
     uint64_t last_events_ns; /* for giving idle chunks back */
-    uint64_t trim_at_ns;     /* of large blocks; BOW_NEVER: there are none */
+    uint64_t trim_at_ns;     /* of what was freed; BOW_NEVER: nothing waits */
 
     uint64_t n_poller_errors;
     uint64_t rest_until_ns; /* no polling before that; BOW_NEVER: it does not rest */

@@ -16,6 +16,9 @@
 /* A loop without events for that long gives half of its idle chunks back, and again. */
 #define IDLE_NS UINT64_C(1000000000)
 
+/* How often the context is asked to give back what was freed, while there is some. */
+#define TRIM_NS UINT64_C(500000000)
+
 /* After an error the first wait is short: what it tells is whether the poller works again. */
 #define PROBE_NS UINT64_C(1000000)
 
@@ -39,11 +42,6 @@ static uint64_t next_due(struct bow_loop *loop)
 {
     uint64_t due = bow__time_min(bow__loop_next_timer(loop), shutdown_due(loop));
     return bow__time_min(due, loop->rest_until_ns);
-}
-
-uint64_t bow__loop_timeout(struct bow_loop *loop)
-{
-    return bow__loop_has_work(loop) ? 0 : bow__time_left(next_due(loop), bow__loop_clock(loop));
 }
 
 static enum bow_loop_select choose(struct bow_loop *loop, bool pending)
@@ -136,24 +134,38 @@ static uint64_t trim_pool(struct bow_loop *loop)
     return loop->pool.n_idle > 0 ? due_ns : BOW_NEVER;
 }
 
-/* Whatever else goes on: large blocks are rare beside small calls. */
-static uint64_t trim_large(struct bow_loop *loop)
+/* Whatever else goes on: large blocks are rare beside small calls, and bursts beside single ones.
+ */
+static uint64_t trim_freed(struct bow_loop *loop)
 {
-    if (bow__spare_bytes(loop->context) == 0) {
+    if (!bow__may_trim(loop->context)) {
         loop->trim_at_ns = BOW_NEVER;
     } else if (loop->trim_at_ns == BOW_NEVER) {
-        loop->trim_at_ns = bow__time_add(loop->now_ns, IDLE_NS);
+        loop->trim_at_ns = bow__time_add(loop->now_ns, TRIM_NS);
     } else if (loop->trim_at_ns <= loop->now_ns) {
         bow__trim(loop->context, loop->now_ns);
-        loop->trim_at_ns = bow__time_add(loop->now_ns, IDLE_NS);
+        loop->trim_at_ns = bow__time_add(loop->now_ns, TRIM_NS);
     }
     return loop->trim_at_ns;
+}
+
+/* What an owner waits for: nobody else gives back what its loop's work has freed. */
+static uint64_t next_due_of_owner(struct bow_loop *loop)
+{
+    return bow__time_min(next_due(loop), trim_freed(loop));
+}
+
+uint64_t bow__loop_timeout(struct bow_loop *loop)
+{
+    return bow__loop_has_work(loop)
+               ? 0
+               : bow__time_left(next_due_of_owner(loop), bow__loop_clock(loop));
 }
 
 /* Returns when it wants to be asked again. */
 static uint64_t trim_memory(struct bow_loop *loop)
 {
-    return bow__time_min(trim_pool(loop), trim_large(loop));
+    return bow__time_min(trim_pool(loop), trim_freed(loop));
 }
 
 static void sleep_for(struct bow_loop *loop, uint64_t max_wait_ns)
@@ -214,7 +226,7 @@ void bow__loop_rearm(struct bow_loop *loop)
     }
     uint64_t now = bow__loop_clock(loop);
     if (!bow__loop_has_work(loop)) {
-        at = next_due(loop);
+        at = next_due_of_owner(loop);
         if (at <= now || !bow__inbox_sleep(&loop->inbox, at)) {
             at = 0;
         }
