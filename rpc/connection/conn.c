@@ -215,8 +215,8 @@ static void watch_times(struct bow__conn *conn)
         }
         at = bow__time_min(at, stalled_at(conn));
         at = bow__time_min(at, conn->session->ops->next_time(conn->session));
+        at = bow__time_min(at, conn->rest_until);
         at = bow__time_min(at, conn->age.next_ns);
-        at = bow__time_min(at, conn->is_resting ? conn->rest_until : BOW_NEVER);
     }
 
     /* A timer that fires too early looks again; moving it for each batch would cost more. */
@@ -459,26 +459,27 @@ static void go_on_reading(struct bow__conn *conn)
 {
     struct bow__work *work = &conn->session->work;
 
-    if (!conn->is_resting) {
-        work->n_turn = 0;
-    } else if (conn->rest_until <= now_of(conn)) {
+    if (conn->rest_until != BOW_NEVER && conn->rest_until <= now_of(conn)) {
         work->now_ns = now_of(conn);
-        conn->rest_until = bow__work_next_turn(work);
-        conn->is_resting = conn->rest_until > work->now_ns;
+        uint64_t at = bow__work_next_turn(work);
+        conn->rest_until = at > work->now_ns ? at : BOW_NEVER;
     }
-    set_reading(conn, !conn->is_resting && !conn->session->ops->is_clogged(conn->session));
+    set_reading(conn,
+                conn->rest_until == BOW_NEVER && !conn->session->ops->is_clogged(conn->session));
 }
 
 /* After the session has taken bytes in. */
 static void look_at_work(struct bow__conn *conn)
 {
+    if (!bow__work_is_enough(&conn->session->work)) {
+        return;
+    }
     if (bow__work_is_hostile(&conn->session->work)) {
         on_hostile(conn);
-    } else if (bow__work_is_enough(&conn->session->work)) {
-        conn->is_resting = true;
-        conn->rest_until = conn->batch_ns;
-        set_reading(conn, false);
+        return;
     }
+    conn->rest_until = conn->batch_ns;
+    set_reading(conn, false);
 }
 
 /* After the channel has sent what it could. */
@@ -758,6 +759,7 @@ void bow__conn_init(struct bow__conn *conn, struct bow_channel *channel,
     conn->server = server;
     conn->timer_at = BOW_NEVER;
     conn->first_frame_at = BOW_NEVER;
+    conn->rest_until = BOW_NEVER;
     bow__age_init(&conn->age);
     conn->settle.fn = settle;
     bow__list_init(&conn->settle.link);

@@ -70,10 +70,9 @@ struct bow__conn {
     int error;         /* why, then */
     bool closing;      /* nothing more is fed */
     bool paused;
-    bool is_resting; /* not read until rest_until, for what its messages cost */
-    uint64_t rest_until;
-    bool heard;        /* a byte has come from the peer */
-    bool is_announced; /* client: the server has said that it will close */
+    uint64_t rest_until; /* not read until then, for what its messages cost; or BOW_NEVER */
+    bool heard;          /* a byte has come from the peer */
+    bool is_announced;   /* client: the server has said that it will close */
     bool up;
 };
 

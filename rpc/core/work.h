@@ -25,7 +25,7 @@
 
 struct bow__work {
     uint64_t now_ns;   /* set by who feeds the session */
-    uint64_t n_turn;   /* made in this turn, beyond what is free */
+    uint64_t n_turn;   /* made since others last had their turn, beyond what is free */
     uint64_t n_excess; /* made beyond BOW_LIMIT_EXPANSION, and not over yet */
     uint64_t sunk_ns;  /* when it last sank */
     uint64_t second_ns;
