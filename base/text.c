@@ -16,13 +16,6 @@ static const char dots[] = "...";
 #define N_DOTS (sizeof(dots) - 1)
 #define MAX_LEN ((size_t)BOW__TEXT_BYTES - 1)
 
-void bow__text_clear(struct bow__text *text)
-{
-    text->len = 0;
-    text->full = false;
-    text->bytes[0] = '\0';
-}
-
 /* The largest length <= `len` at which neither a UTF-8 sequence nor an escape is split. */
 static size_t whole_len(const char *bytes, size_t len)
 {

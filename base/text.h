@@ -21,7 +21,13 @@ struct bow__text {
     char bytes[BOW__TEXT_BYTES];
 };
 
-BOW__SHARED void bow__text_clear(struct bow__text *text);
+static inline void bow__text_clear(struct bow__text *text)
+{
+    text->len = 0;
+    text->full = false;
+    text->bytes[0] = '\0';
+}
+
 BOW__SHARED void bow__text_printf(struct bow__text *text, const char *format, ...)
     BOW_PRINTF(2, 3); /* appends */
 BOW__SHARED void bow__text_vprintf(struct bow__text *text, const char *format, va_list args)

@@ -353,7 +353,9 @@ static inline uint64_t bow__overdue_time(uint64_t now_ns, uint64_t time_left_ns)
 static inline void bow__session_worked(struct bow__session *session,
                                        const struct bow__message *message, size_t n_wire, int rc)
 {
-    bow__work_add(&session->work, n_wire, message->n_made, rc == -EBADMSG || rc == -EMSGSIZE);
+    if (rc < 0 || message->n_made > BOW__WORK_FREE_BYTES) {
+        bow__work_add(&session->work, n_wire, message->n_made, rc == -EBADMSG || rc == -EMSGSIZE);
+    }
 }
 
 /** Tell the host of a call that the session has refused. */

@@ -185,13 +185,7 @@ static inline uint8_t *put_string(struct encoder *e, const ProtobufCFieldDescrip
     if (is_implicit && (text == NULL || text[0] == '\0')) {
         return at;
     }
-    if (text == NULL) {
-        return NULL;
-    }
-    /* A long one is not read to its end to learn that there is no room. */
-    size_t room = (size_t)(at - e->begin);
-    size_t len = strnlen(text, room);
-    return len < room ? put_prefixed(e, field, text, len, at) : NULL;
+    return text != NULL ? put_prefixed(e, field, text, strlen(text), at) : NULL;
 }
 
 static inline uint8_t *put_sub_message(struct encoder *e, const ProtobufCFieldDescriptor *field,
