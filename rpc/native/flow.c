@@ -206,6 +206,12 @@ bool bow__native_refill(struct bow__session *base)
     return session->receive_credit > before;
 }
 
+/* Credit for a part of a frame makes one more of it. */
+static size_t whole_frames(size_t n)
+{
+    return n - n % BOW__NATIVE_FRAME_BYTES;
+}
+
 static size_t wanted_credit(const struct bow__native *session,
                             const struct bow__native_stream *stream)
 {
@@ -225,7 +231,8 @@ static size_t wanted_credit(const struct bow__native *session,
     size_t quiet = quiet_bytes(session);
     ahead = quiet > ahead ? quiet : ahead;
     ahead = n_missing < ahead ? n_missing : ahead;
-    return ahead > window / 2 ? ahead : window / 2;
+    size_t half = whole_frames(window / 2);
+    return ahead > half ? ahead : half;
 }
 
 void bow__native_return_stream_credit(struct bow__native *session,
@@ -236,7 +243,7 @@ void bow__native_return_stream_credit(struct bow__native *session,
     }
     size_t wanted = wanted_credit(session, stream);
     /* What runs far ahead comes back in few frames. */
-    size_t step = wanted > stream->window.size ? wanted / 2 : stream->window.size / 4;
+    size_t step = wanted > stream->window.size ? wanted / 2 : whole_frames(stream->window.size / 4);
     if (wanted < stream->receive_credit + step) {
         return;
     }

@@ -27,8 +27,7 @@
 #define REPLY_BLOCK_BYTES ((size_t)8)
 /* A message up to this size is copied: a piece of its own would cost more. */
 #define COPY_BYTES ((size_t)1 << 10)
-/* One turn of a stream; and while there are large messages alone, as the peer allows. */
-#define FRAME_BYTES ((size_t)16 << 10)
+/* One turn of a stream while there are large messages alone: as the peer allows. */
 #define QUIET_FRAME_BYTES BOW_LIMIT_FRAME_BYTES
 /* A frame header, and the announced length or the header block of a STATUS. */
 #define PREFIX_BYTES (BOW__FRAME_HEADER_BYTES + REPLY_BLOCK_BYTES)
@@ -248,7 +247,7 @@ struct fragment {
 static size_t room_in_frame(const struct bow__native *session,
                             const struct bow__native_stream *stream)
 {
-    size_t turn = bow__native_is_quiet(session) ? QUIET_FRAME_BYTES : FRAME_BYTES;
+    size_t turn = bow__native_is_quiet(session) ? QUIET_FRAME_BYTES : BOW__NATIVE_FRAME_BYTES;
     size_t n = min_size(turn, session->peer.max_frame_bytes - 4);
 
     return min_size(n, min_size(stream->send_credit, session->send_credit));
@@ -333,7 +332,7 @@ static int end_message(struct bow__native *session, struct bow__native_stream *s
 
 static bool may_begin(const struct bow__native *session, const struct bow__native_outgoing *message)
 {
-    return message->begun || message->n_left <= FRAME_BYTES || session->n_begun == 0 ||
+    return message->begun || message->n_left <= BOW__NATIVE_FRAME_BYTES || session->n_begun == 0 ||
            (session->n_begun < BEGUN_BYTES && message->n_left <= BEGUN_BYTES - session->n_begun);
 }
 

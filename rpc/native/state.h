@@ -18,6 +18,9 @@
 /** A window may hold this much, said both by SETTINGS and by WINDOW. */
 #define BOW__NATIVE_WINDOW_MAX UINT32_C(0x7FFFFFFF)
 
+/** One turn of a stream. */
+#define BOW__NATIVE_FRAME_BYTES ((size_t)16 << 10)
+
 /** Credit that streams begin with, for what our peers send: a message of 64 KiB and what surrounds
  * it needs no round trip. */
 #define BOW__NATIVE_STREAM_WINDOW (UINT32_C(68) << 10)
