@@ -161,8 +161,10 @@ static void test_native_encoding_of_an_answer_is_named_once(void **state)
         }
         assert_int_equal(side_say(&pair.server, key, BOW__SEND_END, "plain", 5), 0);
         pair_run(&pair);
-        pair.client.session->ops->consumed(pair.client.session, key, 100 * KIB);
-        pair_run(&pair);
+        for (int i = 0; i < 2; i++) { /* what lies unread holds back what follows */
+            pair.client.session->ops->consumed(pair.client.session, key, 100 * KIB);
+            pair_run(&pair);
+        }
         assert_int_equal(pair.client.rc, 0);
         assert_int_equal(pair.client.n_headers, how == 0);
         assert_int_equal(pair.client.n_messages, 3);
