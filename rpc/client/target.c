@@ -227,7 +227,7 @@ static void free_address(struct bow_context *context, struct bow__target_address
 static int add(struct bow__target *target, struct bow_context *context,
                const struct bow_client_options *options, struct bow_slice text)
 {
-    struct bow__target_address address = {NULL};
+    struct bow__target_address address = {.server_name = NULL};
 
     address.text = bow__dup(context, (const char *)text.data, text.len);
     if (address.text != NULL) {
