@@ -471,8 +471,8 @@ static void go_on_reading(struct bow__conn *conn)
 /* After the session has taken bytes in. */
 static void look_at_work(struct bow__conn *conn)
 {
-    if (!bow__work_is_enough(&conn->session->work)) {
-        return;
+    if (conn->closing || !bow__work_is_enough(&conn->session->work)) {
+        return; /* one that closes reads on, to hear its peer's end */
     }
     if (bow__work_is_hostile(&conn->session->work)) {
         on_hostile(conn);

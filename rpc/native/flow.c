@@ -93,7 +93,7 @@ static uint32_t grow_connection(struct bow__native *session)
 /*
  * How far ahead of a large message its credit runs. What is on the way is what small messages
  * beside it queue behind, so it is no more than the path holds at half a gigabyte a second. A short
- * path gets half the window, a long one as much as a message may have.
+ * path gets half the window in whole frames, a long one as much as a message may have.
  */
 static size_t ahead_bytes(const struct bow__native *session)
 {

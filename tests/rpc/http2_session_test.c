@@ -405,6 +405,27 @@ static void test_f34_a_turn_ends_between_messages(void **state)
                         "open 5 /a.B/C\nmessage 5 2 hi end\n");
 }
 
+/* One whose last byte ends the turn has ended: its answer tells nobody to stop. */
+static void test_f34_a_turn_that_ends_with_the_last_byte_is_whole(void **state)
+{
+    struct fixture *fixture = *state;
+    struct side *server = &fixture->pair.server;
+    const struct bow_status ok = BOW_STATUS_OK_INIT;
+    static struct bytes bytes;
+    static char text[4096];
+
+    bytes.len = 0;
+    bytes_preface(&bytes);
+    bytes_request(&bytes, 4, 1, NULL);
+    bytes_frame(&bytes, 0, 1, 1, "\0\0\0\0\2hi", 7);
+    server->session->work.n_turn = BOW__WORK_TURN_BYTES;
+    assert_int_equal(side_feed(server, bytes.data, bytes.len, SIZE_MAX), 0);
+    assert_int_equal(server->session->ops->finish(server->session, 1, &ok), 0);
+    bytes.len = side_drain(server, bytes.data, sizeof(bytes.data));
+    bytes_print(&bytes, text, sizeof(text));
+    assert_null(strstr(text, "RST_STREAM"));
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -426,6 +447,7 @@ int main(void)
         TEST(test_header_beyond_the_limit_is_not_sent),
         TEST(test_lost_connection_ends_every_call_once),
         TEST(test_f34_a_turn_ends_between_messages),
+        TEST(test_f34_a_turn_that_ends_with_the_last_byte_is_whole),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
