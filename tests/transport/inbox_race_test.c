@@ -2,7 +2,7 @@
 /*
  * The instant in which a loop goes to sleep and another thread posts, over and over: one of
  * the two must see the other (L13, F01). No turn of a loop lies between, so that the instants meet
- * often.
+ * often. And that in which it ends: who is refused has seen all that it did.
  */
 
 #include "transport/loop/inbox.h"
@@ -79,10 +79,58 @@ static void test_inbox_l13_f01_who_goes_to_sleep_sees_the_post_or_is_woken(void 
     assert_int_equal(n_lost, 0);
 }
 
+/* Closed: whoever is refused does the rest itself, with what the loop has left */
+
+#define N_CLOSES 1000
+#define N_POSTS 50000 /* more than a loop that is about to close is sent */
+
+struct refusal {
+    struct bow__inbox inbox;
+    struct bow_task tasks[N_POSTS];
+    int left_by_loop; /* plain memory: ThreadSanitizer tells who reads it too early */
+    int n_refused;
+    int n_seen;
+};
+
+static void *push_until_refused(void *argument)
+{
+    struct refusal *refusal = argument;
+
+    for (int i = 0; i < N_POSTS; i++) {
+        if (!bow__inbox_push(&refusal->inbox, &refusal->tasks[i])) {
+            refusal->n_refused++;
+            refusal->n_seen += refusal->left_by_loop;
+            return NULL;
+        }
+        sched_yield();
+    }
+    return NULL;
+}
+
+static void test_inbox_who_is_refused_sees_what_the_loop_did_before_it_closed(void **state)
+{
+    static struct refusal refusal;
+
+    (void)state;
+    for (int i = 0; i < N_CLOSES; i++) {
+        pthread_t producer;
+        bow__inbox_init(&refusal.inbox);
+        refusal.left_by_loop = 0;
+        assert_int_equal(pthread_create(&producer, NULL, push_until_refused, &refusal), 0);
+        dawdle(i % 67);
+        refusal.left_by_loop = 1;
+        (void)bow__inbox_close(&refusal.inbox);
+        pthread_join(producer, NULL);
+    }
+    assert_int_equal(refusal.n_seen, refusal.n_refused);
+    assert_true(refusal.n_refused > 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_inbox_l13_f01_who_goes_to_sleep_sees_the_post_or_is_woken),
+        cmocka_unit_test(test_inbox_who_is_refused_sees_what_the_loop_did_before_it_closed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

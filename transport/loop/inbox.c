@@ -22,6 +22,8 @@ bool bow__inbox_push(struct bow__inbox *inbox, struct bow_task *task)
 
     do {
         if (newest == closed_mark(inbox)) {
+            /* It stays closed; this one pairs with the close. */
+            (void)atomic_load_explicit(&inbox->newest, memory_order_acquire);
             return false;
         }
         task->next = newest;

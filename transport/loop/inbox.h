@@ -34,6 +34,7 @@
  *
  *     atomic        order                       partner
  *     newest        seq_cst (release part)      take(): seq_cst exchange (acquire part)
+ *                   acquire, where refused      close(): seq_cst exchange (release part)
  *     sleep_until   seq_cst; AWAKE by the loop relaxed    as above
  *     n_signals     relaxed, a statistic        none
  */
@@ -52,7 +53,8 @@ struct bow__inbox {
 
 void bow__inbox_init(struct bow__inbox *inbox);
 
-/** Push; false when the inbox is closed. Thread: any. */
+/** Push; false when the inbox is closed: what the loop did before it closed it has happened then,
+ * so that who is refused may go on in its place. Thread: any. */
 bool bow__inbox_push(struct bow__inbox *inbox, struct bow_task *task);
 
 /** Whether the caller must signal the loop for work that is due at `due_ns` (0: at once). Thread:
