@@ -272,6 +272,15 @@ class MutantsTest(TreeTest):
                 self.assertEqual(code, 1, out)
                 self.assertIn(why, out)
 
+    def test_mutants_name_tests_of_the_build(self):
+        self.mutant("In: base/map.c: go_on\n-    return 0;\n+    return 2;\n")
+        self.write("build/meson-info/intro-tests.json", '[{"name": "map"}]')
+        self.assert_clean("mutants", str(self.root / "build"))
+        self.write("build/meson-info/intro-tests.json", '[{"name": "map_native"}]')
+        code, out = self.run_check("mutants", str(self.root / "build"))
+        self.assertEqual(code, 1, out)
+        self.assertIn("no test is called map", out)
+
 
 class ManTest(TreeTest):
     def setUp(self):

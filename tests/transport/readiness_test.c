@@ -44,7 +44,7 @@ static void release(struct bow__readiness *readiness)
     pthread_mutex_unlock(&door->mutex);
 }
 
-static const struct bow__readiness_ops bell_ops = {
+static const struct bow__readiness_ops readiness_ops = {
     .ready = ready, .hold = hold, .release = release};
 
 static void *ring(void *user)
@@ -97,7 +97,7 @@ static void begin(struct door *door, struct loops *t)
     *door = (struct door){.watch.ops = &watch_ops, .watch.source = &door->readiness.source};
     loops_begin(t);
     pthread_mutex_init(&door->mutex, NULL);
-    bow__readiness_init(&door->readiness, &bell_ops, &door->mutex);
+    bow__readiness_init(&door->readiness, &readiness_ops, &door->mutex);
     door->loop = loops_new_owner(t);
     assert_int_equal(bow_loop_run_once(door->loop, 0), 0);
     assert_int_equal(bow__loop_watch(door->loop, &door->watch, -1, BOW_POLL_IN), 0);
@@ -111,7 +111,7 @@ static void end(struct door *door, struct loops *t)
     loops_end(t);
 }
 
-static void test_bell_rung_from_another_thread_is_heard_once(void **state)
+static void test_readiness_told_from_another_thread_is_heard_once(void **state)
 {
     struct door door;
     struct loops t;
@@ -130,7 +130,7 @@ static void test_bell_rung_from_another_thread_is_heard_once(void **state)
 }
 
 /* It was rung while nobody listened, and is not rung again. */
-static void test_bell_f01_ready_before_there_is_interest_is_heard(void **state)
+static void test_readiness_f01_ready_before_there_is_interest_is_heard(void **state)
 {
     struct door door;
     struct loops t;
@@ -148,7 +148,7 @@ static void test_bell_f01_ready_before_there_is_interest_is_heard(void **state)
     end(&door, &t);
 }
 
-static void test_bell_f24_rung_while_its_loop_ends_is_let_go(void **state)
+static void test_readiness_f24_told_while_its_loop_ends_is_let_go(void **state)
 {
     struct door door;
     struct loops t;
@@ -164,9 +164,9 @@ static void test_bell_f24_rung_while_its_loop_ends_is_let_go(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bell_rung_from_another_thread_is_heard_once),
-        cmocka_unit_test(test_bell_f01_ready_before_there_is_interest_is_heard),
-        cmocka_unit_test(test_bell_f24_rung_while_its_loop_ends_is_let_go),
+        cmocka_unit_test(test_readiness_told_from_another_thread_is_heard_once),
+        cmocka_unit_test(test_readiness_f01_ready_before_there_is_interest_is_heard),
+        cmocka_unit_test(test_readiness_f24_told_while_its_loop_ends_is_let_go),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
