@@ -54,6 +54,8 @@ struct hostile {
 };
 
 void hostile_connect(struct hostile *peer, uint16_t port);
+/** The same; false, and nothing to close, when nobody listens. */
+bool hostile_try_connect(struct hostile *peer, uint16_t port);
 void hostile_close(struct hostile *peer);
 /** Send all of it, reading meanwhile; false when the victim closed, or took nothing for `stall_ms`.
  */
