@@ -448,6 +448,42 @@ static void test_listener_inherited_descriptor_that_will_not_do_stays_open(void 
     net_end(&net);
 }
 
+static int take_over(struct bow_context *context, void *user)
+{
+    struct served served = {.n_active = 0};
+    struct bow_loop_options loop_options = BOW_LOOP_OPTIONS_INIT;
+    struct bow_acceptor *acceptor = NULL;
+    int fd = fcntl(*(int *)user, F_DUPFD_CLOEXEC, 0);
+    char address[32];
+
+    assert_true(fd >= 0);
+    snprintf(address, sizeof(address), "fd:%d", fd);
+    struct bow_acceptor_options options = options_for(address, &served);
+    loop_options.thread = BOW_LOOP_OWNER;
+    int rc = bow_loop_new(context, &loop_options, &options.loop);
+    if (rc == 0) {
+        rc = bow_acceptor_new(context, &options, &acceptor, NULL);
+    }
+    assert_true(fcntl(fd, F_GETFD) >= 0);
+    if (rc < 0) {
+        close(fd); /* the caller's still */
+    } else {
+        bow_acceptor_close(acceptor, NULL, NULL);
+    }
+    bow_loop_unref(options.loop);
+    assert_int_equal(fcntl(fd, F_GETFD), -1);
+    return rc;
+}
+
+static void test_listener_inherited_descriptor_stays_open_without_memory(void **state)
+{
+    uint16_t port = 0;
+    (void)state;
+    int fd = bound_socket(&port);
+    assert_true(test_alloc_fail_each(NULL, take_over, &fd) > 2);
+    close(fd);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -460,6 +496,7 @@ int main(void)
         cmocka_unit_test(test_listener_inherited_socket_is_served_and_closed),
         cmocka_unit_test(test_listener_inherited_unix_socket_keeps_its_file),
         cmocka_unit_test(test_listener_inherited_descriptor_that_will_not_do_stays_open),
+        cmocka_unit_test(test_listener_inherited_descriptor_stays_open_without_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -660,32 +660,34 @@ static int open_listeners(struct bow_acceptor *acceptor, struct opening *opening
     return rc;
 }
 
+/* Room for what name_addresses() writes, before anything is opened that could not be given back. */
+static int alloc_addresses(struct bow_acceptor *acceptor, const struct opening *opening)
+{
+    size_t text_bytes = strlen(opening->text) + 1;
+    size_t n_bytes = (size_t)opening->n_addresses * (BOW__ADDRESS_TEXT_BYTES + 2);
+
+    acceptor->addresses_bytes = n_bytes > text_bytes ? n_bytes : text_bytes;
+    acceptor->addresses = bow__alloc(acceptor->context, acceptor->addresses_bytes);
+    return acceptor->addresses != NULL ? 0 : -ENOMEM;
+}
+
 /* Where it listens, in words: each address once, "127.0.0.1:80, [::1]:80". */
-static int name_addresses(struct bow_acceptor *acceptor, const struct opening *opening)
+static void name_addresses(struct bow_acceptor *acceptor, const struct opening *opening)
 {
     char address[BOW__ADDRESS_TEXT_BYTES];
-    size_t n_bytes = (acceptor->n_listeners / opening->n_each) * (sizeof(address) + 2);
     size_t len = 0;
 
-    n_bytes = n_bytes > strlen(opening->text) ? n_bytes : strlen(opening->text) + 1;
-    acceptor->addresses = bow__alloc(acceptor->context, n_bytes);
-    if (acceptor->addresses == NULL) {
-        return -ENOMEM;
-    }
-    acceptor->addresses_bytes = n_bytes;
     for (uint32_t i = 0; i < acceptor->n_listeners; i += opening->n_each) {
         const struct bow__listening *listening = &acceptor->listeners[i].listening;
         struct bow_sockaddr bound = {.len = 0};
         int rc = listening->fd >= 0 ? listening->system->getsockname(listening->system->user,
                                                                      listening->fd, &bound)
                                     : -EBADF;
-        if (rc == 0) {
-            bow__address_format(&bound, address);
-        }
-        len += (size_t)snprintf(acceptor->addresses + len, n_bytes - len, "%s%s", i > 0 ? ", " : "",
-                                rc == 0 ? address : opening->text);
+        bow__address_format(&bound, address);
+        len += (size_t)snprintf(acceptor->addresses + len, acceptor->addresses_bytes - len, "%s%s",
+                                i > 0 ? ", " : "",
+                                rc == 0 || opening->n_addresses > 1 ? address : opening->text);
     }
-    return 0;
 }
 
 /* A name says too little of where one is listened to. */
@@ -752,21 +754,23 @@ int bow_acceptor_new(struct bow_context *context, const struct bow_acceptor_opti
     acceptor->context = context;
     acceptor->options = options;
     acceptor->n_allocated = n_allocated;
-    int rc = open_listeners(acceptor, &opening, ret_error);
+    int rc = alloc_addresses(acceptor, &opening);
     if (rc < 0) {
-        goto free_acceptor;
-    }
-    rc = name_addresses(acceptor, &opening);
-    if (rc < 0) {
-        close_opened(acceptor);
         (void)bow__transport_error(ret_error, "binding", options.address, rc, NULL);
         goto free_acceptor;
     }
+    rc = open_listeners(acceptor, &opening, ret_error);
+    if (rc < 0) {
+        goto free_addresses;
+    }
+    name_addresses(acceptor, &opening);
     tell_addresses(acceptor, &opening);
     init(acceptor);
     *ret_acceptor = acceptor;
     return 0;
 
+free_addresses:
+    bow__free(context, acceptor->addresses, acceptor->addresses_bytes);
 free_acceptor:
     bow__free(context, acceptor, acceptor_bytes(n_allocated));
     return rc;
