@@ -4,6 +4,7 @@
 #include "base/list.h"
 #include "tests/support/net.h"
 #include "transport/address/address.h"
+#include "transport/channel/connector.h"
 
 #include <arpa/inet.h>
 #include <bowline/limits.h>
@@ -33,8 +34,10 @@ struct script {
     atomic_int n_returns;
     bool hangs_on_v6;            /* connect() to any v6 address goes nowhere */
     const char *meets_itself_at; /* for that host connect() takes the port for its own end */
-    int connect_error;           /* what connect() fails with at once */
-    char order[512]; /* addresses in the order in which they were tried, with the time in ms */
+    int v6_error;                /* what connect() to any v6 address fails with at once */
+    const char *source;
+    int connect_error; /* what connect() fails with at once */
+    char order[512];   /* addresses in the order in which they were tried, with the time in ms */
     size_t order_len;
 };
 
@@ -78,6 +81,9 @@ static int scripted_connect(void *user, int fd, const struct bow_sockaddr *addre
     int n = snprintf(script->order + script->order_len, sizeof(script->order) - script->order_len,
                      " %s@%u", text, (unsigned)ms);
     script->order_len += (size_t)n;
+    if (script->v6_error != 0 && text[0] == '[') {
+        return script->v6_error;
+    }
     if (script->connect_error != 0) {
         return script->connect_error;
     }
@@ -140,6 +146,7 @@ static struct bow_connect *start(struct script *script, const char *target, uint
 
     options.on_channel = add_probe;
     options.user = script;
+    options.source = script->source;
     int rc = bow_connect_start(script->net.loop, target, &options, timeout_ns, on_done, script,
                                &connect, &error);
     if (rc < 0) {
@@ -461,6 +468,100 @@ static void test_connector_all_addresses_refused_names_the_last(void **state)
     end(&script);
 }
 
+/* What its server said is told, and not that this host has no way to another address. */
+static void test_connector_f63_address_out_of_reach_does_not_hide_a_refusal(void **state)
+{
+    struct script script;
+    (void)state;
+    begin(&script, false);
+    script.names[0] = "127.0.0.9:0";
+    script.names[1] = "[::1]:0";
+    script.n_names = 2;
+    script.v6_error = -ENETUNREACH;
+    start(&script, "server.test:1", 5 * FAKE_S);
+    net_run_until(&script.net, script.n_done == 1);
+    assert_int_equal(script.error, -ECONNREFUSED);
+    assert_non_null(strstr(script.order, "[::1]"));
+    assert_string_equal(script.text, "connecting to server.test:1 (127.0.0.9:1): ECONNREFUSED "
+                                     "(Connection refused): is the server running there?");
+    end(&script);
+}
+
+static void test_connector_f63_address_out_of_reach_is_not_the_silent_one(void **state)
+{
+    struct script script;
+    struct silent silent;
+    char target[64];
+    char shown[96];
+    (void)state;
+    begin(&script, true);
+    silent_begin(&silent, AF_INET);
+    script.names[0] = "127.0.0.1:0";
+    script.names[1] = "[::1]:0";
+    script.n_names = 2;
+    script.v6_error = -ENETUNREACH;
+    snprintf(target, sizeof(target), "server.test:%u", silent.port);
+    snprintf(shown, sizeof(shown), "%s (127.0.0.1:%u)", target, silent.port);
+    script.net.t.fake.stands_still = true; /* while the resolver's thread is at work */
+    start(&script, target, 5 * FAKE_S);
+    net_run_until(&script.net, script.order_len > 0);
+    script.net.t.fake.stands_still = false;
+    net_run_until(&script.net, script.n_done == 1);
+    assert_int_equal(script.error, -ETIMEDOUT);
+    assert_non_null(strstr(script.order, "[::1]"));
+    assert_non_null(strstr(script.text, shown));
+    silent_end(&silent);
+    end(&script);
+}
+
+static void start_listed(struct script *script, const char *target, struct bow__address_list *list)
+{
+    struct bow_channel_options options = BOW_CHANNEL_OPTIONS_INIT;
+
+    script->n_done = 0;
+    options.on_channel = add_probe;
+    options.user = script;
+    options.source = script->source;
+    assert_int_equal(bow__connect_start(script->net.loop, target, &options, 5 * FAKE_S, list,
+                                        on_done, script, NULL, NULL),
+                     0);
+    net_run_until(&script->net, script->n_done == 1);
+}
+
+/* It is not left for who goes on to the next address, and is told of where there is no other. */
+static void test_connector_f55_source_leaves_out_the_other_family(void **state)
+{
+    struct bow__address_list list = {.n = 0};
+    struct script script;
+    char target[64];
+    int listener;
+    (void)state;
+    begin(&script, false);
+    script.names[0] = "127.0.0.1:0";
+    script.names[1] = "[::1]:0";
+    script.n_names = 2;
+    script.source = "127.0.0.1";
+    snprintf(target, sizeof(target), "server.test:%u", listen_on(&listener, AF_INET, 8));
+    start_listed(&script, target, &list);
+    assert_int_equal(script.error, 0);
+    assert_int_equal(list.n, 2);
+    assert_int_equal(bow__address_list_next(&list, 0), -1);
+    bow_channel_close(script.channel, 0);
+    net_run_until(&script.net, script.probe.n_removed == 1);
+    script.source = "::1";
+    bow__address_list_clear(&list);
+    start_listed(&script, target, &list);
+    assert_int_equal(script.error, -ECONNREFUSED);
+    assert_non_null(strstr(script.text, "([::1]:"));
+    script.n_names = 1; /* the other family's alone */
+    bow__address_list_clear(&list);
+    start_listed(&script, target, &list);
+    assert_int_equal(script.error, -EAFNOSUPPORT);
+    assert_non_null(strstr(script.text, "is this host, and the source address, of that family?"));
+    close(listener);
+    end(&script);
+}
+
 static void test_connector_first_that_answers_wins_and_the_others_are_closed(void **state)
 {
     struct script script;
@@ -668,6 +769,9 @@ int main(void)
         cmocka_unit_test(test_connector_races_addresses_250_ms_apart),
         cmocka_unit_test(test_connector_refused_address_is_followed_by_the_next_at_once),
         cmocka_unit_test(test_connector_all_addresses_refused_names_the_last),
+        cmocka_unit_test(test_connector_f63_address_out_of_reach_does_not_hide_a_refusal),
+        cmocka_unit_test(test_connector_f63_address_out_of_reach_is_not_the_silent_one),
+        cmocka_unit_test(test_connector_f55_source_leaves_out_the_other_family),
         cmocka_unit_test(test_connector_first_that_answers_wins_and_the_others_are_closed),
         cmocka_unit_test(test_connector_unix_socket_with_a_full_backlog_is_tried_again),
         cmocka_unit_test(test_connector_f47_connection_with_itself_is_refused),

@@ -66,7 +66,8 @@ struct bow_connect {
     struct attempt attempts[BOW__RESOLVE_MAX]; /* attempts[i] is for list->addresses[i] */
     int n_begun;                               /* all before that index that were left */
     int n_open;
-    int last_index; /* of the attempt that failed or was connected last */
+    int told_index; /* of the one whose failure is told if all fail */
+    int told_error; /* 0: none has failed */
 
     size_t target_bytes;
     char target[];
@@ -156,6 +157,17 @@ static void tell_timeout(const struct bow_connect *connect, struct bow__text *te
     bow__text_printf(text, "does the name server answer?");
 }
 
+/* Of those that are under way, or -1. */
+static int last_open(const struct bow_connect *connect)
+{
+    int index = connect->n_begun - 1;
+
+    while (index >= 0 && !connect->attempts[index].is_open) {
+        index--;
+    }
+    return index;
+}
+
 static void on_timeout(struct bow_timer *timer, void *user)
 {
     struct bow_connect *connect = user;
@@ -167,7 +179,7 @@ static void on_timeout(struct bow_timer *timer, void *user)
     }
     bow__text_clear(&detail);
     tell_timeout(connect, &detail);
-    fail(connect, connect->n_begun - 1, -ETIMEDOUT, detail.bytes);
+    fail(connect, last_open(connect), -ETIMEDOUT, detail.bytes);
 }
 
 static void on_loop_shutdown(struct bow_loop_hook *hook)
@@ -191,14 +203,35 @@ static bool has_next(const struct bow_connect *connect)
     return bow__address_list_next(connect->list, connect->n_begun) >= 0;
 }
 
+/* How much an error says of the server: nothing where this host, or the address that it is to
+ * connect from, has no way there, as often to all addresses of one family. */
+static int weight_of(int error)
+{
+    switch (error) {
+    case 0:
+        return 0;
+    case -EAFNOSUPPORT:
+        return 1;
+    case -EADDRNOTAVAIL:
+    case -ENETUNREACH:
+        return 2;
+    default:
+        return 3;
+    }
+}
+
 static void on_attempt_failed(struct bow_connect *connect, int index, int error)
 {
-    connect->last_index = index;
     connect->list->is_spent[index] = true;
+    if (weight_of(error) >= weight_of(connect->told_error)) {
+        connect->told_index = index;
+        connect->told_error = error;
+    }
     if (has_next(connect)) {
         try_next(connect);
     } else if (connect->n_open == 0) {
-        fail(connect, index, error, connect->transport->advice(error));
+        fail(connect, connect->told_index, connect->told_error,
+             connect->transport->advice(connect->told_error));
     }
 }
 
@@ -212,7 +245,7 @@ static void on_channel_started(struct bow_channel *channel, int error, void *use
         finish(connect, channel, NULL);
         return;
     }
-    fail(connect, connect->last_index, error < 0 ? error : -ECONNABORTED,
+    fail(connect, connect->list->connected, error < 0 ? error : -ECONNABORTED,
          error < 0 ? "the channel could not be set up" : "closed while it was set up");
 }
 
@@ -242,7 +275,6 @@ static void take_connected(struct bow_connect *connect, int index)
         .user = connect,
     };
 
-    connect->last_index = index;
     connect->list->connected = index;
     connect->list->is_spent[index] = true;
     bow__loop_unwatch(connect->loop, &attempt->watch);
@@ -360,6 +392,21 @@ static void try_next(struct bow_connect *connect)
     }
 }
 
+/* Those that the source cannot reach, unless it can reach none: trying says so then. */
+static void leave_out(struct bow_connect *connect)
+{
+    struct bow__address_list *list = connect->list;
+    const int family = connect->source.storage.ss_family;
+    bool has_any = false;
+
+    for (int i = 0; i < list->n; i++) {
+        has_any |= list->addresses[i].storage.ss_family == family;
+    }
+    for (int i = 0; has_any && i < list->n; i++) {
+        list->is_spent[i] = list->addresses[i].storage.ss_family != family;
+    }
+}
+
 static void on_resolved(const struct bow__resolved *resolved, void *user)
 {
     struct bow_connect *connect = user;
@@ -372,6 +419,9 @@ static void on_resolved(const struct bow__resolved *resolved, void *user)
     }
     connect->stage = "connecting";
     bow__address_list_fill(connect->list, resolved);
+    if (connect->source.len > 0) {
+        leave_out(connect);
+    }
     try_next(connect);
 }
 
