@@ -208,7 +208,7 @@ struct bow_acceptor;
 struct bow_acceptor_options {
     size_t size;           /* sizeof this struct, set by the INIT */
     const char *address;   /* HOST:PORT (a number, or a name, which is resolved at once and listened
-                              on   at each of its addresses that this host has), *:PORT, [v6]:PORT,
+                              on at each of its addresses that this host has), *:PORT, [v6]:PORT,
                               unix:PATH, unix-abstract:NAME, fd:N (a bound stream socket that was
                               inherited: closed with the acceptor, and not before it was made),
                               inproc:NAME (for connections from the same context, without
@@ -294,7 +294,8 @@ typedef void (*bow_connect_fn)(struct bow_channel *channel, const struct bow_tra
  *
  * Thread:  loop
  * Owns:    copies `target` and `options`; `*ret_connect` is valid until `done` has run
- * Returns: 0; -EINVAL (the target cannot be parsed, `*ret_error` says why); -ENOMEM; -ESHUTDOWN
+ * Returns: 0; -EINVAL (the target or the source cannot be parsed, `*ret_error` says why); -ENOMEM;
+ *          -ESHUTDOWN
  */
 BOW_EXPORT BOW_MUST_USE int bow_connect_start(struct bow_loop *loop, const char *target,
                                               const struct bow_channel_options *options,

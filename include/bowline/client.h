@@ -152,9 +152,10 @@ struct bow_call_options {
  * Owns:    gives `*ret_client`; free with bow_client_free()
  * Returns: 0; -ENOMEM; -EINVAL for a target that cannot be parsed or is missing, "grpc:" in
  *          a build without HTTP/2, a list that is too long, both a loop and a group, a source that
- * is no address, or an interceptor that bow_server_intercept() would not take; -EPERM for a target
- * beyond loopback without options.security or options.plaintext. `*options->error` then says which,
- * and what to do (but for options whose size is not a known one)
+ *          is no address, or an interceptor that bow_server_intercept() would not take; -EPERM for
+ *          a target beyond loopback without options.security or options.plaintext.
+ *          `*options->error` then says which, and what to do (but for options whose size is not a
+ *          known one)
  */
 BOW_EXPORT BOW_MUST_USE int bow_client_new(const struct bow_client_options *options,
                                            struct bow_client **ret_client);

@@ -117,7 +117,7 @@ struct bow_server_options {
  * Owns:    gives `*ret_server`; free with bow_server_free()
  * Returns: 0; -ENOMEM; -EINVAL for more than one of loop, group and workers, a negative backlog,
  *          a unix_mode above 0777, unknown protocols or compression. `*options->error` then says
- * which (but for options whose size is not a known one, which is -EINVAL too)
+ *          which (but for options whose size is not a known one, which is -EINVAL too)
  */
 BOW_EXPORT BOW_MUST_USE int bow_server_new(const struct bow_server_options *options,
                                            struct bow_server **ret_server);
@@ -170,7 +170,7 @@ struct bow_listen_options {
  * Owns:    copies the address; shares options->security
  * Returns: 0; -ENOMEM; -EBUSY after start; -EINVAL for no address, unknown protocols, a negative
  *          backlog, a unix_mode above 0777 or an unknown size. Whether the address is good is said
- * by bow_server_start().
+ *          by bow_server_start().
  */
 BOW_EXPORT BOW_MUST_USE int bow_server_listen(struct bow_server *server,
                                               const struct bow_listen_options *options);

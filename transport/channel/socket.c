@@ -26,10 +26,10 @@
 
 /* Where the flags of a TCP header are. */
 #define FLAGS_AT 13u
-#define NO_LOCK                                                                                    \
-    "is another server running there? If not, remove the file: to replace it, PATH.lock beside "   \
-    "it "                                                                                          \
-    "could not be made"
+
+static const char no_lock[] =
+    "is another server running there? If not, remove the file: to replace "
+    "it, PATH.lock beside it could not be made";
 
 static bool serves(enum bow__address_kind kind)
 {
@@ -219,7 +219,7 @@ static int bind_unix(const struct bow_system *system, const struct bow_sockaddr 
     }
     if (rc < 0) {
         bool wants_lock = rc == -EADDRINUSE && path != NULL && !is_locked;
-        return bow__transport_error(ret_error, "binding", text, rc, wants_lock ? NO_LOCK : NULL);
+        return bow__transport_error(ret_error, "binding", text, rc, wants_lock ? no_lock : NULL);
     }
     return path != NULL ? own_path(listening, path, text, ret_error) : 0;
 }
