@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "tests/support/loops.h"
+#include "tests/support/ready.h"
 #include "transport/loop/loop.h"
 
 #include <bowline/loop_stats.h>
@@ -385,26 +386,12 @@ static void test_loop_l20_an_arming_that_fails_is_logged_and_tried_again(void **
     loops_end(&t);
 }
 
-/* No turn comes by itself in which it would be given back. */
-static void test_loop_f43_owner_is_told_when_freed_memory_may_go(void **state)
+/* Small blocks that were all freed: malloc keeps what they took. */
+static void burst(struct bow_context *context)
 {
     enum { N = 3000, SIZE = 4096 };
-    struct loops t;
-    struct bow_context_options options = BOW_CONTEXT_OPTIONS_INIT;
-    struct bow_context *context = NULL;
     void *blocks[N];
 
-    (void)state;
-    loops_begin(&t);
-    struct bow_context *of_tests = t.context;
-    options.system = &t.fake.system;
-    assert_int_equal(bow_context_new(&options, &context), 0);
-    t.context = context;
-    struct bow_loop *loop = loops_new_owner(&t);
-    t.context = of_tests;
-    assert_true(bow_loop_fd(loop) >= 0);
-    assert_int_equal(bow_loop_run_once(loop, 0), 0);
-    assert_true(bow_loop_next_timeout(loop) == BOW_NEVER);
     for (unsigned i = 0; i < N; i++) {
         blocks[i] = bow__alloc(context, SIZE);
         assert_non_null(blocks[i]);
@@ -412,6 +399,45 @@ static void test_loop_f43_owner_is_told_when_freed_memory_may_go(void **state)
     for (unsigned i = 0; i < N; i++) {
         bow__free(context, blocks[i], SIZE);
     }
+}
+
+/* A loop over the fake system, with malloc's own blocks. */
+static struct bow_loop *new_loop_over_malloc(struct loops *t,
+                                             const struct bow_loop_options *options)
+{
+    struct bow_context_options context_options = BOW_CONTEXT_OPTIONS_INIT;
+    struct bow_context *context = NULL;
+    struct bow_loop *loop = NULL;
+
+    context_options.system = &t->fake.system;
+    assert_int_equal(bow_context_new(&context_options, &context), 0);
+    assert_int_equal(bow_loop_new(context, options, &loop), 0);
+    return loop;
+}
+
+static void end_loop_over_malloc(struct bow_loop *loop)
+{
+    struct bow_context *context = bow_loop_context(loop);
+
+    bow_loop_unref(loop);
+    assert_int_equal(bow_context_bytes(context), 0);
+    bow_context_unref(context);
+}
+
+/* No turn comes by itself in which it would be given back. */
+static void test_loop_f43_owner_is_told_when_freed_memory_may_go(void **state)
+{
+    struct bow_loop_options options = BOW_LOOP_OPTIONS_INIT;
+    struct loops t;
+
+    (void)state;
+    loops_begin(&t);
+    options.thread = BOW_LOOP_OWNER;
+    struct bow_loop *loop = new_loop_over_malloc(&t, &options);
+    assert_true(bow_loop_fd(loop) >= 0);
+    assert_int_equal(bow_loop_run_once(loop, 0), 0);
+    assert_true(bow_loop_next_timeout(loop) == BOW_NEVER);
+    burst(bow_loop_context(loop));
     assert_int_equal(bow_loop_run_once(loop, 0), 0);
     assert_in_range(bow_loop_next_timeout(loop), 1, FAKE_S / 2);
     assert_in_range(atomic_load(&t.fake.last_armed_ns), 1, FAKE_S / 2);
@@ -419,11 +445,36 @@ static void test_loop_f43_owner_is_told_when_freed_memory_may_go(void **state)
         fake_system_advance(&t.fake, FAKE_S / 2);
         assert_int_equal(bow_loop_run_once(loop, 0), 0);
     }
-    assert_false(bow__may_trim(context));
+    assert_false(bow__may_trim(bow_loop_context(loop)));
     assert_true(bow_loop_next_timeout(loop) == BOW_NEVER);
-    bow_loop_unref(loop);
-    assert_int_equal(bow_context_bytes(context), 0);
-    bow_context_unref(context);
+    end_loop_over_malloc(loop);
+    loops_end(&t);
+}
+
+/* Something comes each time before it would sleep. */
+static void test_loop_f43_loop_that_spins_gives_freed_memory_back(void **state)
+{
+    struct bow_loop_options options = BOW_LOOP_OPTIONS_INIT;
+    struct ready ready;
+    struct loops t;
+
+    (void)state;
+    loops_begin(&t);
+    options.thread = BOW_LOOP_OWNER;
+    options.spin_ns = 50 * FAKE_US;
+    struct bow_loop *loop = new_loop_over_malloc(&t, &options);
+    assert_int_equal(bow_loop_run_once(loop, 0), 0);
+    ready_open(&ready, loop);
+    burst(bow_loop_context(loop));
+    assert_true(bow__may_trim(bow_loop_context(loop)));
+    for (unsigned i = 0; i < 5; i++) {
+        assert_int_equal(bow_loop_run_once(loop, FAKE_S), 0);
+        fake_system_advance(&t.fake, FAKE_S / 2);
+    }
+    assert_int_equal(atomic_load(&t.fake.n_sleeps), 0);
+    assert_false(bow__may_trim(bow_loop_context(loop)));
+    ready_close(&ready);
+    end_loop_over_malloc(loop);
     loops_end(&t);
 }
 
@@ -440,6 +491,7 @@ int main(void)
         cmocka_unit_test(test_loop_l05_fd_is_readable_for_another_threads_task),
         cmocka_unit_test(test_loop_l05_fd_is_readable_for_io_and_for_shutdown),
         cmocka_unit_test(test_loop_f43_owner_is_told_when_freed_memory_may_go),
+        cmocka_unit_test(test_loop_f43_loop_that_spins_gives_freed_memory_back),
         cmocka_unit_test(test_loop_l20_an_arming_that_fails_is_logged_and_tried_again),
         cmocka_unit_test(test_loop_l05_fd_costs_nothing_until_it_is_asked_for),
         cmocka_unit_test(

@@ -180,6 +180,7 @@ static void sleep_for(struct bow_loop *loop, uint64_t max_wait_ns)
     if (until > now && loop->options.spin_ns > 0) {
         uint64_t end = bow__time_min(until, bow__time_add(now, loop->options.spin_ns));
         if (spin_until(loop, end)) {
+            trim_memory(loop);
             return;
         }
         now = loop->now_ns;
