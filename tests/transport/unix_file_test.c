@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* The files of Unix sockets: whose they are, who replaces a stale one, with which rights. */
 
+#include "tests/support/forks.h"
 #include "tests/support/net.h"
 #include "tests/support/scratch.h"
 
@@ -299,6 +300,28 @@ static void test_unix_file_f53_rights_that_cannot_be_had_leave_nothing(void **st
     end(&f);
 }
 
+/* A child of fork() lets go of what the parent listens with. */
+static void test_unix_file_f53_that_of_the_parent_process_is_left(void **state)
+{
+    struct fixture f;
+    struct forks forks;
+    (void)state;
+    begin(&f);
+    struct bow_acceptor *acceptor = new_acceptor(&f);
+    assert_int_equal(bow_acceptor_start(acceptor), 0);
+    net_turn(&f.net);
+    forks_begin(&forks, NULL, 0);
+    if (forks.pid == 0) {
+        bow_acceptor_close(acceptor, on_closed, &f.n_closed);
+        FORKS_EXPECT(f.n_closed == 1);
+        _exit(0);
+    }
+    forks_end(&forks);
+    assert_true(is_served(&f));
+    close_acceptor(&f, acceptor);
+    end(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -310,6 +333,7 @@ int main(void)
         cmocka_unit_test(test_unix_file_f53_without_a_lock_nothing_is_replaced),
         cmocka_unit_test(test_unix_file_f53_rights_are_in_force_before_it_listens),
         cmocka_unit_test(test_unix_file_f53_rights_that_cannot_be_had_leave_nothing),
+        cmocka_unit_test(test_unix_file_f53_that_of_the_parent_process_is_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -436,11 +436,18 @@ static int start_listener(struct listener *listener)
 /* Close the socket on its loop, then leave(). Thread: any. */
 static void close_listener(struct listener *listener)
 {
-    if (bow__loop_post_internal(listener->loop, &listener->close_task, 0) < 0) {
-        /* The loop has ended and has let go of the socket. */
-        bow__listening_close(&listener->listening);
-        leave(listener->acceptor);
+    struct bow__listening *listening = &listener->listening;
+
+    int rc = bow__loop_post_internal(listener->loop, &listener->close_task, 0);
+    if (rc == 0) {
+        return;
     }
+    if (rc == -ECHILD) {
+        bow__unix_file_forget(&listening->unix_file); /* the parent process listens there */
+    }
+    /* The loop has ended and has let go of the socket, or never was this process's. */
+    bow__listening_close(listening);
+    leave(listener->acceptor);
 }
 
 static const struct bow__watch_ops watch_ops = {

@@ -143,5 +143,5 @@ void bow__unix_file_remove(struct bow__unix_file *file)
         found.st_ino == file->inode) {
         unlink(file->path);
     }
-    file->path[0] = '\0';
+    bow__unix_file_forget(file);
 }

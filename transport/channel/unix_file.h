@@ -59,5 +59,10 @@ int bow__unix_file_set_rights(const struct bow__unix_file *file,
                               const struct bow__unix_rights *rights, const char **ret_stage);
 /** Remove it if it is still ours. Idempotent. */
 void bow__unix_file_remove(struct bow__unix_file *file);
+/** It is not ours any more: it stays. */
+static inline void bow__unix_file_forget(struct bow__unix_file *file)
+{
+    file->path[0] = '\0';
+}
 
 #endif
