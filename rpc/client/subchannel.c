@@ -201,7 +201,19 @@ static void note_failure(struct bow__subchannel *subchannel, const char *why)
 {
     bow__text_clear(&subchannel->last_error);
     bow__text_printf(&subchannel->last_error, "%s", why);
+    subchannel->is_told = true;
     subchannel->next_address_ns = 0;
+}
+
+/* That this host has no way to one address hides nothing that another one's server has said. */
+static void note_unconnected(struct bow__subchannel *subchannel,
+                             const struct bow_transport_error *error)
+{
+    if (subchannel->is_told && bow__is_out_of_reach(error->error)) {
+        subchannel->next_address_ns = 0;
+        return;
+    }
+    note_failure(subchannel, error->text);
 }
 
 /* Of one address, with what it took to look up the name. */
@@ -279,7 +291,7 @@ static void on_connected(struct bow_channel *channel, const struct bow_transport
         return;
     }
     if (channel == NULL) {
-        note_failure(subchannel, error->text);
+        note_unconnected(subchannel, error);
     }
     go_on(subchannel);
 }
@@ -299,6 +311,7 @@ static void connect_now(struct bow__subchannel *subchannel)
 {
     forget_addresses(subchannel);
     subchannel->attempting = true;
+    subchannel->is_told = false;
     set_state(subchannel, BOW__CONNECTIVITY_CONNECTING);
     try_address(subchannel);
 }

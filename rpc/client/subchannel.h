@@ -42,6 +42,7 @@ struct bow__subchannel {
     struct bow__link ready_link;   /* READY: in the list's ready ones */
     struct bow__client_conn *conn; /* READY; or CONNECTING because it is probed */
     bool attempting;               /* none has answered yet: what follows belongs to that */
+    bool is_told;                  /* last_error is of this attempt */
     struct bow_connect *connect;   /* under way */
     struct bow__link candidates;   /* connected: being secured, or have yet to answer; in order */
     uint64_t next_address_ns;      /* when the name's next address is tried beside them */

@@ -315,6 +315,20 @@ static void test_answer_f46_no_address_serves(void **state)
     name_end(&name);
 }
 
+/* The second address is one that no host has a way to. */
+static void test_answer_f63_address_out_of_reach_hides_no_failure(void **state)
+{
+    struct calls *t = *state;
+    struct name name;
+
+    name_begin(&name, t, CLOSES);
+    hosts[1] = "224.0.0.1"; /* of many hosts, which is ENETUNREACH for TCP */
+    make_client(t, name.target, NULL);
+    expect_failure(t, "127.0.0.2");
+    assert_int_equal(n_taken(&name.peer), 1);
+    name_end(&name);
+}
+
 static void test_answer_f46_client_is_freed_between_two_addresses(void **state)
 {
     struct calls *t = *state;
@@ -443,6 +457,7 @@ int main(int argc, char **argv)
         ANSWER_TEST(test_answer_f46_confined_client_beside_a_silent_address),
         ANSWER_TEST(test_answer_f46_the_address_that_served_is_the_first_next_time),
         ANSWER_TEST(test_answer_f46_no_address_serves),
+        ANSWER_TEST(test_answer_f63_address_out_of_reach_hides_no_failure),
         ANSWER_TEST(test_answer_f46_client_is_freed_between_two_addresses),
     };
 

@@ -203,27 +203,10 @@ static bool has_next(const struct bow_connect *connect)
     return bow__address_list_next(connect->list, connect->n_begun) >= 0;
 }
 
-/* How much an error says of the server: nothing where this host, or the address that it is to
- * connect from, has no way there, as often to all addresses of one family. */
-static int weight_of(int error)
-{
-    switch (error) {
-    case 0:
-        return 0;
-    case -EAFNOSUPPORT:
-        return 1;
-    case -EADDRNOTAVAIL:
-    case -ENETUNREACH:
-        return 2;
-    default:
-        return 3;
-    }
-}
-
 static void on_attempt_failed(struct bow_connect *connect, int index, int error)
 {
     connect->list->is_spent[index] = true;
-    if (weight_of(error) >= weight_of(connect->told_error)) {
+    if (connect->told_error == 0 || !bow__is_out_of_reach(error)) {
         connect->told_index = index;
         connect->told_error = error;
     }

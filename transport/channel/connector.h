@@ -10,6 +10,14 @@
 #include "transport/address/address_list.h"
 
 #include <bowline/channel.h>
+#include <errno.h>
+
+/** Whether `error` says nothing of the server: this host, or the source, has no way there, as often
+ * to all addresses of one family. */
+static inline bool bow__is_out_of_reach(int error)
+{
+    return error == -EAFNOSUPPORT || error == -EADDRNOTAVAIL || error == -ENETUNREACH;
+}
 
 /**
  * As bow_connect_start(), with the addresses that are left in `list`, or, when it is empty, those
