@@ -120,7 +120,7 @@ ssize_t bow__native_take_window(struct bow__native *session, const struct bow__f
     if (rc < 0) {
         return rc;
     }
-    bow__native_schedule_sender(session, stream);
+    bow__native_credit_came(session, stream);
     return (ssize_t)frame->length;
 }
 

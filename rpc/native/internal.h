@@ -90,6 +90,8 @@ void bow__native_set_reading(struct bow__session *base, bool reading, uint64_t n
 
 /** Let `stream` have its turn if it has a message that waits and credit for it. */
 void bow__native_schedule_sender(struct bow__native *session, struct bow__native_stream *stream);
+/** The same when the peer has given the stream credit. */
+void bow__native_credit_came(struct bow__native *session, struct bow__native_stream *stream);
 /** `n` of the bytes that waited on `stream` are in the output. */
 void bow__native_dequeued(struct bow__native *session, struct bow__native_stream *stream, size_t n);
 int bow__native_send(struct bow__session *base, uint64_t key, uint32_t flags,

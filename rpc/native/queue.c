@@ -73,6 +73,15 @@ void bow__native_schedule_sender(struct bow__native *session, struct bow__native
     }
 }
 
+/* One that has not begun, for others, may begin when its credit covers it. */
+void bow__native_credit_came(struct bow__native *session, struct bow__native_stream *stream)
+{
+    if (stream->queue != NULL && !stream->queue->begun && !bow__list_is_empty(&session->unbegun)) {
+        bow__list_remove(&stream->send_link);
+    }
+    bow__native_schedule_sender(session, stream);
+}
+
 int bow__native_send(struct bow__session *base, uint64_t key, uint32_t flags,
                      struct bow__block *block, size_t offset, size_t len)
 {

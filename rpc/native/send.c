@@ -327,13 +327,20 @@ static int end_message(struct bow__native *session, struct bow__native_stream *s
 
 /* Messages that have begun are announced, and the peer holds no more of them than
  * BOW_LIMIT_BYTES_IN_FLIGHT; it refuses one above that, though it was answered. So another large
- * one begins when those before it have gone, but for one alone, of any size. */
+ * one begins when those before it have gone, but for one alone, of any size. Those before it may be
+ * on streams that nobody reads: what its stream's credit covers, which ends without the peer's
+ * doing, has room beside them. */
 #define BEGUN_BYTES (BOW_LIMIT_BYTES_IN_FLIGHT / 2)
+#define COVERED_BYTES (BOW_LIMIT_BYTES_IN_FLIGHT / 4)
 
-static bool may_begin(const struct bow__native *session, const struct bow__native_outgoing *message)
+static bool may_begin(const struct bow__native *session, const struct bow__native_stream *stream)
 {
+    const struct bow__native_outgoing *message = stream->queue;
+    bool is_covered = bow__frame_cost(true, message->n_left) <= stream->send_credit;
+    size_t max = is_covered ? BEGUN_BYTES + COVERED_BYTES : BEGUN_BYTES;
+
     return message->begun || message->n_left <= BOW__NATIVE_FRAME_BYTES || session->n_begun == 0 ||
-           (session->n_begun < BEGUN_BYTES && message->n_left <= BEGUN_BYTES - session->n_begun);
+           (session->n_begun < max && message->n_left <= max - session->n_begun);
 }
 
 /* The first of those that wait with that may go on? */
@@ -342,7 +349,7 @@ static void resume_unbegun(struct bow__native *session)
     struct bow__link *first = session->unbegun.next;
 
     while (first != &session->unbegun &&
-           may_begin(session, BOW__CONTAINER(first, struct bow__native_stream, send_link)->queue)) {
+           may_begin(session, BOW__CONTAINER(first, struct bow__native_stream, send_link))) {
         bow__list_remove(first);
         bow__list_push_back(&session->senders, first);
         first = session->unbegun.next;
@@ -393,7 +400,7 @@ static bool send_next(struct bow__native *session)
     }
     uint64_t id = stream->id;
     bow__list_remove(link);
-    if (!may_begin(session, stream->queue)) {
+    if (!may_begin(session, stream)) {
         bow__list_push_back(&session->unbegun, link);
         return true;
     }

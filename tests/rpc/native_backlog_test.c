@@ -262,12 +262,47 @@ static void test_native_backlog_f44_is_counted_as_it_weighs(void **state)
     expect_counted(64 * KIB, 20);
 }
 
+/* Streams that nobody reads hold large messages that have begun; what others say arrives. */
+static void test_native_backlog_f16_unread_large_messages_hold_up_no_other_stream(void **state)
+{
+    static uint8_t message[MIB * 4];
+    struct results results;
+    struct pair pair;
+
+    (void)state;
+    open_pair(&pair, &results);
+    for (uint64_t key = 1; key <= 33; key += 2) {
+        call(&pair);
+        pair_run(&pair);
+        pair.server.session->ops->consumed(pair.server.session, key, 1);
+    }
+    for (uint64_t key = 1; key < 33; key += 2) {
+        assert_int_equal(side_say(&pair.server, key, 0, message, 64), 0);
+        pair_run(&pair);
+        assert_int_equal(side_say(&pair.server, key, 0, message, sizeof(message)), 0);
+        pair_run(&pair);
+    }
+    /* No further large one has begun, so that there is room for what its credit covers. */
+    assert_true(side_native(&pair.server)->n_begun <= BOW_LIMIT_BYTES_IN_FLIGHT / 2);
+    size_t n_before = pair.client.n_messages;
+    pair.client.on_message = read_at_once;
+    for (size_t n = 2; n <= 8; n += 2) {
+        /* The second one waits for what it costs, and then begins. */
+        assert_int_equal(side_say(&pair.server, 33, 0, message, 60 * KIB), 0);
+        assert_int_equal(side_say(&pair.server, 33, 0, message, 60 * KIB), 0);
+        pair_run(&pair);
+        assert_int_equal(pair.client.n_messages, n_before + n);
+    }
+    close_pair(&pair);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_native_backlog_of_who_does_not_read_stops_the_server_reading),
         cmocka_unit_test(test_native_backlog_never_stops_both_sides),
         cmocka_unit_test(test_native_backlog_without_credit_goes_on_reading),
+        cmocka_unit_test(test_native_backlog_f16_unread_large_messages_hold_up_no_other_stream),
         cmocka_unit_test(test_native_backlog_f38_of_any_size_is_sent),
         cmocka_unit_test(test_native_backlog_f38_of_streams_is_sent),
         cmocka_unit_test(test_native_backlog_f44_is_counted_as_it_weighs),
