@@ -168,6 +168,7 @@ static void drop_candidate(struct bow__client_conn *conn)
     bow__list_remove(&conn->candidate);
     if (subchannel->conn == conn) {
         subchannel->conn = NULL;
+        subchannel->probed = false;
         if (subchannel->connect != NULL) {
             set_state(subchannel, BOW__CONNECTIVITY_CONNECTING);
         }

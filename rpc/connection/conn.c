@@ -285,8 +285,7 @@ static const char *describe_idle(const struct bow__conn *conn)
 {
     return conn->session->is_peer_unattended && conn->age.idle_ns == BOW_LIMIT_UNATTENDED_NS
                ? "there was no call on the connection for 30 min (BOW_LIMIT_UNATTENDED_NS), and "
-                 "its "
-                 "peer had said that nobody attends to it"
+                 "its peer had said that nobody attends to it"
                : "there was no call on the connection for its idle_timeout_ns";
 }
 

@@ -16,7 +16,6 @@
 
 /* Giving one */
 
-/* The callback may have ended the call, and with it the session's stream. */
 static bool is_listening(const struct bow__call_stream *stream)
 {
     return atomic_load_explicit(&stream->listening, memory_order_relaxed);
@@ -27,6 +26,7 @@ static bool is_paused(const struct bow__call_stream *stream)
     return atomic_load_explicit(&stream->paused, memory_order_relaxed);
 }
 
+/* The callback may have ended the call, and with it the session's stream. */
 static void end_message(struct bow_call *call)
 {
     bow__call_stream_uncount(call);
