@@ -311,6 +311,12 @@ struct bow_client *calls_new_client(struct calls *t, const struct bow_client_opt
     return client;
 }
 
+void calls_free_client(struct calls *t)
+{
+    bow_client_free(t->client);
+    t->client = NULL;
+}
+
 void calls_kill_server(struct calls *t)
 {
     bow_server_free(t->server);
@@ -369,6 +375,11 @@ int calls_raw_listen(struct calls *t)
     }
     set_target(t);
     return fd;
+}
+
+void calls_choose_dead_address(struct calls *t)
+{
+    close(calls_raw_listen(t));
 }
 
 int calls_setup_bare(void **state)

@@ -81,6 +81,8 @@ int calls_open_server(struct calls *t, struct bow_server *server);
 int calls_try_server(struct calls *t, const struct bow_server_options *options,
                      struct bow_server **ret_server);
 struct bow_client *calls_new_client(struct calls *t, const struct bow_client_options *options);
+/** End t->client; there is none then. */
+void calls_free_client(struct calls *t);
 void calls_client_options(struct calls *t, struct bow_client_options *ret_options);
 /** End the server: its connections close at once. */
 void calls_kill_server(struct calls *t);
@@ -106,6 +108,8 @@ void calls_wait_server_metric(struct calls *t, size_t offset, uint64_t n);
 
 /** A socket that listens, without Bowline; sets t->address and t->target to it. */
 int calls_raw_listen(struct calls *t);
+/** Set t->address and t->target to where nobody listens. */
+void calls_choose_dead_address(struct calls *t);
 
 /** A TCP or Unix stream connected to t->address, without Bowline. */
 int calls_raw_connect(struct calls *t);

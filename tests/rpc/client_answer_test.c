@@ -127,12 +127,6 @@ static void make_client(struct calls *t, const char *target,
     t->client = calls_new_client(t, &options);
 }
 
-static void free_client(struct calls *t)
-{
-    bow_client_free(t->client);
-    t->client = NULL;
-}
-
 static void start(struct calls *t, bool waits)
 {
     struct bow_call_options options = BOW_CALL_OPTIONS_INIT;
@@ -229,7 +223,7 @@ static void name_begin(struct name *name, struct calls *t, enum manner manner)
 
 static void name_end(struct name *name)
 {
-    free_client(name->t);
+    calls_free_client(name->t);
     peer_end(&name->peer);
 }
 
@@ -338,7 +332,7 @@ static void test_answer_f46_client_is_freed_between_two_addresses(void **state)
     make_client(t, name.target, NULL);
     start(t, false);
     calls_wait(t, &name.peer.n_taken, 1);
-    free_client(t);
+    calls_free_client(t);
     assert_int_equal(t->n_done, 1);
     assert_int_equal(t->result.status.code, BOW_CANCELLED);
     assert_true(t->result.status.not_processed); /* it waited for an answer */
@@ -362,7 +356,7 @@ static void test_answer_f46_silent_server_is_given_up(void **state)
     expect_failure(t, "it never answered");
     calls_wait(t, &n_failures, 1);
     expect_failure(t, "said nothing for 50 ms (connect_timeout_ns)");
-    free_client(t);
+    calls_free_client(t);
     peer_end(&peer);
 }
 
@@ -387,7 +381,7 @@ static void test_answer_f48_deadline_says_that_no_server_answered(void **state)
         fail_msg("%s", result.status.message);
     }
     bow_result_fini(&result);
-    free_client(t);
+    calls_free_client(t);
     peer_end(&peer);
 }
 
@@ -407,7 +401,7 @@ static void expect_waits(struct calls *t, const char *target, enum manner manner
     calls_wait(t, &t->n_done, 1);
     assert_int_equal(t->result.status.code, BOW_OK);
     assert_int_equal(t->n_said, 1);
-    free_client(t);
+    calls_free_client(t);
 }
 
 static void test_answer_f48_call_waits_while_connections_are_closed(void **state)

@@ -13,7 +13,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -58,12 +57,6 @@ static void start_server(struct calls *t)
     t->server = calls_start_server(t, &options);
 }
 
-/* Nobody listens there. */
-static void choose_dead_address(struct calls *t)
-{
-    close(calls_raw_listen(t));
-}
-
 static void start_say(struct calls *t, struct bow_client *client, uint64_t timeout_ns)
 {
     struct bow_call_options options = BOW_CALL_OPTIONS_INIT;
@@ -86,12 +79,6 @@ static void make_client(struct calls *t, void (*change)(struct bow_client_option
     t->client = calls_new_client(t, &options);
 }
 
-static void free_client(struct calls *t)
-{
-    bow_client_free(t->client);
-    t->client = NULL;
-}
-
 static void expect_end(struct calls *t, enum bow_code code, const char *words)
 {
     calls_wait(t, &t->n_done, 1);
@@ -110,7 +97,7 @@ static void test_life_last_of_twenty_addresses_answers(void **state)
     make_client(t, NULL);
     start_say(t, t->client, 0);
     expect_end(t, BOW_OK, "");
-    free_client(t);
+    calls_free_client(t);
 }
 
 static void test_life_client_is_freed_while_its_name_is_looked_up(void **state)
@@ -121,7 +108,7 @@ static void test_life_client_is_freed_while_its_name_is_looked_up(void **state)
     pthread_mutex_lock(&gate);
     make_client(t, NULL);
     start_say(t, t->client, 0);
-    free_client(t);
+    calls_free_client(t);
     pthread_mutex_unlock(&gate);
     assert_int_equal(t->n_done, 1);
     expect_end(t, BOW_CANCELLED, "");
@@ -141,7 +128,7 @@ static void test_life_attempt_is_shorter_than_the_look_up_of_its_name(void **sta
     make_client(t, hasty);
     start_say(t, t->client, 0);
     expect_end(t, BOW_UNAVAILABLE, "does the name server answer?");
-    free_client(t);
+    calls_free_client(t);
     pthread_mutex_unlock(&gate);
 }
 
@@ -154,7 +141,7 @@ static void test_life_call_is_shorter_than_the_look_up_of_its_name(void **state)
     make_client(t, NULL);
     start_say(t, t->client, 30 * MS);
     expect_end(t, BOW_DEADLINE_EXCEEDED, "resolving the name of many.test");
-    free_client(t);
+    calls_free_client(t);
     pthread_mutex_unlock(&gate);
 }
 
@@ -186,7 +173,7 @@ static void test_life_state_callback_begins_a_call(void **state)
     make_client(t, call_in_states);
     start_say(t, t->client, 0);
     calls_wait(t, &t->n_done, 2); /* one is of the state READY, at least */
-    free_client(t);
+    calls_free_client(t);
 }
 
 static void free_in_failure(struct bow_client *client, struct bow_loop *loop,
@@ -214,7 +201,7 @@ static void test_life_state_callback_frees_the_client(void **state)
     struct calls *t = *state;
 
     told = t;
-    choose_dead_address(t);
+    calls_choose_dead_address(t);
     make_client(t, end_in_states);
     start_say(t, t->client, 0);
     calls_wait(t, &t->n_done, 1);
@@ -242,7 +229,7 @@ static void test_life_calls_that_wait_are_bounded_in_bytes(void **state)
     Calls__Request request = CALLS__REQUEST__INIT;
     int n_waiting = (int)(QUEUE_BYTES / LARGE_BYTES);
 
-    choose_dead_address(t);
+    calls_choose_dead_address(t);
     make_client(t, little_room);
     request.payload.data = bytes;
     request.payload.len = sizeof(bytes);
@@ -255,7 +242,7 @@ static void test_life_calls_that_wait_are_bounded_in_bytes(void **state)
     expect_end(t, BOW_RESOURCE_EXHAUSTED, "(max_queued_bytes)");
     assert_int_equal(t->n_done, 9 * n_waiting);
     assert_true(bow_context_bytes(t->context) < 2 * QUEUE_BYTES);
-    free_client(t);
+    calls_free_client(t);
     assert_int_equal(t->n_done, 10 * n_waiting);
 }
 
@@ -292,13 +279,13 @@ static void test_life_calls_that_find_no_room_leave_nothing(void **state)
 {
     struct calls *t = *state;
 
-    choose_dead_address(t);
+    calls_choose_dead_address(t);
     make_client(t, room_for_one);
     assert_int_equal(bow_loop_execute(t->loop, "start", start_too_many, t), 0);
     calls_wait(t, &t->n_let_go, 1);
     assert_int_equal(t->n_failed, 99);
     assert_true(t->say_rc);
-    free_client(t);
+    calls_free_client(t);
 }
 
 /* Many */
@@ -309,7 +296,7 @@ static void test_life_many_clients_of_a_dead_address_are_freed_at_once(void **st
     struct calls *t = *state;
     struct bow_client_options options;
 
-    choose_dead_address(t);
+    calls_choose_dead_address(t);
     calls_client_options(t, &options);
     for (int i = 0; i < N_CLIENTS; i++) {
         clients[i] = calls_new_client(t, &options);

@@ -45,14 +45,6 @@ static void on_state(struct bow_client *client, struct bow_loop *loop, enum bow_
     pthread_mutex_unlock(&told->t->lock);
 }
 
-/* An address where nobody listens. */
-static void choose_dead_address(struct calls *t)
-{
-    int fd = calls_raw_listen(t);
-
-    close(fd);
-}
-
 static void make_client(struct calls *t, struct told *told)
 {
     struct bow_client_options options;
@@ -86,18 +78,12 @@ static void start_server(struct calls *t)
     t->server = calls_start_server(t, &options);
 }
 
-static void free_client(struct calls *t)
-{
-    bow_client_free(t->client);
-    t->client = NULL;
-}
-
 static void test_ready_call_waits_through_failed_attempts(void **state)
 {
     struct calls *t = *state;
     struct told told;
 
-    choose_dead_address(t);
+    calls_choose_dead_address(t);
     make_client(t, &told);
     start(t, true, 0);
     calls_wait(t, &told.n_failures, 3); /* it goes on by itself */
@@ -110,7 +96,7 @@ static void test_ready_call_waits_through_failed_attempts(void **state)
     calls_wait(t, &t->n_done, 2);
     assert_int_equal(t->result.status.code, BOW_OK);
     assert_int_equal(((const Calls__Reply *)t->result.reply)->number, 5);
-    free_client(t);
+    calls_free_client(t);
 }
 
 static void test_ready_calls_keep_their_order(void **state)
@@ -118,7 +104,7 @@ static void test_ready_calls_keep_their_order(void **state)
     struct calls *t = *state;
     struct told told;
 
-    choose_dead_address(t);
+    calls_choose_dead_address(t);
     make_client(t, &told);
     for (int i = 0; i < 10; i++) {
         start(t, true, 0);
@@ -128,7 +114,7 @@ static void test_ready_calls_keep_their_order(void **state)
     start_server(t);
     calls_wait(t, &t->n_done, 11);
     assert_int_equal(t->n_said, 11);
-    free_client(t);
+    calls_free_client(t);
 }
 
 static void test_ready_call_ends_at_its_deadline_and_says_why(void **state)
@@ -136,7 +122,7 @@ static void test_ready_call_ends_at_its_deadline_and_says_why(void **state)
     struct calls *t = *state;
     struct told told;
 
-    choose_dead_address(t);
+    calls_choose_dead_address(t);
     make_client(t, &told);
     start(t, true, 60 * MS);
     calls_wait(t, &t->n_done, 1);
@@ -144,7 +130,7 @@ static void test_ready_call_ends_at_its_deadline_and_says_why(void **state)
     assert_non_null(strstr(t->result.status.message, "deadline of 60 ms passed"));
     assert_non_null(strstr(t->result.status.message, "the last attempt: "));
     assert_true(told.n_failures > 1);
-    free_client(t);
+    calls_free_client(t);
 }
 
 static void test_ready_calls_end_with_their_client(void **state)
@@ -152,11 +138,11 @@ static void test_ready_calls_end_with_their_client(void **state)
     struct calls *t = *state;
     struct told told;
 
-    choose_dead_address(t);
+    calls_choose_dead_address(t);
     make_client(t, &told);
     start(t, true, BOW_NEVER);
     calls_wait(t, &told.n_failures, 1);
-    free_client(t);
+    calls_free_client(t);
     assert_int_equal(t->n_done, 1);
     assert_int_equal(t->result.status.code, BOW_CANCELLED);
 }
@@ -190,7 +176,7 @@ static void test_state_of_a_client_that_calls(void **state)
     calls_kill_server(t);
     calls_wait(t, &told.n_told, 3);
     assert_int_equal(bow_client_get_state(t->client), BOW_CLIENT_IDLE);
-    free_client(t);
+    calls_free_client(t);
     expect_states(&told, states, 4);
 }
 
@@ -201,13 +187,13 @@ static void test_state_of_a_client_that_cannot_connect(void **state)
     struct calls *t = *state;
     struct told told;
 
-    choose_dead_address(t);
+    calls_choose_dead_address(t);
     make_client(t, &told);
     start(t, false, 0);
     calls_wait(t, &t->n_done, 1);
     calls_wait(t, &told.n_failures, 1);
     assert_int_equal(bow_client_get_state(t->client), BOW_CLIENT_TRANSIENT_FAILURE);
-    free_client(t);
+    calls_free_client(t);
     /* CONNECTING comes first, unless the attempt failed within the turn. */
     bool connecting = told.states[0] == BOW_CLIENT_CONNECTING;
     assert_int_equal(told.n_told, 2 + connecting);
@@ -235,7 +221,7 @@ static void test_state_of_a_client_whose_loop_shuts_down(void **state)
     assert_int_equal(bow_loop_shutdown(loop, 0, 0), 0);
     assert_int_equal(bow_loop_join(loop, BOW_NEVER), 0);
     assert_int_equal(told.states[told.n_told - 1], BOW_CLIENT_SHUTDOWN);
-    free_client(t);
+    calls_free_client(t);
     bow_loop_unref(loop);
 }
 
@@ -291,7 +277,7 @@ static void test_state_after_the_server_ended_a_connection_that_it_does_not_read
         calls_wait(t, &told.n_looks, i);
         after = bow_client_get_state(t->client);
     }
-    free_client(t);
+    calls_free_client(t);
     close(peer);
     close(listening);
     assert_int_equal(after, BOW_CLIENT_TRANSIENT_FAILURE); /* it has never answered */

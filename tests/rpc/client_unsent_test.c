@@ -11,17 +11,8 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <cmocka.h>
-
-/* An address where nobody listens. */
-static void choose_dead_address(struct calls *t)
-{
-    int fd = calls_raw_listen(t);
-
-    close(fd);
-}
 
 static void make_client(struct calls *t, void (*change)(struct bow_client_options *options))
 {
@@ -34,12 +25,6 @@ static void make_client(struct calls *t, void (*change)(struct bow_client_option
         change(&options);
     }
     t->client = calls_new_client(t, &options);
-}
-
-static void free_client(struct calls *t)
-{
-    bow_client_free(t->client);
-    t->client = NULL;
 }
 
 static void start(struct calls *t, bool waits, uint64_t timeout_ns, uint64_t *ret_id)
@@ -77,11 +62,11 @@ static void test_unsent_f49_attempt_refused(void **state)
 {
     struct calls *t = *state;
 
-    choose_dead_address(t);
+    calls_choose_dead_address(t);
     make_client(t, NULL);
     start(t, false, 0, NULL);
     expect_unsent(t, 1, BOW_UNAVAILABLE, "ECONNREFUSED");
-    free_client(t);
+    calls_free_client(t);
 }
 
 static int start_on_loop(void *user)
@@ -100,7 +85,7 @@ static void test_unsent_f49_backing_off(void **state)
 {
     struct calls *t = *state;
 
-    choose_dead_address(t);
+    calls_choose_dead_address(t);
     make_client(t, NULL);
     start(t, false, 0, NULL);
     calls_wait(t, &t->n_done, 1);
@@ -109,18 +94,18 @@ static void test_unsent_f49_backing_off(void **state)
     /* The same from the loop itself, where the end is told by a task of its own. */
     run_on_loop(t, start_on_loop);
     expect_unsent(t, 3, BOW_UNAVAILABLE, "the next try is due");
-    free_client(t);
+    calls_free_client(t);
 }
 
 static void test_unsent_f49_blocking(void **state)
 {
     struct calls *t = *state;
 
-    choose_dead_address(t);
+    calls_choose_dead_address(t);
     make_client(t, NULL);
     expect_call_unsent(t->client, BOW_UNAVAILABLE, "ECONNREFUSED");
     expect_call_unsent(t->client, BOW_UNAVAILABLE, "the next try is due");
-    free_client(t);
+    calls_free_client(t);
 }
 
 static void be_confined(struct bow_client_options *options)
@@ -132,11 +117,11 @@ static void test_unsent_f49_confined(void **state)
 {
     struct calls *t = *state;
 
-    choose_dead_address(t);
+    calls_choose_dead_address(t);
     make_client(t, be_confined);
     expect_call_unsent(t->client, BOW_UNAVAILABLE, "ECONNREFUSED");
     expect_call_unsent(t->client, BOW_UNAVAILABLE, "the next try is due");
-    free_client(t);
+    calls_free_client(t);
 }
 
 static int resolve_nothing(void *user, const char *host, uint16_t port,
@@ -165,18 +150,18 @@ static void test_unsent_f49_name_is_unknown(void **state)
     make_client(t, use_unknown_name);
     start(t, false, 0, NULL);
     expect_unsent(t, 1, BOW_UNAVAILABLE, "no such name");
-    free_client(t);
+    calls_free_client(t);
 }
 
 static void test_unsent_f49_deadline_in_the_queue(void **state)
 {
     struct calls *t = *state;
 
-    choose_dead_address(t);
+    calls_choose_dead_address(t);
     make_client(t, NULL);
     start(t, true, 20 * MS, NULL);
     expect_unsent(t, 1, BOW_DEADLINE_EXCEEDED, "deadline of 20 ms passed");
-    free_client(t);
+    calls_free_client(t);
 }
 
 static void test_unsent_f49_cancelled_in_the_queue(void **state)
@@ -184,22 +169,22 @@ static void test_unsent_f49_cancelled_in_the_queue(void **state)
     struct calls *t = *state;
     uint64_t id = 0;
 
-    choose_dead_address(t);
+    calls_choose_dead_address(t);
     make_client(t, NULL);
     start(t, true, BOW_NEVER, &id);
     bow_client_cancel(t->client, id);
     expect_unsent(t, 1, BOW_CANCELLED, "cancelled");
-    free_client(t);
+    calls_free_client(t);
 }
 
 static void test_unsent_f49_client_freed(void **state)
 {
     struct calls *t = *state;
 
-    choose_dead_address(t);
+    calls_choose_dead_address(t);
     make_client(t, NULL);
     start(t, true, BOW_NEVER, NULL);
-    free_client(t);
+    calls_free_client(t);
     expect_unsent(t, 1, BOW_CANCELLED, "closed");
 }
 
@@ -212,11 +197,11 @@ static void test_unsent_f49_queue_is_full(void **state)
 {
     struct calls *t = *state;
 
-    choose_dead_address(t);
+    calls_choose_dead_address(t);
     make_client(t, have_a_short_queue);
     start(t, true, BOW_NEVER, NULL);
     expect_call_unsent(t->client, BOW_RESOURCE_EXHAUSTED, "max_queued_calls");
-    free_client(t);
+    calls_free_client(t);
 }
 
 static void be_confined_with_a_short_queue(struct bow_client_options *options)
@@ -230,11 +215,11 @@ static void test_unsent_f49_confined_queue_is_full(void **state)
 {
     struct calls *t = *state;
 
-    choose_dead_address(t);
+    calls_choose_dead_address(t);
     make_client(t, be_confined_with_a_short_queue);
     start(t, true, BOW_NEVER, NULL);
     expect_call_unsent(t->client, BOW_RESOURCE_EXHAUSTED, "max_queued_calls");
-    free_client(t);
+    calls_free_client(t);
 }
 
 static void refuse(struct bow_interception *at, void *user)
@@ -257,11 +242,11 @@ static void test_unsent_f49_interceptor_refuses(void **state)
 {
     struct calls *t = *state;
 
-    choose_dead_address(t);
+    calls_choose_dead_address(t);
     make_client(t, add_refusal);
     start(t, false, 0, NULL);
     expect_unsent(t, 1, BOW_PERMISSION_DENIED, "not this one");
-    free_client(t);
+    calls_free_client(t);
 }
 
 static void test_unsent_f49_stream(void **state)
@@ -270,14 +255,14 @@ static void test_unsent_f49_stream(void **state)
     struct bow_result result = BOW_RESULT_INIT;
     struct calls__echo__stream__stream stream = {NULL};
 
-    choose_dead_address(t);
+    calls_choose_dead_address(t);
     make_client(t, NULL);
     assert_int_equal(calls__echo__stream__open(t->client, NULL, NULL, NULL, &stream), 0);
     assert_int_equal(calls__echo__stream__stream_finish(stream, &result), 0);
     assert_int_equal(result.status.code, BOW_UNAVAILABLE);
     assert_true(result.status.not_processed);
     bow_result_fini(&result);
-    free_client(t);
+    calls_free_client(t);
 }
 
 /* What has left may have reached a handler. */
@@ -297,7 +282,7 @@ static void test_unsent_f49_is_not_said_of_what_was_sent(void **state)
     calls_wait(t, &t->n_done, 1);
     assert_int_equal(t->result.status.code, BOW_CANCELLED);
     assert_false(t->result.status.not_processed);
-    free_client(t);
+    calls_free_client(t);
 }
 
 #define UNSENT_TEST(name) cmocka_unit_test_setup_teardown(name, calls_setup_bare, calls_teardown)
