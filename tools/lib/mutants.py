@@ -161,8 +161,7 @@ def try_tests(tree, mutant, seconds):
     return True, f"caught  {mutant.name}: {', '.join(said)}"
 
 
-def try_mutant(trees, mutant, seconds):
-    tree = trees.get()
+def try_mutant(tree, mutant, seconds):
     try:
         mutant.apply(tree.path)
         return try_tests(tree, mutant, seconds)
@@ -171,14 +170,38 @@ def try_mutant(trees, mutant, seconds):
     finally:
         for name in mutant.files:
             tree.restore(name)
+
+
+def by_file(mutants):
+    """Those of the same files together, the most first, so that no tree ends long after another.
+
+    One after the other in one tree they compile a file once a mutant; else the file is compiled
+    again for the next mutant only because it is whole again.
+    """
+    together = {}
+    for mutant in mutants:
+        together.setdefault(tuple(mutant.files), []).append(mutant)
+    return sorted(together.values(), key=len, reverse=True)
+
+
+def try_all(trees, mutants, seconds):
+    """Try these in one tree. Returns how many were missed."""
+    tree = trees.get()
+    failed = 0
+    try:
+        for mutant in mutants:
+            is_caught, said = try_mutant(tree, mutant, seconds)
+            print(f"{said}\n", end="", flush=True)  # in one piece, beside other trees
+            failed += not is_caught
+    finally:
         trees.put(tree)
+    return failed
 
 
 def try_group(top, scratch, build, mutants):
     """Try those of one build. Returns how many were missed."""
     all_trees = [Tree(top, scratch / f"{build}-{n}", SETUPS[build])
                  for n in range(min(N_TREES, len(mutants)))]
-    failed = 0
 
     if not mutants:
         return 0
@@ -190,12 +213,7 @@ def try_group(top, scratch, build, mutants):
         trees = queue.SimpleQueue()
         for tree in all_trees:
             trees.put(tree)
-        tries = [pool.submit(try_mutant, trees, mutant, seconds) for mutant in mutants]
-        for done in concurrent.futures.as_completed(tries):
-            is_caught, said = done.result()
-            print(said, flush=True)
-            failed += not is_caught
-    return failed
+        return sum(pool.map(lambda some: try_all(trees, some, seconds), by_file(mutants)))
 
 
 def main():
