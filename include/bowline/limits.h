@@ -80,6 +80,14 @@
  * much time. Above it the connection waits. */
 #define BOW_LIMIT_EXPANDED_BYTES_PER_SECOND ((size_t)256 << 20)
 
+/** What messages of one connection that cannot be decoded are inflated and decoded to, beyond
+ * BOW_LIMIT_EXPANSION, less BOW_LIMIT_VAIN_BYTES_PER_SECOND. Answers few bytes that cost much time
+ * for nothing; above it the connection ends. */
+#define BOW_LIMIT_VAIN_BYTES ((size_t)96 << 20)
+
+/** So much of that is forgiven in a second. */
+#define BOW_LIMIT_VAIN_BYTES_PER_SECOND ((size_t)1 << 20)
+
 /** Output that a connection queues for control frames before it stops reading. Answers a peer that
  * asks and never reads. */
 #define BOW_LIMIT_CONTROL_BYTES ((size_t)64 << 10)

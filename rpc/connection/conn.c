@@ -399,23 +399,28 @@ static void on_timer(struct bow_timer *timer, void *user)
 
 /* Work */
 
-/* The peer asks for work in vain, and too often. */
+/* The peer asks for work in vain, too often or too much. */
 static void on_hostile(struct bow__conn *conn)
 {
     struct bow_status status = BOW_STATUS_OK_INIT;
-    struct bow__text *why = &conn->session->failure;
+    struct bow__text why;
 
-    bow__text_clear(why);
-    bow__text_printf(why,
-                     "more messages in a second that cannot be decoded than "
-                     "BOW_LIMIT_UNDECODABLE_PER_SECOND (%u)",
-                     BOW_LIMIT_UNDECODABLE_PER_SECOND);
+    bow__text_clear(&why);
+    if (bow__work_is_vain(&conn->session->work)) {
+        bow__text_printf(&why,
+                         "messages that cannot be decoded expand to more than "
+                         "BOW_LIMIT_VAIN_BYTES (%zu)",
+                         BOW_LIMIT_VAIN_BYTES);
+    } else {
+        bow__text_printf(&why,
+                         "more messages in a second that cannot be decoded than "
+                         "BOW_LIMIT_UNDECODABLE_PER_SECOND (%u)",
+                         BOW_LIMIT_UNDECODABLE_PER_SECOND);
+    }
     status.code = BOW_RESOURCE_EXHAUSTED;
-    status.message = why->bytes;
-    conn->counters->now.protocol_errors++;
-    log_failure(conn);
-    conn->session->ops->goaway(conn->session, &status);
-    bow__conn_close(conn, NULL, LAST_WORDS_NS);
+    status.message = why.bytes;
+    conn->session->ops->condemn(conn->session, &status);
+    on_broken(conn);
 }
 
 /* Output */

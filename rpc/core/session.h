@@ -252,6 +252,9 @@ struct bow__session_ops {
     /** Server, after goaway: wait no longer for the peer to have read that; calls that come from
      * now on are not processed. Idempotent. */
     void (*leave)(struct bow__session *session);
+    /** The peer has passed a limit that the host counts, as `reason` says: take nothing more from
+     * it, and tell it by a last GOAWAY. The host closes the connection then. */
+    void (*condemn)(struct bow__session *session, const struct bow_status *reason);
     /** Whether the connection may be closed: goaway was said by either side, no call is open,
      * nothing is left to drain. */
     bool (*is_done)(const struct bow__session *session);
@@ -354,7 +357,8 @@ static inline void bow__session_worked(struct bow__session *session,
                                        const struct bow__message *message, size_t n_wire, int rc)
 {
     if (rc < 0 || message->n_made > BOW__WORK_FREE_BYTES) {
-        bow__work_add(&session->work, n_wire, message->n_made, rc == -EBADMSG || rc == -EMSGSIZE);
+        bow__work_add(&session->work, n_wire, message->n_made,
+                      bow__work_is_in_vain(n_wire, message->n_made, rc));
     }
 }
 

@@ -5,20 +5,26 @@
 
 /* The excess that is over by itself within a second. */
 static const uint64_t per_second = BOW_LIMIT_EXPANDED_BYTES_PER_SECOND;
+static const uint64_t vain_per_second = BOW_LIMIT_VAIN_BYTES_PER_SECOND;
 
 static uint64_t above(uint64_t n, uint64_t free_bytes)
 {
     return n > free_bytes ? n - free_bytes : 0;
 }
 
-/* Within a second all of it is over, so nothing overflows. */
+/* Of a time in which a century is nothing, so it does not overflow. */
+static uint64_t bytes_of(uint64_t elapsed_ns, uint64_t n_per_second)
+{
+    return elapsed_ns / SECOND_NS * n_per_second +
+           elapsed_ns % SECOND_NS * (n_per_second >> 10) / (SECOND_NS >> 10);
+}
+
 static void sink(struct bow__work *work)
 {
     uint64_t elapsed_ns = work->now_ns - work->sunk_ns;
-    uint64_t n = elapsed_ns / SECOND_NS * per_second +
-                 elapsed_ns % SECOND_NS * (per_second >> 10) / (SECOND_NS >> 10);
 
-    work->n_excess = above(work->n_excess, n);
+    work->n_excess = above(work->n_excess, bytes_of(elapsed_ns, per_second));
+    work->n_vain = above(work->n_vain, bytes_of(elapsed_ns, vain_per_second));
     work->sunk_ns = work->now_ns;
 }
 
@@ -27,15 +33,16 @@ void bow__work_count(struct bow__work *work, size_t n_wire, size_t n_made, bool 
     uint64_t n_excess =
         above(n_made, BOW_LIMIT_EXPANSION * (uint64_t)n_wire + BOW__WORK_FREE_BYTES);
 
+    sink(work);
     if (undecodable) {
         if (work->now_ns - work->second_ns >= SECOND_NS) {
             work->second_ns = work->now_ns;
             work->n_undecodable = 0;
         }
         work->n_undecodable++;
+        work->n_vain += n_excess;
         n_excess *= BOW__WORK_UNDECODABLE_FACTOR;
     }
-    sink(work);
     work->n_excess += n_excess;
     work->n_turn += above(n_made, BOW__WORK_FREE_FACTOR * (uint64_t)n_wire);
     if (work->n_excess > per_second || bow__work_is_hostile(work)) {

@@ -10,6 +10,7 @@
  */
 
 #include <bowline/limits.h>
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -27,6 +28,7 @@ struct bow__work {
     uint64_t now_ns;   /* set by who feeds the session */
     uint64_t n_turn;   /* made since others last had their turn, beyond what is free */
     uint64_t n_excess; /* made beyond BOW_LIMIT_EXPANSION, and not over yet */
+    uint64_t n_vain;   /* of that, by messages that could not be decoded; not forgiven yet */
     uint64_t sunk_ns;  /* when it last sank */
     uint64_t second_ns;
     uint32_t n_undecodable; /* in the second since then */
@@ -45,10 +47,24 @@ static inline void bow__work_add(struct bow__work *work, size_t n_wire, size_t n
     }
 }
 
-/** More were undecodable in a second than BOW_LIMIT_UNDECODABLE_PER_SECOND. */
+/** Whether what was made of a message was the peer's fault and in vain: it can't be decoded, or
+ * expands beyond the memory that there is for it. */
+static inline bool bow__work_is_in_vain(size_t n_wire, size_t n_made, int rc)
+{
+    return rc == -EBADMSG || rc == -EMSGSIZE ||
+           (rc == -ENOMEM && n_made > BOW_LIMIT_EXPANSION * n_wire + BOW__WORK_FREE_BYTES);
+}
+
+/** More was made in vain than BOW_LIMIT_VAIN_BYTES. */
+static inline bool bow__work_is_vain(const struct bow__work *work)
+{
+    return work->n_vain > BOW_LIMIT_VAIN_BYTES;
+}
+
+/** That, or more were undecodable in a second than BOW_LIMIT_UNDECODABLE_PER_SECOND. */
 static inline bool bow__work_is_hostile(const struct bow__work *work)
 {
-    return work->n_undecodable > BOW_LIMIT_UNDECODABLE_PER_SECOND;
+    return work->n_undecodable > BOW_LIMIT_UNDECODABLE_PER_SECOND || bow__work_is_vain(work);
 }
 
 /** Whether others are to have their turn first. */

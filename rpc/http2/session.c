@@ -329,6 +329,18 @@ static uint32_t encodings(const struct bow__session *base, uint64_t key)
     return identity | (stream != NULL ? stream->header.accepts : 0);
 }
 
+static void condemn(struct bow__session *base, const struct bow_status *reason)
+{
+    struct bow__http2_session *session = session_of(base);
+
+    bow__http2_pump(session); /* what its calls were answered */
+    if (!session->broken) {
+        bow__http2_break(session, NGHTTP2_ENHANCE_YOUR_CALM, -EPROTO, reason->code, "%s",
+                         reason->message);
+        (void)failed(session);
+    }
+}
+
 static const struct bow__session_ops http2_ops = {
     .name = "grpc",
     .feed = feed,
@@ -354,6 +366,7 @@ static const struct bow__session_ops http2_ops = {
     .cancel = bow__http2_cancel,
     .never_left = never_left,
     .goaway = bow__http2_goaway,
+    .condemn = condemn,
     .leave = bow__http2_leave,
     .is_done = is_done,
     .rest = rest,

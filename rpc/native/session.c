@@ -239,6 +239,15 @@ static bool never_left(const struct bow__session *base, uint64_t key)
     return (session->broken || session->peer_leaves) && key >= session->unsent_id;
 }
 
+static void condemn(struct bow__session *base, const struct bow_status *reason)
+{
+    struct bow__native *session = bow__native_of(base);
+
+    if (!session->broken) {
+        (void)bow__native_break(session, reason->code, "%s", reason->message);
+    }
+}
+
 static const struct bow__session_ops ops = {
     .name = "native",
     .feed = feed,
@@ -267,6 +276,7 @@ static const struct bow__session_ops ops = {
     .never_left = never_left,
     .goaway = bow__native_goaway,
     .leave = bow__native_leave,
+    .condemn = condemn,
     .is_done = is_done,
     .rest = rest,
     .cut = cut,

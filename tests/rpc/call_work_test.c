@@ -70,6 +70,13 @@ static void send_packed(const struct packed *packed)
                       packed->len);
 }
 
+static void wait_until_lost(void)
+{
+    while (!peer.lost) {
+        (void)session_peer_serve(&peer, 10);
+    }
+}
+
 /* All in one read; the last of them is behind the others' turns, and nothing follows it. */
 static void test_work_f34_all_that_expands_is_answered(void **state)
 {
@@ -99,14 +106,37 @@ static void test_work_f34_what_expands_in_vain_waits(void **state)
     struct packed packed;
 
     connect_peer(t);
-    if (pack(t, &packed, MAX_BYTES, true)) {
+    if (pack(t, &packed, MIB, true)) {
         for (int i = 0; i < N; i++) {
             send_packed(&packed);
         }
         session_peer_wait(&peer, &peer.n_ends, N);
-        assert_int_equal(peer.code, BOW_RESOURCE_EXHAUSTED); /* of its arena, before the end */
+        assert_int_equal(peer.code, BOW_INTERNAL);
         assert_int_equal(t->n_said, 0);
         CALLS_WAIT_METRIC(t, undecodable_messages, N);
+    }
+    unpack(&packed);
+    session_peer_end(&peer);
+}
+
+/* Each takes what memory there is for it, and few are enough. */
+static void test_work_f34_what_expands_in_vain_ends_the_connection(void **state)
+{
+    enum { N = 40 };
+    struct calls *t = *state;
+    struct packed packed;
+
+    connect_peer(t);
+    peer.may_be_lost = true;
+    if (pack(t, &packed, MAX_BYTES, true)) {
+        for (int i = 0; i < N; i++) {
+            send_packed(&packed);
+        }
+        session_peer_wait(&peer, &peer.n_goaways, 1);
+        wait_until_lost();
+        assert_non_null(strstr(peer.goaway, "BOW_LIMIT_VAIN_BYTES"));
+        assert_int_equal(t->n_said, 0);
+        CALLS_WAIT_METRIC(t, protocol_errors, 1);
     }
     unpack(&packed);
     session_peer_end(&peer);
@@ -139,17 +169,16 @@ static void test_work_f34_undecodable_messages_end_the_connection(void **state)
     connect_peer(t);
     peer.may_be_lost = true;
     peer.encoding = 0;
-    while (!peer.lost && n < 2 * (int)BOW_LIMIT_UNDECODABLE_PER_SECOND) {
-        for (int i = 0; i < AT_ONCE && !peer.lost; i++) {
+    while (peer.n_goaways == 0 && n < 2 * (int)BOW_LIMIT_UNDECODABLE_PER_SECOND) {
+        for (int i = 0; i < AT_ONCE; i++) {
             session_peer_open(&peer, SAY, BOW_NEVER);
             session_peer_send(&peer, BOW__SEND_END, "\xff\xff\xff", 3);
             n++;
         }
-        while (!peer.lost && peer.n_ends < n) {
-            (void)session_peer_serve(&peer, 10);
-        }
+        session_peer_wait(&peer, &peer.n_ends, n);
     }
-    assert_true(peer.lost);
+    wait_until_lost();
+    assert_non_null(strstr(peer.goaway, "BOW_LIMIT_UNDECODABLE_PER_SECOND"));
     assert_in_range(n, BOW_LIMIT_UNDECODABLE_PER_SECOND,
                     BOW_LIMIT_UNDECODABLE_PER_SECOND + 2 * AT_ONCE);
     CALLS_WAIT_METRIC(t, protocol_errors, 1);
@@ -164,6 +193,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         TEST(test_work_f34_all_that_expands_is_answered),
         TEST(test_work_f34_what_expands_in_vain_waits),
+        TEST(test_work_f34_what_expands_in_vain_ends_the_connection),
         TEST_BARE(test_work_f34_undecodable_messages_end_the_connection),
     };
 

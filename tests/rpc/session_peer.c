@@ -132,7 +132,7 @@ static void on_goaway(void *owner, const struct bow_status *reason)
 {
     struct session_peer *peer = owner;
 
-    (void)reason;
+    snprintf(peer->goaway, sizeof(peer->goaway), "%s", reason->message);
     peer->n_goaways++;
 }
 

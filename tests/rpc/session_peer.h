@@ -37,7 +37,8 @@ struct session_peer {
     int n_disordered;     /* messages whose number is not the one before and one more */
     int n_headers;
     int n_goaways;
-    int n_ends; /* statuses or resets */
+    char goaway[512]; /* the last one's words */
+    int n_ends;       /* statuses or resets */
     enum bow_code code;
     char text[512];     /* the last one's */
     char details[64];   /* likewise */

@@ -73,6 +73,49 @@ static void test_work_f34_what_is_made_in_vain_waits_longer(void **state)
     assert_true(bow__work_next_turn(&work) == work.now_ns);
 }
 
+/* Memory may be short for reasons of ours. */
+static void test_work_f34_memory_is_asked_for_in_vain_by_what_expands(void **state)
+{
+    size_t wire = 100;
+    size_t most = BOW_LIMIT_EXPANSION * wire + BOW__WORK_FREE_BYTES;
+
+    (void)state;
+    assert_false(bow__work_is_in_vain(wire, 100 * most, 0));
+    assert_true(bow__work_is_in_vain(wire, 0, -EBADMSG));
+    assert_true(bow__work_is_in_vain(wire, 0, -EMSGSIZE));
+    assert_false(bow__work_is_in_vain(wire, most, -ENOMEM));
+    assert_true(bow__work_is_in_vain(wire, most + 1, -ENOMEM));
+    assert_false(bow__work_is_in_vain(wire, most + 1, -EACCES));
+}
+
+static void test_work_f34_what_is_made_in_vain_has_a_limit(void **state)
+{
+    struct bow__work work = fresh;
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        assert_false(bow__work_is_hostile(&work));
+        work.now_ns = bow__work_next_turn(&work);
+        bow__work_add(&work, 151, 36 * MIB, true);
+    }
+    assert_true(bow__work_is_hostile(&work));
+    assert_true(bow__work_is_enough(&work));
+}
+
+static void test_work_f34_what_is_made_in_vain_is_forgiven(void **state)
+{
+    struct bow__work work = fresh;
+
+    (void)state;
+    for (int i = 0; i < 100; i++) {
+        bow__work_add(&work, 151, 36 * MIB, true);
+        assert_false(bow__work_is_hostile(&work));
+        bow__work_add(&work, 36 * MIB / BOW_LIMIT_EXPANSION, 36 * MIB, true); /* that is free */
+        assert_false(bow__work_is_hostile(&work));
+        work.now_ns += 36 * MIB / BOW_LIMIT_VAIN_BYTES_PER_SECOND * SECOND;
+    }
+}
+
 static void test_work_f34_undecodable_messages_have_a_limit(void **state)
 {
     struct bow__work work = fresh;
@@ -100,6 +143,9 @@ int main(void)
         cmocka_unit_test(test_work_f34_a_turn_has_a_budget),
         cmocka_unit_test(test_work_f34_what_expands_for_ever_waits),
         cmocka_unit_test(test_work_f34_what_is_made_in_vain_waits_longer),
+        cmocka_unit_test(test_work_f34_memory_is_asked_for_in_vain_by_what_expands),
+        cmocka_unit_test(test_work_f34_what_is_made_in_vain_has_a_limit),
+        cmocka_unit_test(test_work_f34_what_is_made_in_vain_is_forgiven),
         cmocka_unit_test(test_work_f34_undecodable_messages_have_a_limit),
     };
 
