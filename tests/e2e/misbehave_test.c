@@ -8,7 +8,7 @@
  */
 
 #include "hostile.h"
-#include "misbehaving.h"
+#include "misbehaving_child.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -39,7 +39,7 @@ static void start(struct show *show)
     struct crowd_report report;
 
     crowd_fork_good(&show->good, n_clients / 2);
-    crowd_fork_bad(&show->bad, n_clients / 2);
+    crowd_fork_with(&show->bad, n_clients / 2, child_run_bad);
     options.workers = 1;
     options.grace_ns = LAB_MS;
     options.first_frame_timeout_ns = 100 * LAB_MS;

@@ -38,7 +38,17 @@ void child_write(int fd, const void *bytes, size_t n)
     child_assert(write(fd, bytes, n) == (ssize_t)n);
 }
 
-static void fork_crowd(struct crowd *crowd, unsigned n, void (*run)(int, int, unsigned))
+/* Elsewhere they would not take from the processor of those whose calls are timed. */
+static void step_back(void)
+{
+    const struct sched_param none = {0};
+
+    (void)sched_setscheduler(0, SCHED_OTHER, &none);
+    (void)setpriority(PRIO_PROCESS, 0, 19);
+}
+
+static void fork_crowd(struct crowd *crowd, unsigned n, bool is_bad,
+                       void (*run)(int, int, unsigned))
 {
     int to[2];
     int from[2];
@@ -51,6 +61,9 @@ static void fork_crowd(struct crowd *crowd, unsigned n, void (*run)(int, int, un
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         close(to[1]);
         close(from[0]);
+        if (is_bad) {
+            step_back();
+        }
         run(to[0], from[1], n);
         _exit(0);
     }
@@ -62,22 +75,12 @@ static void fork_crowd(struct crowd *crowd, unsigned n, void (*run)(int, int, un
 
 void crowd_fork_good(struct crowd *crowd, unsigned n)
 {
-    fork_crowd(crowd, n, child_run_good);
+    fork_crowd(crowd, n, false, child_run_good);
 }
 
-/* Elsewhere they would not take from the processor of those whose calls are timed. */
-static void run_bad(int from, int to, unsigned n)
+void crowd_fork_with(struct crowd *crowd, unsigned n, void (*run)(int, int, unsigned))
 {
-    const struct sched_param none = {0};
-
-    (void)sched_setscheduler(0, SCHED_OTHER, &none);
-    (void)setpriority(PRIO_PROCESS, 0, 19);
-    child_run_bad(from, to, n);
-}
-
-void crowd_fork_bad(struct crowd *crowd, unsigned n)
-{
-    fork_crowd(crowd, n, run_bad);
+    fork_crowd(crowd, n, true, run);
 }
 
 static void hear(const struct crowd *crowd, void *answer, size_t n)

@@ -38,9 +38,10 @@ struct crowd_deeds {
 
 /** `n` clients, each with a connection of its own, of both protocols; one call a millisecond. */
 void crowd_fork_good(struct crowd *crowd, unsigned n);
-/** `n` that are silent, drip, send garbage, reset or never read, of both protocols, with what the
- * others leave of the processors. */
-void crowd_fork_bad(struct crowd *crowd, unsigned n);
+/** `n` that do not, with what the others leave of the processors: `run` reads the port, then 'g'
+ * and 's', each of which it answers by its deeds, until the pipe ends. */
+void crowd_fork_with(struct crowd *crowd, unsigned n,
+                     void (*run)(int from_parent, int to_parent, unsigned n));
 
 /** Tell where the server is. The good ones connect, and answer when all have made a call. */
 void crowd_begin(struct crowd *crowd, uint16_t port);

@@ -12,6 +12,7 @@
 
 /** Until the parent closes its end. */
 void child_run_good(int from_parent, int to_parent, unsigned n);
+/** `n` that are silent, drip, send garbage, reset or never read, of both protocols. */
 void child_run_bad(int from_parent, int to_parent, unsigned n);
 
 /** False: the parent has closed. */
