@@ -17,7 +17,7 @@
 static bool is_far(const struct bow_loop *loop, uint64_t time_ns)
 {
     return loop->system->now_ns == bow__linux_now_ns &&
-           bow__time_left(time_ns, bow__linux_coarse_ns()) > COARSE_LAG_NS;
+           bow__linux_coarse_ns() + COARSE_LAG_NS < time_ns;
 }
 
 bool bow__loop_has_passed(const struct bow_loop *loop, uint64_t time_ns)

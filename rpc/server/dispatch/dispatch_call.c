@@ -33,10 +33,9 @@ static void count_times(struct bow__worker *worker)
 }
 
 /* A call's time ends when its answer can leave, which is at the end of the batch. */
-static void count_later(struct bow__server_call *server_call)
+static void count_later(struct bow__server_call *server_call, struct bow__method_counts *counts)
 {
     struct bow__answered *answered = &server_call->worker->answered;
-    struct bow__method_counts *counts = bow__server_call_counts(server_call);
 
     if (answered->counts != counts) {
         count_times(server_call->worker);
@@ -67,26 +66,32 @@ void bow__dispatch_stop_waiting(struct bow__server_call *server_call)
     bow__list_remove(&server_call->link);
 }
 
-static void leave_batch(struct bow__server_call *server_call)
+/* Nobody's answer is waited for any more. */
+static void end_outlived(struct bow__server_call *server_call)
 {
     if (server_call->waits) {
         bow__dispatch_stop_waiting(server_call);
     }
-    if (server_call->call.invoked && server_call->call.stream == NULL) {
-        server_call->conn->backlog.n_calls--;
-    }
+    server_call->conn->backlog.n_calls -= bow__server_call_is_entered_unary(server_call);
+    server_call->outlives_batch = false;
+    bow_timer_stop(&server_call->timer);
+    bow__in_flight_give_call(&server_call->conn->share, server_call->n_in_flight);
+}
+
+static void leave_batch(struct bow__server_call *server_call, struct bow__method_counts *counts)
+{
+    struct bow__conn *conn = &server_call->conn->conn;
+
     if (server_call->outlives_batch) {
-        server_call->outlives_batch = false;
-        bow_timer_stop(&server_call->timer);
-        bow__in_flight_give_call(&server_call->conn->share, server_call->n_in_flight);
+        end_outlived(server_call);
     }
     bow__list_remove(&server_call->link);
-    count_later(server_call);
-    if (server_call->conn->conn.in_session) {
-        bow__age_called(&server_call->conn->conn.age, server_call->conn->conn.batch_ns);
+    count_later(server_call, counts);
+    if (conn->in_session) {
+        bow__age_called(&conn->age, conn->batch_ns);
         return;
     }
-    bow__age_called(&server_call->conn->conn.age, bow_loop_now(server_call->worker->loop));
+    bow__age_called(&conn->age, bow_loop_now(server_call->worker->loop));
     count_times(server_call->worker);
 }
 
@@ -96,14 +101,14 @@ static void leave_batch(struct bow__server_call *server_call)
 static void detach(struct bow__server_call *server_call, const struct bow_status *status)
 {
     enum bow_code code = status->code;
+    struct bow__method_counts *counts = bow__server_call_counts(server_call);
 
     if (server_call->call.intercepted != NULL) {
         bow__server_intercept_end(server_call, status);
     }
-    leave_batch(server_call);
+    leave_batch(server_call, counts);
     server_call->worker->counters.now.calls_ended++;
-    bow__server_call_counts(server_call)
-        ->ended[(unsigned)code < BOW_N_CODES ? code : BOW_UNKNOWN]++;
+    counts->ended[(unsigned)code < BOW_N_CODES ? code : BOW_UNKNOWN]++;
     bow__conn_touch(&server_call->conn->conn);
 }
 
@@ -318,6 +323,7 @@ static void outlive_batch(struct bow__server_call *server_call)
 {
     bow__list_remove(&server_call->link);
     server_call->outlives_batch = true;
+    server_call->conn->backlog.n_calls += bow__server_call_is_entered_unary(server_call);
     server_call->n_in_flight = bare_weight(server_call) + server_call->n_request;
     bow__in_flight_take_call(&server_call->conn->share, server_call->n_in_flight);
     bow_timer_init(&server_call->timer, server_call->worker->loop, on_deadline, server_call);
@@ -366,6 +372,13 @@ void bow__dispatch_count_backlog(struct bow__server_conn *conn)
                        bow_loop_now(conn->conn.loop));
 }
 
+void bow__dispatch_outlive_batch(struct bow__server_conn *conn)
+{
+    while (!bow__list_is_empty(&conn->batch_calls)) {
+        outlive_batch(BOW__CONTAINER(conn->batch_calls.next, struct bow__server_call, link));
+    }
+}
+
 void bow__dispatch_end_batch(struct bow__conn *conn)
 {
     struct bow__server_conn *own = BOW__CONTAINER(conn, struct bow__server_conn, conn);
@@ -374,9 +387,7 @@ void bow__dispatch_end_batch(struct bow__conn *conn)
         bow__dispatch_count_backlog(own);
     }
     count_times(own->worker);
-    while (!bow__list_is_empty(&own->batch_calls)) {
-        outlive_batch(BOW__CONTAINER(own->batch_calls.next, struct bow__server_call, link));
-    }
+    bow__dispatch_outlive_batch(own);
 }
 
 const struct bow__call_ops bow__dispatch_call_ops = {

@@ -29,6 +29,9 @@ bool bow__dispatch_count_request(struct bow__server_call *server_call);
 void bow__dispatch_wait(struct bow__server_call *server_call);
 void bow__dispatch_stop_waiting(struct bow__server_call *server_call);
 
+/** What came with the batch under way is not answered at once. */
+void bow__dispatch_outlive_batch(struct bow__server_conn *conn);
+
 /** Look at what waits to be sent on the connection. */
 void bow__dispatch_count_backlog(struct bow__server_conn *conn);
 

@@ -45,15 +45,16 @@ static void refuse_executor(struct bow__server_call *server_call, int rc)
     bow__dispatch_refuse_with(server_call, &status);
 }
 
-/* Returns whether the call goes on. */
-static bool invoke(struct bow__server_call *server_call)
+/* What counts how many handlers have, or runs elsewhere. Returns whether the call goes on. */
+static bool invoke_counted(struct bow__server_call *server_call)
 {
     struct bow__backlog_share *backlog = &server_call->conn->backlog;
     uint32_t is_stream = server_call->call.stream != NULL;
+    uint32_t is_pending = !is_stream && server_call->outlives_batch;
     int rc = 0;
 
     server_call->worker->n_streams += is_stream;
-    backlog->n_calls += 1 - is_stream;
+    backlog->n_calls += is_pending;
     if (server_call->call.entry->executor != NULL) {
         rc = bow__executor_dispatch_enter(server_call);
     } else {
@@ -61,12 +62,24 @@ static bool invoke(struct bow__server_call *server_call)
     }
     if (rc < 0) {
         server_call->worker->n_streams -= is_stream;
-        backlog->n_calls -= 1 - is_stream;
+        backlog->n_calls -= is_pending;
         refuse_executor(server_call, rc);
         return false;
     }
     /* A unary call may be gone. */
     return is_stream && server_call->call.session != NULL;
+}
+
+/* Returns whether the call goes on. */
+static inline bool invoke(struct bow__server_call *server_call)
+{
+    if (server_call->call.stream != NULL || server_call->outlives_batch ||
+        server_call->call.entry->executor != NULL) {
+        return invoke_counted(server_call);
+    }
+    /* It is counted at the end of the batch, if it is there then. */
+    bow__call_invoke(&server_call->call);
+    return false;
 }
 
 /* Waiting */
@@ -98,11 +111,24 @@ static bool refuse_wait(struct bow__server_call *server_call)
     return false;
 }
 
+/* Those that handlers have of the batch under way are worth counting now. */
+static void count_batch(struct bow__server_call *server_call)
+{
+    bool is_new = !server_call->outlives_batch;
+
+    bow__list_remove(&server_call->link);
+    bow__dispatch_outlive_batch(server_call->conn);
+    if (is_new) {
+        bow__dispatch_enlist(server_call);
+    }
+}
+
 /* Returns whether the call goes on. */
 BOW__LONG_WAY static bool wait_or_enter(struct bow__server_call *server_call)
 {
     struct bow__server_conn *conn = server_call->conn;
 
+    count_batch(server_call);
     if (bow__list_is_empty(&conn->backlog.waiting) && !must_wait(conn)) {
         return invoke(server_call);
     }

@@ -55,4 +55,9 @@ static inline bool bow__server_call_is_entered_stream(const struct bow__server_c
     return server_call->call.stream != NULL && server_call->call.invoked;
 }
 
+static inline bool bow__server_call_is_entered_unary(const struct bow__server_call *server_call)
+{
+    return server_call->call.stream == NULL && server_call->call.invoked;
+}
+
 #endif
