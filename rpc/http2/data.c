@@ -144,20 +144,36 @@ static int on_frame_sent(nghttp2_session *ng, const nghttp2_frame *frame, void *
     return 0;
 }
 
+/* nghttp2 keeps to the windows by itself. */
+static ssize_t frame_bytes(nghttp2_session *ng, uint8_t type, int32_t id, int32_t session_window,
+                           int32_t stream_window, uint32_t peer_max, void *user)
+{
+    const struct bow__http2_session *session = user;
+
+    (void)ng;
+    (void)type;
+    (void)id;
+    (void)session_window;
+    (void)stream_window;
+    return (ssize_t)(session->frame_bytes < peer_max ? session->frame_bytes : peer_max);
+}
+
 void bow__http2_set_send_callbacks(nghttp2_session_callbacks *callbacks)
 {
+    nghttp2_session_callbacks_set_data_source_read_length_callback(callbacks, frame_bytes);
     nghttp2_session_callbacks_set_send_data_callback(callbacks, send_data);
     nghttp2_session_callbacks_set_on_frame_send_callback(callbacks, on_frame_sent);
 }
 
 /* What is written and has not left is what a small message queues behind. Of a socket that did not
  * take all, less is asked at once. */
-static size_t pump_bytes(const struct bow__http2_session *session)
+static void set_pace(struct bow__http2_session *session)
 {
-    return session->n_queued > BOW__SMALL_MESSAGE_BYTES && !session->is_behind &&
-                   bow__is_quiet(session->small_ns, session->now_ns)
-               ? BOW__HTTP2_QUIET_PUMP_BYTES
-               : BOW__HTTP2_PUMP_BYTES;
+    bool is_quiet = session->n_queued > BOW__SMALL_MESSAGE_BYTES && bow__http2_is_quiet(session);
+
+    session->frame_bytes = is_quiet ? BOW__HTTP2_QUIET_FRAME_BYTES : BOW__HTTP2_FRAME_BYTES;
+    session->pump_bytes =
+        is_quiet && !session->is_behind ? BOW__HTTP2_QUIET_PUMP_BYTES : BOW__HTTP2_PUMP_BYTES;
 }
 
 /* Our first frame is the one place where what the peer is told is not what nghttp2 thinks. */
@@ -175,7 +191,7 @@ static int put_frame(struct bow__http2_session *session, const uint8_t *bytes, s
 
 void bow__http2_pump(struct bow__http2_session *session)
 {
-    session->pump_bytes = pump_bytes(session);
+    set_pace(session);
     while (!session->broken && session->out.n_bytes < session->pump_bytes) {
         const uint8_t *bytes = NULL;
         ssize_t n = nghttp2_session_mem_send(session->ng, &bytes);

@@ -241,6 +241,11 @@ int bow__http2_half_close(struct bow__session *base, uint64_t key);
 void bow__http2_trim_chunk(struct bow__http2_session *session);
 /* message.c */
 
+/** Room for the message that `stream` is taking in, of which `n` more bytes are to come in this
+ * frame; as of struct bow__session_ops. */
+uint8_t *bow__http2_message_room(struct bow__http2_session *session,
+                                 struct bow__http2_stream *stream, size_t n, size_t *ret_len,
+                                 size_t *ret_behind);
 /** Bytes of the peer's messages. `last`: its side ends with them. */
 void bow__http2_take(struct bow__http2_session *session, struct bow__http2_stream *stream,
                      struct bow_slice bytes, bool last);

@@ -3,7 +3,8 @@
  * From DATA to messages, each behind its five bytes of prefix (a flag and a
  * length), and the stream's receive window. A message that arrives in one piece
  * is emitted where it lies; another gets a block that grows with what has
- * arrived, not with what was claimed. Knows nothing of frames.
+ * arrived, not with what was claimed; where much of it is missing, the host may put it there
+ * itself. Knows nothing of frames.
  *
  * The window: bytes of the one message being assembled are granted anew at once,
  * so that it may be larger than the window. What arrives while the host holds
@@ -16,8 +17,18 @@
 
 #include <string.h>
 
+/* A copy of less than this costs no more than a system call. */
+#define ROOM_BYTES ((size_t)64 << 10)
+/* What may be read behind what belongs there: a record of TLS. */
+#define BEHIND_BYTES ((size_t)16 << 10)
+
 /* Of a name that the peer chose. */
 #define SHOWN_BYTES 32
+
+static size_t min_size(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
 
 static uint32_t get_u32(const uint8_t *at)
 {
@@ -203,9 +214,33 @@ static bool keep(struct bow__http2_session *session, struct bow__http2_stream *s
                                  "no memory for a message of %u bytes", incoming->len);
         return false;
     }
-    memcpy(incoming->block->data + incoming->n_bytes, bytes, n);
+    uint8_t *at = incoming->block->data + incoming->n_bytes;
+    if (bytes != at) {
+        memcpy(at, bytes, n);
+    }
     incoming->n_bytes += (uint32_t)n;
     return true;
+}
+
+uint8_t *bow__http2_message_room(struct bow__http2_session *session,
+                                 struct bow__http2_stream *stream, size_t n, size_t *ret_len,
+                                 size_t *ret_behind)
+{
+    struct bow__http2_incoming *incoming = &stream->incoming;
+
+    if (!stream->open || !incoming->is_reserved || incoming->n_bytes == 0) {
+        return NULL;
+    }
+    n = min_size(n, incoming->len - incoming->n_bytes);
+    /* As for keep(): the block grows by the next bytes, not by all that the message claims. */
+    if (n < ROOM_BYTES || bow__block_make_room(session->base.context, &incoming->block,
+                                               incoming->n_bytes + ROOM_BYTES, incoming->len) < 0) {
+        return NULL;
+    }
+    size_t n_free = incoming->block->cap - incoming->n_bytes;
+    *ret_len = min_size(n, n_free);
+    *ret_behind = min_size(n_free - *ret_len, BEHIND_BYTES);
+    return incoming->block->data + incoming->n_bytes;
 }
 
 /* Takes from the front of `bytes` what belongs to the body. Returns how much; 0 with a length

@@ -11,6 +11,7 @@
 #include "rpc/core/compression/compress.h"
 #include "rpc/http2/internal.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -194,6 +195,39 @@ static ssize_t feed(struct bow__session *base, const uint8_t *bytes, size_t n, u
     return session->broken ? failed(session) : (ssize_t)used;
 }
 
+/* The stream of the DATA frame of which something is still missing, when all that was fed is used;
+ * or NULL. */
+static struct bow__http2_stream *receiving_stream(const struct bow__http2_session *session)
+{
+    bool is_data = session->frame.type == NGHTTP2_DATA && session->frame_left != SIZE_MAX;
+
+    if (session->broken || !is_data || session->frames.n_skip == 0 || session->n_inspected > 0) {
+        return NULL;
+    }
+    return bow__http2_stream_of_id(session, session->frame.stream_id);
+}
+
+static uint8_t *room(struct bow__session *base, size_t *ret_len, size_t *ret_behind)
+{
+    struct bow__http2_session *session = session_of(base);
+    struct bow__http2_stream *stream = receiving_stream(session);
+
+    return stream == NULL ? NULL
+                          : bow__http2_message_room(session, stream, session->frames.n_skip,
+                                                    ret_len, ret_behind);
+}
+
+/* nghttp2 is shown the bytes where they lie, which is where they belong. */
+static int received(struct bow__session *base, size_t n, uint64_t now_ns)
+{
+    const struct bow__http2_stream *stream = receiving_stream(session_of(base));
+    const struct bow__http2_incoming *incoming = &stream->incoming;
+
+    ssize_t used = feed(base, incoming->block->data + incoming->n_bytes, n, now_ns);
+    assert(used < 0 || (size_t)used == n);
+    return used < 0 ? (int)used : 0;
+}
+
 static uint64_t next_time(const struct bow__session *base)
 {
     const struct bow__http2_session *session = (const struct bow__http2_session *)base;
@@ -344,6 +378,8 @@ static void condemn(struct bow__session *base, const struct bow_status *reason)
 static const struct bow__session_ops http2_ops = {
     .name = "grpc",
     .feed = feed,
+    .room = room,
+    .received = received,
     .next_time = next_time,
     .on_time = on_time,
     .doubt = bow__http2_doubt,

@@ -20,6 +20,13 @@
 /** The same while there are large messages alone. */
 #define BOW__HTTP2_QUIET_PUMP_BYTES ((size_t)512 << 10)
 
+/** A DATA frame while small messages are about; what nghttp2 makes by itself. */
+#define BOW__HTTP2_FRAME_BYTES ((size_t)16 << 10)
+/** The same while there are large messages alone: half a stream's window, for so much credit comes
+ * back at a time. nghttp2 keeps memory for the largest frame that a connection has sent, and does
+ * not touch it. */
+#define BOW__HTTP2_QUIET_FRAME_BYTES ((size_t)128 << 10)
+
 /** Receive windows that we announce. */
 #define BOW__HTTP2_STREAM_WINDOW ((int32_t)256 << 10)
 #define BOW__HTTP2_CONNECTION_WINDOW ((int32_t)1 << 20)
@@ -218,6 +225,7 @@ struct bow__http2_session {
     uint64_t now_ns;
     uint64_t small_ns;      /* when a small message last came or went */
     size_t pump_bytes;      /* output at which this pump stops */
+    size_t frame_bytes;     /* what one of its DATA frames takes */
     bool is_behind;         /* the socket did not take all */
     bool is_receiving;      /* inside mem_recv */
     const uint8_t *fed_end; /* of what mem_recv was given */
@@ -308,6 +316,12 @@ static inline struct bow_slice bow__http2_slice_of(nghttp2_rcbuf *buf)
 {
     nghttp2_vec vec = nghttp2_rcbuf_get_buf(buf);
     return (struct bow_slice){vec.base, vec.len};
+}
+
+/** Whether there are large messages alone, to the best of our knowledge. */
+static inline bool bow__http2_is_quiet(const struct bow__http2_session *session)
+{
+    return bow__is_quiet(session->small_ns, session->now_ns);
 }
 
 /** Of several defects the one that goes before counts. */

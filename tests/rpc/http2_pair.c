@@ -260,12 +260,36 @@ void pair_end(struct pair *pair)
     bow__pool_fini(&pair->pool);
 }
 
+/* Returns how many of the bytes the session wanted in a place of its own. */
+static size_t fill_room(struct side *side, const uint8_t *bytes, size_t n)
+{
+    size_t len = 0;
+    size_t n_behind = 0;
+
+    uint8_t *room = side->session->ops->room(side->session, &len, &n_behind);
+    if (room == NULL || side->pair->no_rooms) {
+        return 0;
+    }
+    memset(room, 0xee, len + n_behind);
+    len = len < n ? len : n;
+    memcpy(room, bytes, len);
+    side->rc = side->session->ops->received(side->session, len, side->pair->now_ns);
+    side->n_rooms++;
+    return len;
+}
+
 int side_feed(struct side *side, const void *bytes, size_t n, size_t piece)
 {
     const uint8_t *at = bytes;
 
     while (n > 0 && side->rc == 0) {
         size_t len = n < piece ? n : piece;
+        size_t filled = fill_room(side, at, len);
+        if (filled > 0) {
+            at += filled;
+            n -= filled;
+            continue;
+        }
         ssize_t used = side->session->ops->feed(side->session, at, len, side->pair->now_ns);
         if (used < 0) {
             side->rc = (int)used;

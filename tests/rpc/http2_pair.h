@@ -47,6 +47,7 @@ struct side {
     uint32_t n_open;  /* calls that on_open, or the test's open(), began and no event ended */
     uint32_t n_ended; /* last events */
     uint32_t n_messages;
+    uint32_t n_rooms; /* pieces that the session wanted in a place of its own */
     size_t n_bytes;
     bool keeps;      /* does not consume messages */
     bool is_muted;   /* events write no lines, and messages need not be side_send_block()'s */
@@ -59,6 +60,7 @@ struct pair {
     struct side client;
     struct side server;
     uint64_t now_ns;
+    bool no_rooms; /* all bytes are fed */
 };
 
 extern const struct bow__session_events side_events;
