@@ -309,7 +309,8 @@ BOW_EXPORT const char *bow_connect_stage(const struct bow_connect *connect);
 BOW_EXPORT void bow_connect_cancel(struct bow_connect *connect);
 
 /** Whether everything `address` can name is loopback, a Unix socket or inproc, without
- * resolving ("localhost" is). -EINVAL when it cannot be parsed. Thread: any. */
+ * resolving ("localhost" is). -EINVAL when it cannot be parsed; -EBADF, -ENOTSOCK for the number of
+ * a descriptor that is not open, or no socket. Thread: any. */
 BOW_EXPORT int bow_address_is_local(const char *address);
 
 #ifdef __cplusplus

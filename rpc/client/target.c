@@ -17,7 +17,7 @@
 #define LIST_PREFIX "list:"
 
 /** More than any address that can be parsed has. */
-#define MAX_ADDRESS_BYTES (BOW__HOST_BYTES + 16)
+#define MAX_ADDRESS_BYTES (BOW__HOST_BYTES + 32)
 
 static bool skip_prefix(const char **text, const char *prefix)
 {
@@ -32,7 +32,21 @@ static bool skip_prefix(const char **text, const char *prefix)
 struct walk {
     const char *rest; /* NULL: no further address */
     bool list;
+    struct bow_slice scheme; /* of all addresses of a list as gRPC writes it; empty: none */
 };
+
+/* "ipv4:192.0.2.1:443,192.0.2.2:443": gRPC's way to write a list. */
+static void skip_list_scheme(struct walk *walk)
+{
+    size_t len = 0;
+    const char *scheme = bow__address_scheme(walk->rest, &len);
+
+    if (scheme != NULL && strncmp(scheme, "ipv", 3) == 0 && strchr(walk->rest, ',') != NULL) {
+        walk->scheme = (struct bow_slice){(const uint8_t *)walk->rest, len};
+        walk->rest += len;
+        walk->list = true;
+    }
+}
 
 static struct walk walk_of(const char *target, bool *ret_http2)
 {
@@ -40,6 +54,9 @@ static struct walk walk_of(const char *target, bool *ret_http2)
 
     *ret_http2 = skip_prefix(&walk.rest, GRPC_PREFIX);
     walk.list = skip_prefix(&walk.rest, LIST_PREFIX);
+    if (!walk.list) {
+        skip_list_scheme(&walk);
+    }
     return walk;
 }
 
@@ -79,7 +96,7 @@ int bow__target_refuse(const struct bow_client_options *options, int rc, const c
 static const char *misplaced(const char *address)
 {
     if (strncmp(address, "//", 2) == 0) {
-        return "no \"//\" follows \"grpc:\" or \"list:\"";
+        return "no \"//\" follows \"grpc:\" or \"list:\": write grpc:HOST:PORT";
     }
     if (skip_prefix(&address, GRPC_PREFIX)) {
         return "\"grpc:\" stands once, before all else: grpc:list:ADDRESS,ADDRESS";
@@ -120,18 +137,22 @@ static int check_slice(const struct bow_client_options *options, const struct wa
                        struct bow_slice address, uint32_t place)
 {
     char text[MAX_ADDRESS_BYTES];
+    size_t n_scheme = walk->scheme.len;
     struct bow__text why;
 
     bow__text_clear(&why);
     if (walk->list) {
         bow__text_printf(&why, "address %u of the list: ", (unsigned)place);
     }
-    if (address.len >= sizeof(text) || (walk->list && address.len == 0)) {
+    if (address.len >= sizeof(text) - n_scheme || (walk->list && address.len == 0)) {
         bow__text_printf(&why, "it is %s", address.len == 0 ? "empty" : "too long");
         return bow__target_refuse(options, -EINVAL, why.bytes);
     }
-    memcpy(text, address.data, address.len);
-    text[address.len] = '\0';
+    if (n_scheme > 0) {
+        memcpy(text, walk->scheme.data, n_scheme);
+    }
+    memcpy(text + n_scheme, address.data, address.len);
+    text[n_scheme + address.len] = '\0';
     int rc = check_address(options, text, &why);
     return rc == 0 ? 0 : bow__target_refuse(options, rc, why.bytes);
 }
@@ -228,8 +249,10 @@ static int add(struct bow__target *target, struct bow_context *context,
                const struct bow_client_options *options, struct bow_slice text)
 {
     struct bow__target_address address = {.server_name = NULL};
+    size_t n_scheme = 0;
 
-    address.text = bow__dup(context, (const char *)text.data, text.len);
+    (void)bow__address_scheme((const char *)text.data, &n_scheme);
+    address.text = bow__dup(context, (const char *)text.data + n_scheme, text.len - n_scheme);
     if (address.text != NULL) {
         address.server_name = server_name_of(context, options, address.text);
         address.authority = authority_of(context, address.text);

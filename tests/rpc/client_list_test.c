@@ -80,6 +80,40 @@ static void test_list_of_one_is_that_one(void **state)
     assert_int_equal(list_said(list, 1), 1);
 }
 
+static void expect_served(struct list *list, const char *format, const char *first,
+                          const char *second)
+{
+    char address[300];
+
+    snprintf(address, sizeof(address), format, first, second);
+    snprintf(list->target, sizeof(list->target), "%s%s", calls_is_grpc() ? "grpc:" : "", address);
+    list_new_client(list, NULL);
+    list_say_until(list, 1, list_said(list, 1) + 1);
+    if (second != NULL) {
+        list_say_until(list, 2, list_said(list, 2) + 1);
+    }
+    list_free_client(list);
+}
+
+static void test_list_f63_targets_as_grpc_writes_them(void **state)
+{
+    struct list *list = *state;
+    const char *first = list->servers[1]->address;
+    const char *second = list->servers[2]->address;
+
+    if (!calls_is_unix()) {
+        expect_served(list, "ipv4:%s", first, NULL);
+        expect_served(list, "dns:///%s", first, NULL);
+        expect_served(list, "passthrough:///%s", first, NULL);
+        expect_served(list, "ipv4:%s,%s", first, second);
+        expect_served(list, "list:dns:%s,ipv4:%s", first, second);
+    }
+    expect_refused(list, "ipv4:127.0.0.1:1,localhost:2", -EINVAL,
+                   "address 2 of the list: \"ipv4:localhost:2\": an IPv4 address must follow");
+    expect_refused(list, "ipv4:127.0.0.1:1,", -EINVAL, "address 2 of the list: it is empty");
+    expect_refused(list, "dns:///a:1,b:2", -EINVAL, "several addresses stand behind \"list:\"");
+}
+
 static void test_list_client_without_memory_says_so(void **state)
 {
     struct list *list = *state;
@@ -487,6 +521,7 @@ int main(int argc, char **argv)
         LIST_TEST(test_list_forms_that_cannot_be_are_refused_with_a_reason),
         LIST_TEST(test_list_length_is_bounded),
         LIST_TEST(test_list_of_one_is_that_one),
+        LIST_TEST(test_list_f63_targets_as_grpc_writes_them),
         LIST_TEST(test_list_client_without_memory_says_so),
         LIST_TEST(test_list_calls_go_round),
         LIST_TEST(test_list_has_a_connection_to_each_address),

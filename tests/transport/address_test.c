@@ -147,6 +147,67 @@ static void test_address_bad_text_says_why(void **state)
     assert_refused(too_long, "too long");
 }
 
+static void assert_same(const char *text, const char *plain)
+{
+    struct bow__address address;
+    struct bow__address expected;
+    struct bow__text why;
+
+    bow__text_clear(&why);
+    if (bow__address_parse(text, &address, &why) != 0) {
+        fail_msg("%s: %s", text, why.bytes);
+    }
+    assert_int_equal(bow__address_parse(plain, &expected, &why), 0);
+    assert_int_equal(address.kind, expected.kind);
+    assert_int_equal(address.port, expected.port);
+    assert_string_equal(address.host, expected.host);
+    assert_memory_equal(&address.sockaddr, &expected.sockaddr, sizeof(expected.sockaddr));
+}
+
+/* https://github.com/grpc/grpc/blob/master/doc/naming.md */
+static void test_address_f63_names_as_grpc_writes_them(void **state)
+{
+    (void)state;
+    assert_same("ipv4:192.0.2.1:443", "192.0.2.1:443");
+    assert_same("ipv4:///192.0.2.1:443", "192.0.2.1:443");
+    assert_same("ipv6:[2001:db8::1]:443", "[2001:db8::1]:443");
+    assert_same("ipv6:[fe80::1%lo]:443", "[fe80::1%lo]:443");
+    assert_same("dns:example.org:443", "example.org:443");
+    assert_same("dns:///example.org:443", "example.org:443");
+    assert_same("DNS:///192.0.2.1:443", "192.0.2.1:443");
+    assert_same("passthrough:///example.org:443", "example.org:443");
+    assert_same("unix:///run/x", "unix:/run/x");
+    /* A host may have the name of a scheme. */
+    assert_same("dns:53", "dns:53");
+    assert_same("http:80", "http:80");
+    assert_int_equal(bow_address_is_local("dns:///localhost:1"), 1);
+    assert_int_equal(bow_address_is_local("ipv4:127.0.0.1:1"), 1);
+    assert_int_equal(bow_address_is_local("ipv4:192.0.2.1:1"), 0);
+}
+
+static void test_address_f63_what_others_write_gets_a_hint(void **state)
+{
+    static const char tls[] = "TLS is no part of an address: write HOST:PORT";
+    (void)state;
+
+    assert_refused("https://host:443", tls);
+    assert_refused("grpcs://host:443", tls);
+    assert_refused("grpcs:host:443", tls);
+    assert_refused("http://host:80", "write HOST:PORT alone (a client of gRPC: grpc:HOST:PORT)");
+    assert_refused("vsock:2:1024", "no sockets of that kind");
+    assert_refused("xds:///shop", "no xDS");
+    assert_refused("tcp://host:80", "write HOST:PORT alone");
+    assert_refused("zookeeper://host:80", "a URL");
+    assert_refused("dns://192.0.2.53/host:80", "write dns:///HOST:PORT");
+    assert_refused("dns:///host", "no port: write HOST:PORT");
+    assert_refused("ipv4:host:80", "an IPv4 address must follow");
+    assert_refused("ipv4:[::1]:80", "an IPv4 address must follow");
+    assert_refused("ipv4:*:80", "an IPv4 address must follow");
+    assert_refused("ipv6:host:80", "an IPv6 address must follow");
+    assert_refused("ipv6:127.0.0.1:80", "an IPv6 address must follow");
+    assert_refused("ipv6:*:80", "an IPv6 address must follow");
+}
+
 static void test_address_is_local_without_resolving(void **state)
 {
     static const char *const local[] = {"127.0.0.1:1", "127.9.9.9:1",    "[::1]:1",
@@ -216,6 +277,8 @@ int main(void)
         cmocka_unit_test(test_address_unix_round_trips),
         cmocka_unit_test(test_address_nameless_and_strange_peers_are_formatted),
         cmocka_unit_test(test_address_bad_text_says_why),
+        cmocka_unit_test(test_address_f63_names_as_grpc_writes_them),
+        cmocka_unit_test(test_address_f63_what_others_write_gets_a_hint),
         cmocka_unit_test(test_address_is_local_without_resolving),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -64,6 +64,12 @@ static int parse_unix(const char *text, const char *name, bool abstract,
     return 0;
 }
 
+/* A URI of gRPC's: unix:///absolute_path. */
+static const char *unix_path(const char *name)
+{
+    return strncmp(name, "///", 3) == 0 ? name + 2 : name;
+}
+
 static int parse_fd(const char *text, const char *digits, struct bow__address *address,
                     struct bow__text *why)
 {
@@ -161,17 +167,16 @@ static bool set_v6(struct bow__address *address)
 }
 
 /* Split at the colon before the port; brackets around an IPv6 address are left out of the host. */
-static int split(const char *text, struct bow__address *address, bool *ret_bracketed,
-                 struct bow__text *why)
+static int split(const char *text, const char *host, struct bow__address *address,
+                 bool *ret_bracketed, struct bow__text *why)
 {
-    const char *colon = strrchr(text, ':');
-    const char *host = text;
+    const char *colon = strrchr(host, ':');
 
     if (colon == NULL) {
         return refuse(why, text, "no port: write HOST:PORT");
     }
-    size_t len = (size_t)(colon - text);
-    *ret_bracketed = text[0] == '[';
+    size_t len = (size_t)(colon - host);
+    *ret_bracketed = host[0] == '[';
     if (*ret_bracketed) {
         if (len < 2 || colon[-1] != ']') {
             return refuse(why, text, "write [ADDRESS]:PORT");
@@ -202,14 +207,12 @@ static bool is_name(const char *host)
     return true;
 }
 
-static int parse_inet(const char *text, struct bow__address *address, struct bow__text *why)
+static int parse_inet(const char *text, const char *rest, struct bow__address *address,
+                      struct bow__text *why)
 {
     bool bracketed = false;
 
-    if (strstr(text, "://") != NULL) {
-        return refuse(why, text, "this is a URL: write HOST:PORT alone");
-    }
-    int rc = split(text, address, &bracketed, why);
+    int rc = split(text, rest, address, &bracketed, why);
     if (rc < 0) {
         return rc;
     }
@@ -241,6 +244,98 @@ static int parse_inet(const char *text, struct bow__address *address, struct bow
     return 0;
 }
 
+/* Schemes */
+
+/* "dns:53" is a host of that name, and its port. */
+static bool has_scheme(const char *text, const char *scheme)
+{
+    size_t len = strlen(scheme);
+
+    if (strncasecmp(text, scheme, len) != 0) {
+        return false;
+    }
+    const char *behind = text + len + strspn(text + len, "0123456789");
+    return *behind != '\0' && *behind != ',';
+}
+
+/* Those of gRPC's naming (https://github.com/grpc/grpc/blob/master/doc/naming.md)
+ * that say what HOST:PORT says as well. */
+static const char *const plain_schemes[] = {"dns:", "ipv4:", "ipv6:", "passthrough:"};
+
+const char *bow__address_scheme(const char *text, size_t *ret_len)
+{
+    for (size_t i = 0; i < sizeof(plain_schemes) / sizeof(plain_schemes[0]); i++) {
+        size_t len = strlen(plain_schemes[i]);
+        if (has_scheme(text, plain_schemes[i])) {
+            *ret_len = len + (strncmp(text + len, "///", 3) == 0 ? 3 : 0);
+            return plain_schemes[i];
+        }
+    }
+    *ret_len = 0;
+    return NULL;
+}
+
+#define WRITE_TLS                                                                                  \
+    "TLS is no part of an address: write HOST:PORT (a client of gRPC: grpc:HOST:PORT), and set "   \
+    "options.security"
+
+/* What people write who come from elsewhere, and what to write here. */
+static const struct {
+    const char *scheme;
+    const char *advice;
+} foreign_schemes[] = {
+    {"https:", WRITE_TLS},
+    {"grpcs:", WRITE_TLS},
+    {"tls:", WRITE_TLS},
+    {"ssl:", WRITE_TLS},
+    {"http:", "this is a URL: write HOST:PORT alone (a client of gRPC: grpc:HOST:PORT)"},
+    {"vsock:", "there are no sockets of that kind here: write HOST:PORT or unix:PATH"},
+    {"xds:", "there is no xDS here: write the addresses, a client several as list:ADDRESS,ADDRESS"},
+    {"tcp:", "write HOST:PORT alone"},
+};
+
+/* NULL: it is not for its scheme that the address is none. */
+static const char *advise_on_scheme(const char *text)
+{
+    for (size_t i = 0; i < sizeof(foreign_schemes) / sizeof(foreign_schemes[0]); i++) {
+        if (has_scheme(text, foreign_schemes[i].scheme)) {
+            return foreign_schemes[i].advice;
+        }
+    }
+    return strstr(text, "://") != NULL ? "this is a URL: write HOST:PORT alone" : NULL;
+}
+
+static int check_family(const char *text, const char *scheme, const struct bow__address *address,
+                        bool is_v6, struct bow__text *why)
+{
+    if (strcmp(scheme, "ipv4:") == 0 && (address->kind != BOW__ADDRESS_NUMERIC || is_v6)) {
+        return refuse(why, text, "an IPv4 address must follow \"ipv4:\", as ipv4:192.0.2.1:443");
+    }
+    if (strcmp(scheme, "ipv6:") == 0 && !is_v6) {
+        return refuse(why, text,
+                      "an IPv6 address must follow \"ipv6:\", as ipv6:[2001:db8::1]:443");
+    }
+    return 0;
+}
+
+static int parse_host(const char *text, struct bow__address *address, struct bow__text *why)
+{
+    size_t n_scheme = 0;
+    const char *scheme = bow__address_scheme(text, &n_scheme);
+
+    if (scheme != NULL && strncmp(text + n_scheme, "//", 2) == 0) {
+        return refuse(why, text,
+                      "which name server is asked is the system's to say: write dns:///HOST:PORT");
+    }
+    const char *advice = scheme == NULL ? advise_on_scheme(text) : NULL;
+    if (advice != NULL) {
+        return refuse(why, text, advice);
+    }
+    int rc = parse_inet(text, text + n_scheme, address, why);
+    bool is_v6 = text[n_scheme] == '['; /* in brackets there is nothing else */
+    return rc == 0 && scheme != NULL ? check_family(text, scheme, address, is_v6, why) : rc;
+}
+
 int bow__address_parse(const char *text, struct bow__address *ret_address, struct bow__text *why)
 {
     struct bow__address address = {.kind = BOW__ADDRESS_NAME};
@@ -257,9 +352,9 @@ int bow__address_parse(const char *text, struct bow__address *ret_address, struc
     } else if (strncmp(text, INPROC_PREFIX, strlen(INPROC_PREFIX)) == 0) {
         rc = parse_inproc(text, text + strlen(INPROC_PREFIX), &address, why);
     } else if (strncmp(text, UNIX_PREFIX, strlen(UNIX_PREFIX)) == 0) {
-        rc = parse_unix(text, text + strlen(UNIX_PREFIX), false, &address, why);
+        rc = parse_unix(text, unix_path(text + strlen(UNIX_PREFIX)), false, &address, why);
     } else {
-        rc = parse_inet(text, &address, why);
+        rc = parse_host(text, &address, why);
     }
     if (rc == 0) {
         *ret_address = address;
@@ -416,16 +511,15 @@ static bool is_loopback(const struct bow_sockaddr *address)
            (IN6_IS_ADDR_V4MAPPED(&in6->sin6_addr) && in6->sin6_addr.s6_addr[12] == 127);
 }
 
-static bool is_local_socket(int fd)
+static int is_local_socket(int fd)
 {
     struct bow_sockaddr bound = {.len = sizeof(bound.storage)};
 
     if (getsockname(fd, (struct sockaddr *)&bound.storage, &bound.len) < 0) {
-        return false;
+        return -errno;
     }
-    return bound.storage.ss_family == AF_UNIX ||
-           ((bound.storage.ss_family == AF_INET || bound.storage.ss_family == AF_INET6) &&
-            is_loopback(&bound));
+    bool is_ip = bound.storage.ss_family == AF_INET || bound.storage.ss_family == AF_INET6;
+    return bound.storage.ss_family == AF_UNIX || (is_ip && is_loopback(&bound)) ? 1 : 0;
 }
 
 int bow_address_is_local(const char *text)
@@ -449,7 +543,7 @@ int bow_address_is_local(const char *text)
     case BOW__ADDRESS_INPROC:
         return 1;
     case BOW__ADDRESS_FD:
-        return is_local_socket(address.fd) ? 1 : 0;
+        return is_local_socket(address.fd);
     }
     return 0;
 }

@@ -8,6 +8,8 @@
  *
  *     127.0.0.1:80   [::1]:80   example.org:80   *:80   unix:/run/x   unix-abstract:name   fd:3
  *     inproc:name
+ *
+ * and with a scheme of gRPC's in front of what it names: dns:///example.org:80, ipv6:[::1]:80.
  */
 
 #include "base/text.h"
@@ -39,6 +41,10 @@ struct bow__address {
 
 /** Parse `text`. Returns 0, or -EINVAL with the reason, a sentence, appended to `why`. */
 int bow__address_parse(const char *text, struct bow__address *ret_address, struct bow__text *why);
+
+/** The scheme of gRPC's naming that `text` begins with and that says nothing which the rest does
+ * not say, as "dns:" of dns:///HOST:PORT, with the length that is to be skipped; NULL: none. */
+const char *bow__address_scheme(const char *text, size_t *ret_len);
 
 /** "127.0.0.1:80", "[::1]:80", "inproc:name", "unix:/run/x", "unix-abstract:name", "unix:" for a
  * nameless one. */

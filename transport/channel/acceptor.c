@@ -514,19 +514,24 @@ uint64_t bow_acceptor_n_refused(const struct bow_acceptor *acceptor)
 /* Birth */
 
 static int read_options(const struct bow_acceptor_options *given,
-                        struct bow_acceptor_options *ret_options)
+                        struct bow_acceptor_options *ret_options, const char **ret_wrong)
 {
     struct bow_acceptor_options options = BOW_ACCEPTOR_OPTIONS_INIT;
     struct bow_channel_options channel = BOW_CHANNEL_OPTIONS_INIT;
 
     if (bow__options_read(&options, sizeof(options), given) < 0 ||
         bow__options_read(&channel, sizeof(channel), &options.channel) < 0) {
+        *ret_wrong = "begin with BOW_ACCEPTOR_OPTIONS_INIT, and for options.channel with "
+                     "BOW_CHANNEL_OPTIONS_INIT";
         return -EINVAL;
     }
     if (options.per_worker ? options.workers == NULL : options.loop == NULL) {
+        *ret_wrong = options.per_worker ? "options.per_worker needs options.workers"
+                                        : "options.loop is NULL";
         return -EINVAL;
     }
     if (options.unix_mode > BOW__MODE_MAX) {
+        *ret_wrong = "options.unix_mode is above 0777";
         return -EINVAL;
     }
     options.channel = channel;
@@ -739,10 +744,9 @@ int bow_acceptor_new(struct bow_context *context, const struct bow_acceptor_opti
 {
     struct bow_acceptor_options options;
 
-    if (read_options(given, &options) < 0) {
-        return bow__transport_error(ret_error, "parsing", "the options", -EINVAL,
-                                    "begin with BOW_ACCEPTOR_OPTIONS_INIT and set a loop, or "
-                                    "workers with per_worker; a unix_mode is at most 0777");
+    const char *wrong = NULL;
+    if (read_options(given, &options, &wrong) < 0) {
+        return bow__transport_error(ret_error, "parsing", "the options", -EINVAL, wrong);
     }
     struct opening opening = {.text = options.address, .n_each = 1};
     if (options.per_worker) {

@@ -259,7 +259,8 @@ static int adopt(struct bow__listening *listening, const struct bow_system *syst
     int rc = system->getsockopt(system->user, fd, SOL_SOCKET, SO_TYPE, &type, &len);
     if (rc < 0) {
         return bow__transport_error(ret_error, "binding", text, rc,
-                                    "no socket was handed down under this number");
+                                    rc == -EBADF ? "no descriptor of this number is open"
+                                                 : "no socket was handed down under this number");
     }
     if (type != SOCK_STREAM) {
         return bow__transport_error(ret_error, "binding", text, -EPROTOTYPE,
@@ -388,11 +389,15 @@ static int bind_and_listen(struct bow__listening *listening, const struct bow__a
     }
     rc = begin_listening(listening, system, backlog);
     if (rc < 0) {
+        const char *detail = NULL;
         if (address->kind == BOW__ADDRESS_FD) {
             listening->fd = -1; /* still somebody else's */
+            detail = rc == -EINVAL ? "this socket is connected: hand down one that is bound, and "
+                                     "listens or is still to"
+                                   : NULL;
         }
         close_listening(listening);
-        return bow__transport_error(ret_error, "listening", text, rc, NULL);
+        return bow__transport_error(ret_error, "listening", text, rc, detail);
     }
     return 0;
 }
