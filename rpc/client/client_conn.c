@@ -133,6 +133,20 @@ int bow__client_conn_send(struct bow__client_conn *conn, struct bow__client_call
 
 /* Receiving */
 
+/* What this end says of a server names it. A connection that was lost has been named. */
+static const char *name_server(const struct bow__client_call *call, const char *message,
+                               struct bow__text *text)
+{
+    const char *address = bow_channel_peer(call->conn->channel);
+
+    if (strstr(message, address) != NULL) {
+        return message;
+    }
+    bow__text_clear(text);
+    bow__text_printf(text, "%s (server %s)", message, address);
+    return text->bytes;
+}
+
 static void give_up(struct bow__client_call *call, enum bow_code code, const char *message)
 {
     bow__client_call_abandon(call, BOW_CANCELLED);
@@ -146,8 +160,8 @@ static void refuse_undecodable(struct bow__client_conn *conn, struct bow__client
 
     conn->calls->counters.now.undecodable_messages++;
     bow__text_clear(&text);
-    bow__text_printf(&text, "the reply of %s cannot be decoded: %s", call->method->path,
-                     reason->bytes);
+    bow__text_printf(&text, "the reply of %s cannot be decoded: %s (server %s)", call->method->path,
+                     reason->bytes, bow_channel_peer(call->conn->channel));
     give_up(call, bow__code_from_errno(rc), text.bytes);
 }
 
@@ -279,6 +293,7 @@ void bow__client_conn_on_status(void *owner, uint64_t key, void *stream,
 {
     struct bow__client_call *call = stream;
     struct bow_status failure;
+    struct bow__text text;
 
     (void)owner;
     (void)key;
@@ -287,6 +302,9 @@ void bow__client_conn_on_status(void *owner, uint64_t key, void *stream,
         status = &failure;
         if (retry(call, &failure)) {
             return;
+        }
+        if (call->conn->session->is_own_status) {
+            failure.message = name_server(call, failure.message, &text);
         }
     }
     if (call->stream != NULL) {
@@ -298,7 +316,8 @@ void bow__client_conn_on_status(void *owner, uint64_t key, void *stream,
         return;
     }
     if (status->code == BOW_OK && call->reply == NULL && !bow__method_receives_many(call->method)) {
-        bow__client_call_fail(call, BOW_INTERNAL, "the peer says OK and sent no reply");
+        bow__client_call_fail(call, BOW_INTERNAL,
+                              name_server(call, "the peer says OK and sent no reply", &text));
         return;
     }
     if (call->stream != NULL && bow__stream_has_waiting(call->stream)) {

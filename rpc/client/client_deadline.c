@@ -70,6 +70,22 @@ static void describe_deadline(const struct bow__client_call *call, struct bow__t
     }
 }
 
+/* The loop of a confined client runs inside its functions only. Less is a busy machine's. */
+#define UNDRIVEN_NS (UINT64_C(100) * 1000000u)
+
+static void describe_undriven(const struct bow__client_call *call, struct bow__text *text)
+{
+    uint64_t late_ns = bow_loop_now(call->calls->loop) - call->deadline_ns;
+
+    if (bow__balancer_of(call)->subchannels.config->confined && late_ns >= UNDRIVEN_NS) {
+        bow__text_printf(text, "; that was ");
+        bow__text_duration(text, late_ns);
+        bow__text_printf(text, " ago, and nobody has driven this confined client since: until its "
+                               "calls are done, call bow_client_poll() in a loop, or give the "
+                               "client options.loop or options.group");
+    }
+}
+
 static void on_timer(struct bow_timer *timer, void *user)
 {
     struct bow__client_call *call = user;
@@ -77,6 +93,7 @@ static void on_timer(struct bow_timer *timer, void *user)
 
     (void)timer;
     describe_deadline(call, &text);
+    describe_undriven(call, &text);
     bow__client_call_abandon(call, BOW_DEADLINE_EXCEEDED);
     bow__client_call_fail(call, BOW_DEADLINE_EXCEEDED, text.bytes);
 }

@@ -295,12 +295,22 @@ struct bow__session {
     struct bow__work work; /* counted by the host; the session stops for it between messages */
     uint64_t heartbeats_sent;
     uint64_t heartbeats_lost;
+    bool is_own_status;         /* in on_status: it is the session's, not what the peer said */
     bool is_peer_unattended;    /* it has said that nobody reads while there is no call */
     uint32_t calls_refused;     /* over a limit of the connection; the host sets it back */
     uint64_t rtt_ns;            /* of the last PING that was answered; 0: none was yet */
     enum bow_code failure_code; /* after feed or on_time failed */
     struct bow__text failure;   /* what was wrong, the peer's bytes escaped */
 };
+
+/** Client: end a call for a reason of the session's own. */
+static inline void bow__session_end_own(struct bow__session *session, uint64_t key, void *stream,
+                                        const struct bow_status *status)
+{
+    session->is_own_status = true;
+    session->events->on_status(session->owner, key, stream, status);
+    session->is_own_status = false;
+}
 
 /** What a message that waits takes in memory beside what keeps the place in its queue: nothing of
  * its own if its bytes are shared, as a payload's are. */

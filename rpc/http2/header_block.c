@@ -55,6 +55,7 @@ void bow__http2_header_fini(struct bow__http2_session *session, struct bow__http
     header->path = drop(header->path);
     header->timeout = drop(header->timeout);
     header->unknown_encoding = drop(header->unknown_encoding);
+    header->unusable_status = drop(header->unusable_status);
     bow__free(session->base.context, header->message, header->message_size);
     bow__free(session->base.context, header->details, header->details_size);
 }
@@ -209,7 +210,13 @@ static void read_grpc_status(struct bow__http2_session *session, struct bow__htt
     int64_t number = read_number(value, BOW_UNAUTHENTICATED);
 
     (void)session;
-    header->grpc_status = number < 0 ? BOW_UNKNOWN : (int)number;
+    header->grpc_status = (int)number;
+    if (number < 0) {
+        header->grpc_status = BOW_UNKNOWN;
+        drop(header->unusable_status);
+        header->unusable_status = value;
+        nghttp2_rcbuf_incref(value);
+    }
 }
 
 static void read_message(struct bow__http2_session *session, struct bow__http2_header *header,

@@ -8,12 +8,15 @@
 #include "rpc/http2/internal.h"
 #include "rpc/http2/retry_info.h"
 
+/* Of what a peer sent that cannot be read. */
+#define SHOWN_BYTES 32
+
 static void refuse_timeout(struct bow__http2_session *session, struct bow__http2_stream *stream)
 {
     struct bow__text text;
 
     bow__text_clear(&text);
-    bow__text_escape(&text, bow__http2_slice_of(stream->header.timeout), 32);
+    bow__text_escape(&text, bow__http2_slice_of(stream->header.timeout), SHOWN_BYTES);
     bow__http2_stream_refuse(session, stream, BOW_INTERNAL, "grpc-timeout is malformed: \"%s\"",
                              text.bytes);
 }
@@ -113,16 +116,14 @@ void bow__http2_on_request(struct bow__http2_session *session, struct bow__http2
     stream->header.path = NULL;
 }
 
-/* A client's call that ended by what its peer sent: it need not send on. */
-static void end_response(struct bow__http2_session *session, struct bow__http2_stream *stream,
-                         const struct bow_status *status)
+/* A client's call has ended by what its peer sent: it need not send on. */
+static void stop_sending(struct bow__http2_session *session, struct bow__http2_stream *stream)
 {
     stream->remote_ended = true;
     if (nghttp2_session_get_stream_local_close(session->ng, stream->id) == 0) {
         bow__frames_expect(&session->resets_due, 1);
         bow__http2_stream_reset(session, stream, NGHTTP2_NO_ERROR);
     }
-    bow__http2_stream_end(session, stream, status);
 }
 
 static void end_by_http_status(struct bow__http2_session *session, struct bow__http2_stream *stream)
@@ -138,11 +139,12 @@ static void end_by_http_status(struct bow__http2_session *session, struct bow__h
     } else {
         bow__text_printf(&text, "HTTP status %d without grpc-status", header->http_status);
     }
-    end_response(session, stream,
-                 &(struct bow_status){
-                     .code = bow__http2_code_of_http_status(header->http_status),
-                     .message = text.bytes,
-                 });
+    stop_sending(session, stream);
+    bow__http2_stream_end(session, stream,
+                          &(struct bow_status){
+                              .code = bow__http2_code_of_http_status(header->http_status),
+                              .message = text.bytes,
+                          });
 }
 
 /* Servers of other makes say it in one of two places. */
@@ -154,9 +156,20 @@ static uint64_t retry_after_ns(const struct bow__http2_header *header)
     return asks ? bow__retry_info_find(details) : header->retry_after_ns;
 }
 
+static void describe_unusable(const struct bow__http2_header *header, struct bow__text *text)
+{
+    const char *message = header->message != NULL ? header->message : "";
+
+    bow__text_clear(text);
+    bow__text_printf(text, "the answer's grpc-status \"");
+    bow__text_escape(text, bow__http2_slice_of(header->unusable_status), SHOWN_BYTES);
+    bow__text_printf(text, "\" is none of gRPC's%s%s", *message != '\0' ? ": " : "", message);
+}
+
 static void end_by_grpc_status(struct bow__http2_session *session, struct bow__http2_stream *stream)
 {
     const struct bow__http2_header *header = &stream->header;
+    struct bow__text text;
     struct bow_status status = {
         .code = (enum bow_code)header->grpc_status,
         .message = header->message != NULL ? header->message : "",
@@ -165,11 +178,18 @@ static void end_by_grpc_status(struct bow__http2_session *session, struct bow__h
         .metadata = bow__http2_metadata(session),
     };
 
-    if (status.code == BOW_OK && bow__http2_is_mid_message(stream)) {
+    stop_sending(session, stream);
+    if (header->unusable_status != NULL) {
+        describe_unusable(header, &text);
+        status.message = text.bytes;
+        bow__http2_stream_end(session, stream, &status);
+    } else if (status.code == BOW_OK && bow__http2_is_mid_message(stream)) {
         status.code = BOW_INTERNAL;
         status.message = "the answer ended inside a message";
+        bow__http2_stream_end(session, stream, &status);
+    } else {
+        bow__http2_stream_end_as_told(session, stream, &status);
     }
-    end_response(session, stream, &status);
 }
 
 static void emit_headers(struct bow__http2_session *session, struct bow__http2_stream *stream)

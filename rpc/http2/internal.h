@@ -170,9 +170,13 @@ int bow__http2_stream_open(struct bow__http2_session *session, struct bow__http2
 void bow__http2_stream_detach(struct bow__http2_session *session, struct bow__http2_stream *stream);
 /** Detach it, and free it unless nghttp2 knows it. Returns whether it is still there. */
 bool bow__http2_stream_drop(struct bow__http2_session *session, struct bow__http2_stream *stream);
-/** Detach it and emit its last event. */
+/** Detach it and emit its last event, for a reason of the session's own. */
 void bow__http2_stream_end(struct bow__http2_session *session, struct bow__http2_stream *stream,
                            const struct bow_status *status);
+/** Client: the same with the peer's status. */
+void bow__http2_stream_end_as_told(struct bow__http2_session *session,
+                                   struct bow__http2_stream *stream,
+                                   const struct bow_status *status);
 /** The same, with a status that nobody sent. */
 void bow__http2_stream_end_with(struct bow__http2_session *session,
                                 struct bow__http2_stream *stream, enum bow_code code,

@@ -137,8 +137,9 @@ struct bow__http2_header {
     uint64_t time_left_ns;
 
     /* client */
-    int http_status; /* 0: none */
-    int grpc_status; /* -1: none */
+    int http_status;                /* 0: none */
+    int grpc_status;                /* -1: none */
+    nghttp2_rcbuf *unusable_status; /* kept when it is no status */
     uint64_t retry_after_ns;
     bool has_pushback; /* grpc-retry-pushback-ms, which goes before what the details say */
     char *message;     /* or NULL */

@@ -114,6 +114,19 @@ void bow__http2_stream_end(struct bow__http2_session *session, struct bow__http2
         base->events->on_reset(base->owner, stream->key, stream->user, status);
         return;
     }
+    bow__session_end_own(base, stream->key, stream->user, status);
+}
+
+void bow__http2_stream_end_as_told(struct bow__http2_session *session,
+                                   struct bow__http2_stream *stream,
+                                   const struct bow_status *status)
+{
+    struct bow__session *base = &session->base;
+
+    if (!stream->open) {
+        return;
+    }
+    bow__http2_stream_detach(session, stream);
     base->events->on_status(base->owner, stream->key, stream->user, status);
 }
 

@@ -169,7 +169,7 @@ static void end_unserved(struct bow__native *session, const struct bow_status *r
             return;
         }
         bow__native_stream_end(session, stream);
-        session->base.events->on_status(session->base.owner, stream->id, stream->user, &why);
+        bow__session_end_own(&session->base, stream->id, stream->user, &why);
         link = session->streams.prev;
     }
 }

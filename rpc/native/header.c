@@ -13,6 +13,8 @@
 
 #include <bowline/limits.h>
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 /* Single fields. The reader's error is sticky: fields are read one after the other and looked at
@@ -696,13 +698,31 @@ static void copy_text(char *to, struct bow_slice text)
     to[n] = '\0';
 }
 
+/* What it says all the same goes behind that; cut, for the room is that of a message. */
+static enum bow_code refuse_code(uint32_t code, char *text)
+{
+    char message[BOW__STATUS_TEXT_BYTES];
+
+    memcpy(message, text, strlen(text) + 1);
+    int n = snprintf(text, BOW__STATUS_TEXT_BYTES, "the peer's status code %" PRIu32 " is none%s",
+                     code, message[0] != '\0' ? ": " : "");
+    size_t left = BOW__STATUS_TEXT_BYTES - 1 - (size_t)n;
+    struct bow_slice rest = {(const uint8_t *)message, strlen(message)};
+    rest.len = rest.len < left ? rest.len : left;
+    rest.len = bow__utf8_prefix(rest, false);
+    memcpy(text + n, message, rest.len);
+    text[(size_t)n + rest.len] = '\0';
+    return BOW_UNKNOWN;
+}
+
 struct bow_status bow__status_of_header(const struct bow__header_status *wire, char *text)
 {
     uint64_t us = wire->retry_after_us;
 
     copy_text(text, wire->message);
     return (struct bow_status){
-        .code = wire->code <= BOW_UNAUTHENTICATED ? (enum bow_code)wire->code : BOW_UNKNOWN,
+        .code = wire->code <= BOW_UNAUTHENTICATED ? (enum bow_code)wire->code
+                                                  : refuse_code(wire->code, text),
         .message = text,
         .details = wire->details,
         .not_processed = wire->not_processed,

@@ -147,7 +147,7 @@ static void end_with_status(struct bow__native *session, struct bow__native_stre
                             const struct bow_status *status)
 {
     bow__native_stream_end(session, stream);
-    session->base.events->on_status(session->base.owner, stream->id, stream->user, status);
+    bow__session_end_own(&session->base, stream->id, stream->user, status);
 }
 
 static void fail(struct bow__session *base, const struct bow_status *status)

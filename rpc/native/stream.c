@@ -280,7 +280,7 @@ static int refuse_reply(struct bow__native *session, struct bow__native_stream *
     bow__put_u32(body, (uint32_t)why->code);
     int rc = bow__native_put_frame(session, &frame, body);
     bow__native_stream_end(session, stream);
-    session->base.events->on_status(session->base.owner, stream->id, stream->user, why);
+    bow__session_end_own(&session->base, stream->id, stream->user, why);
     return rc;
 }
 

@@ -578,6 +578,62 @@ static void test_client_f19_cancel_posted_before_the_deadline_hurts_no_other(voi
     assert_int_equal(c.next_code, BOW_OK);
 }
 
+/* How far the context's clock is ahead of the system's. */
+static _Atomic uint64_t ahead_ns;
+
+static uint64_t read_ahead(void *user)
+{
+    (void)user;
+    return bow_system_default()->now_ns(NULL) + ahead_ns;
+}
+
+static void test_client_f63_confined_that_nobody_drove_says_so(void **state)
+{
+    struct bow_call_options options = BOW_CALL_OPTIONS_INIT;
+    struct bow_server_options server;
+    struct calls *t = *state;
+    Calls__Request request = CALLS__REQUEST__INIT;
+
+    ahead_ns = 0;
+    t->system.now_ns = read_ahead;
+    calls_server_options(t, &server);
+    t->server = calls_start_server(t, &server);
+    struct bow_client *client = new_confined(t);
+    options.timeout_ns = 1000 * MS;
+    assert_int_equal(calls__echo__hold__start(client, &request, &options, calls_on_done, t, NULL),
+                     0);
+    ahead_ns = 4000 * MS;
+    while (t->n_done == 0) {
+        assert_int_equal(bow_client_poll(client, 10 * MS), 0);
+    }
+    bow_client_free(client);
+    assert_int_equal(t->result.status.code, BOW_DEADLINE_EXCEEDED);
+    assert_non_null(strstr(t->result.status.message, "deadline of 1 s passed"));
+    assert_non_null(strstr(t->result.status.message, "nobody has driven this confined client"));
+    assert_non_null(strstr(t->result.status.message, "bow_client_poll()"));
+}
+
+/* Each protocol has its own words for what is too large. */
+static void test_client_f63_what_it_says_of_a_server_names_it(void **state)
+{
+    struct bow_client_options options;
+    struct calls *t = *state;
+    Calls__Request request = CALLS__REQUEST__INIT;
+    struct bow_result result = BOW_RESULT_INIT;
+
+    calls_client_options(t, &options);
+    options.max_message_bytes = 1;
+    struct bow_client *client = calls_new_client(t, &options);
+    request.text = "long enough";
+    assert_null(calls__echo__say__call(client, &request, NULL, &result));
+    bow_client_free(client);
+    assert_int_equal(result.status.code, BOW_RESOURCE_EXHAUSTED);
+    assert_non_null(strstr(result.status.message, "max_message_bytes (1)"));
+    assert_non_null(strstr(result.status.message, t->address));
+    bow_result_fini(&result);
+}
+
+#define BARE_TEST(name) cmocka_unit_test_setup_teardown(name, calls_setup_bare, calls_teardown)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, calls_setup, calls_teardown)
 
 int main(int argc, char **argv)
@@ -592,6 +648,8 @@ int main(int argc, char **argv)
         TEST(test_client_confined_notices_a_restart_between_calls),
         TEST(test_client_confined_completes_callbacks_when_polled),
         TEST(test_client_confined_refuses_other_threads),
+        BARE_TEST(test_client_f63_confined_that_nobody_drove_says_so),
+        TEST(test_client_f63_what_it_says_of_a_server_names_it),
         TEST(test_client_blocking_on_its_loop_is_refused),
         TEST(test_client_confined_blocking_in_a_callback_is_refused),
         TEST(test_client_f20_freed_in_its_own_callback),

@@ -122,14 +122,26 @@ static void expect_end(const char *const *fields, bool end, const char *status)
 
 #define FIELDS(...) ((const char *[]){__VA_ARGS__, NULL})
 
+static void test_status_f63_that_is_none_is_quoted(void **state)
+{
+    (void)state;
+    expect_end(FIELDS(":status: 200", GRPC_TYPE, "grpc-status: 99"), true,
+               "status 1 UNKNOWN the answer's grpc-status \"99\" is none of gRPC's\n");
+    expect_end(
+        FIELDS(":status: 200", GRPC_TYPE, "grpc-status: NOT_FOUND", "grpc-message: no shop"), true,
+        "status 1 UNKNOWN the answer's grpc-status \"NOT_FOUND\" is none of gRPC's: no shop\n");
+    expect_end(FIELDS(":status: 200", GRPC_TYPE, "grpc-status: -1"), true,
+               "status 1 UNKNOWN the answer's grpc-status \"-1\" is none of gRPC's\n");
+    expect_end(FIELDS(":status: 200", GRPC_TYPE, "grpc-status: ", "grpc-status: 5"), true,
+               "status 1 NOT_FOUND the answer's grpc-status \"\" is none of gRPC's\n");
+}
+
 static void test_status_alone_ends_the_call(void **state)
 {
     (void)state;
     expect_end(FIELDS(":status: 200", GRPC_TYPE, "grpc-status: 5", "grpc-message: no%20%25"), true,
                "status 1 NOT_FOUND no %\n");
     expect_end(FIELDS(":status: 200", GRPC_TYPE, "grpc-status: 0"), true, "status 1 OK\n");
-    expect_end(FIELDS(":status: 200", GRPC_TYPE, "grpc-status: 99"), true, "status 1 UNKNOWN\n");
-    expect_end(FIELDS(":status: 200", GRPC_TYPE, "grpc-status: -1"), true, "status 1 UNKNOWN\n");
     expect_end(FIELDS(":status: 200", GRPC_TYPE, "grpc-status: 3",
                       "grpc-status-details-bin: aGVsbG8", "grpc-retry-pushback-ms: 7"),
                true, "status 1 INVALID_ARGUMENT [hello] retry 7000000\n");
@@ -419,6 +431,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_request_is_as_grpc_wants_it),
         TEST(test_http1_answer_is_named),
+        cmocka_unit_test(test_status_f63_that_is_none_is_quoted),
         cmocka_unit_test(test_status_alone_ends_the_call),
         cmocka_unit_test(test_retry_info_f67_is_when_to_come_again),
         cmocka_unit_test(test_missing_status_is_taken_from_http),

@@ -366,7 +366,7 @@ static void test_native_call_status_too_long_is_cut(void **state)
     pair_fini(&pair);
 }
 
-static void test_native_call_status_text_of_a_peer_is_made_utf8(void **state)
+static void test_native_call_f63_status_that_is_none_is_quoted_in_utf8(void **state)
 {
     struct pair pair;
 
@@ -379,7 +379,7 @@ static void test_native_call_status_text_of_a_peer_is_made_utf8(void **state)
     side_feed_hex(&pair.client, "b04f5701 00000000 00 00 000000000000 "
                                 "0000000b 04 01 000000000001 0a 1206 61ff6200c3a4 0811 ");
     assert_int_equal(pair.client.code, BOW_UNKNOWN);
-    assert_string_equal(pair.client.text, "a?b?\xc3\xa4");
+    assert_string_equal(pair.client.text, "the peer's status code 17 is none: a?b?\xc3\xa4");
     assert_int_equal(pair.client.rc, 0);
     pair_fini(&pair);
 }
@@ -454,7 +454,7 @@ int main(void)
         cmocka_unit_test(test_native_call_refused_at_open_has_its_status),
         cmocka_unit_test(test_native_call_answered_at_open_brings_nothing_more),
         cmocka_unit_test(test_native_call_status_too_long_is_cut),
-        cmocka_unit_test(test_native_call_status_text_of_a_peer_is_made_utf8),
+        cmocka_unit_test(test_native_call_f63_status_that_is_none_is_quoted_in_utf8),
         cmocka_unit_test(test_native_call_cancelled_is_told_to_the_server),
         cmocka_unit_test(test_native_call_warm_allocates_nothing),
     };

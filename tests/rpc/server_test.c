@@ -9,6 +9,7 @@
 
 #include <bowline/group.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -340,6 +341,66 @@ static void test_server_drain_lets_calls_in_flight_end(void **state)
     assert_int_equal(bow_server_join(t->server), 0);
 }
 
+static void test_server_f63_descriptor_that_will_not_do_says_so(void **state)
+{
+    struct calls *t = *state;
+    char address[32];
+
+    expect_start_fails(t, "fd:77777", -EBADF, "no descriptor of this number is open");
+    int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    snprintf(address, sizeof(address), "fd:%d", fd);
+    expect_start_fails(t, address, -ENOTSOCK, "no socket was handed down");
+    close(fd);
+}
+
+struct told {
+    pthread_mutex_t lock;
+    char lines[2000];
+};
+
+static void on_warning(enum bow_log_level level, const char *line, void *user)
+{
+    struct told *told = user;
+
+    (void)level;
+    pthread_mutex_lock(&told->lock);
+    size_t len = strlen(told->lines);
+    snprintf(told->lines + len, sizeof(told->lines) - len, "%s\n", line);
+    pthread_mutex_unlock(&told->lock);
+}
+
+static void test_server_f63_calls_that_are_cut_off_are_named(void **state)
+{
+    struct calls *t = *state;
+    struct told told = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    struct bow_context_options with_log = BOW_CONTEXT_OPTIONS_INIT;
+    struct bow_server_options options;
+    struct bow_context *context = NULL;
+
+    with_log.log = on_warning;
+    with_log.log_user = &told;
+    assert_int_equal(bow_context_new(&with_log, &context), 0);
+    calls_server_options(t, &options);
+    options.context = context;
+    options.grace_ns = 20 * MS;
+    t->server = calls_start_server(t, &options);
+    new_client(t);
+    start_hold(t);
+    start_hold(t);
+    calls_wait(t, &t->n_held, 2);
+    bow_server_stop(t->server);
+    assert_int_equal(bow_server_join(t->server), 0);
+    calls_wait(t, &t->n_done, 2);
+    assert_non_null(strstr(told.lines, "before their handlers answered: 2 of /calls.Echo/Hold\n"));
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(calls_reply(calls_take_held(t), 9), -ECANCELED);
+    }
+    bow_server_free(t->server);
+    t->server = NULL;
+    bow_context_unref(context);
+    pthread_mutex_destroy(&told.lock);
+}
+
 static void test_server_closes_after_grace(void **state)
 {
     struct calls *t = *state;
@@ -660,6 +721,8 @@ int main(int argc, char **argv)
         TEST(test_server_ends_with_its_users_loop),
         TEST(test_server_over_max_connections_refuses),
         TEST(test_server_drain_lets_calls_in_flight_end),
+        TEST(test_server_f63_descriptor_that_will_not_do_says_so),
+        TEST(test_server_f63_calls_that_are_cut_off_are_named),
         TEST(test_server_closes_after_grace),
         TEST(test_server_lame_duck_still_serves),
         TEST(test_server_f21_restart_loses_no_call),

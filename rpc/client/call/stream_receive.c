@@ -63,14 +63,18 @@ static void give_up_undecodable(struct bow_stream *stream, int rc, const struct 
 {
     struct bow__client_call *call = stream->call;
     enum bow_code code = bow__code_from_errno(rc);
+    struct bow__text text = *reason;
 
     if (bow__intercepted_refused(call->intercepted)) {
         code = call->intercepted->refusal.code;
     } else {
         call->calls->counters.now.undecodable_messages++;
+        if (call->conn != NULL) { /* its connection may have gone before */
+            bow__text_printf(&text, " (server %s)", bow_channel_peer(call->conn->channel));
+        }
     }
     bow__client_call_abandon(call, BOW_CANCELLED);
-    bow__client_call_fail(call, code, reason->bytes);
+    bow__client_call_fail(call, code, text.bytes);
 }
 
 /* Credit */

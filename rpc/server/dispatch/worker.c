@@ -7,11 +7,13 @@
 #include "rpc/server/dispatch/worker.h"
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "rpc/core/errors.h"
 #include "rpc/server/dispatch/server_call.h"
 #include <bowline/limits.h>
 
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 
 #define MAX_IDLE_CALLS 256u
@@ -269,17 +271,63 @@ static int drain_task(void *user)
     return 0;
 }
 
+void bow__worker_note_unanswered(struct bow__worker *worker, const char *path)
+{
+    struct bow__unanswered *unanswered = worker->unanswered;
+    uint32_t i = 0;
+
+    if (unanswered == NULL) {
+        return;
+    }
+    while (i < unanswered->n_methods && unanswered->methods[i].path != path) {
+        i++;
+    }
+    if (i == BOW__UNANSWERED_SHOWN) {
+        unanswered->n_others++;
+        return;
+    }
+    if (i == unanswered->n_methods) {
+        unanswered->methods[i].path = path;
+        unanswered->n_methods++;
+    }
+    unanswered->methods[i].n++;
+}
+
+static void log_unanswered(struct bow__worker *worker)
+{
+    const struct bow__unanswered *unanswered = worker->unanswered;
+    struct bow__text text;
+
+    if (unanswered->n_methods == 0) {
+        return;
+    }
+    bow__text_clear(&text);
+    for (uint32_t i = 0; i < unanswered->n_methods; i++) {
+        bow__text_printf(&text, "%s%" PRIu32 " of %s", i > 0 ? ", " : "", unanswered->methods[i].n,
+                         unanswered->methods[i].path);
+    }
+    if (unanswered->n_others > 0) {
+        bow__text_printf(&text, ", %" PRIu32 " of other methods", unanswered->n_others);
+    }
+    bow__log(worker->context, BOW_LOG_WARNING,
+             "server: calls that were cut off before their handlers answered: %s", text.bytes);
+}
+
 static int close_task(void *user)
 {
     struct bow__worker *worker = user;
+    struct bow__unanswered unanswered = {.n_methods = 0};
     struct bow__link *next;
 
+    worker->unanswered = &unanswered;
     for (struct bow__link *at = worker->conns.next; at != &worker->conns; at = next) {
         next = at->next;
         bow__conn_cut(&server_conn_of(at)->conn,
                       "it has shut down, and the time for calls in flight (grace_ns) is over",
                       LAST_WORDS_NS);
     }
+    log_unanswered(worker);
+    worker->unanswered = NULL;
     bow__worker_unref(worker);
     return 0;
 }

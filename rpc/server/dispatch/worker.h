@@ -74,6 +74,7 @@ struct bow__worker {
     struct bow_timer backlog_timer; /* while it is short */
     struct bow__deferred relief;    /* credit and calls that were withheld for those two */
     struct bow__link conns;
+    struct bow__unanswered *unanswered; /* while calls are cut off, else NULL */
     struct bow__server_call *idle;
     uint32_t n_idle;
     uint32_t n_streams;             /* entered, and on_closed has not returned */
@@ -90,6 +91,17 @@ struct bow__worker {
 };
 
 struct bow__server_call;
+
+/** Methods whose handlers have not answered. */
+#define BOW__UNANSWERED_SHOWN 8
+struct bow__unanswered {
+    uint32_t n_methods; /* in the table: others are not named */
+    uint32_t n_others;
+    struct {
+        const char *path;
+        uint32_t n;
+    } methods[BOW__UNANSWERED_SHOWN];
+};
 
 struct bow__server_conn {
     struct bow__conn conn; /* first */
@@ -128,6 +140,10 @@ void bow__worker_release_in_flight(struct bow__worker *worker, size_t n_in_fligh
 void bow__worker_enter_executor(struct bow__worker *worker);
 /** It has come back. Thread: any. */
 void bow__worker_leave_executor(struct bow__worker *worker);
+
+/** A handler loses its client before it has answered: told of in the log when calls are cut off.
+ * Loop. */
+void bow__worker_note_unanswered(struct bow__worker *worker, const char *path);
 
 /** A call from the pool, or NULL. Loop. */
 struct bow__server_call *bow__worker_get(struct bow__worker *worker);
