@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/options.h"
 #include "base/slot.h"
+#include "base/text.h"
 
 #include <bowline/system.h>
 #include <errno.h>
@@ -16,6 +17,19 @@
 static bool allocator_is_whole(const struct bow_allocator *allocator)
 {
     return allocator->alloc != NULL && allocator->resize != NULL && allocator->free != NULL;
+}
+
+/* There is no context to do it yet. */
+static int refuse(const struct bow_context_options *options, const char *why)
+{
+    struct bow__text line;
+
+    if (options->log != NULL) {
+        bow__text_clear(&line);
+        bow__text_printf(&line, "refused: bow_context_new: %s", why);
+        options->log(BOW_LOG_ERROR, line.bytes, options->log_user);
+    }
+    return -EINVAL;
 }
 
 int bow_context_new(const struct bow_context_options *given, struct bow_context **ret_context)
@@ -31,7 +45,9 @@ int bow_context_new(const struct bow_context_options *given, struct bow_context 
     const struct bow_system *system =
         options.system != NULL ? options.system : bow_system_default();
     if (!allocator_is_whole(allocator) || system->size != sizeof(*system)) {
-        return -EINVAL;
+        return refuse(&options, allocator_is_whole(allocator)
+                                    ? "options.system has a size that this library does not know"
+                                    : "options.allocator lacks a function");
     }
 
     struct bow_context *context = allocator->alloc(allocator->user, sizeof(*context));
@@ -51,6 +67,7 @@ int bow_context_new(const struct bow_context_options *given, struct bow_context 
     atomic_init(&context->refs, 1);
     bow__trim_init(&context->trim, options.allocator == NULL && !options.keep_freed);
     atomic_init(&context->n_bytes, 0);
+    atomic_init(&context->refusals_ns, 0);
     atomic_init(&context->n_mapped, 0);
     if (options.allocator == NULL) {
         context->allocator = bow__large_allocator(&context->large);

@@ -81,6 +81,8 @@ int bow_test_pair_new(struct bow_test *test, const struct bow_test_pair_options 
     struct bow_test_pair_options options = BOW_TEST_PAIR_OPTIONS_INIT;
 
     if (bow__options_read(&options, sizeof(options), given) < 0 || options.serve == NULL) {
+        fprintf(stderr, "bowline test: no pair: begin the options with "
+                        "BOW_TEST_PAIR_OPTIONS_INIT, and set options.serve\n");
         return -EINVAL;
     }
     struct pair *pair = calloc(1, sizeof(*pair));

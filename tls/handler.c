@@ -7,6 +7,7 @@
 #include "tls/handler.h"
 #include "base/alloc.h"
 #include "base/options.h"
+#include "base/refuse.h"
 
 #include <bowline/limits.h>
 #include <errno.h>
@@ -171,7 +172,8 @@ static size_t name_len(const char *name)
     return len > 1 && name[len - 1] == '.' ? len - 1 : len;
 }
 
-static int read_options(struct bow_tls_options *ret_options, const struct bow_tls_options *given)
+static int read_options(struct bow_context *context, struct bow_tls_options *ret_options,
+                        const struct bow_tls_options *given)
 {
     *ret_options = (struct bow_tls_options)BOW_TLS_OPTIONS_INIT;
     if (given == NULL) {
@@ -179,12 +181,15 @@ static int read_options(struct bow_tls_options *ret_options, const struct bow_tl
     }
     int rc = bow__options_read(ret_options, sizeof(*ret_options), given);
     if (rc < 0) {
-        return rc;
+        return bow__refuse_options(context, "bow_tls_new", "BOW_TLS_OPTIONS_INIT");
     }
     if (ret_options->server_name != NULL) {
         size_t len = name_len(ret_options->server_name);
         if (len == 0 || len > MAX_NAME_BYTES) {
-            return -EINVAL;
+            return bow__refuse(context, -EINVAL,
+                               "bow_tls_new: options.server_name has %zu bytes; 1 to %zu are a "
+                               "name's",
+                               len, (size_t)MAX_NAME_BYTES);
         }
     }
     size_t n_alpn = ret_options->alpn != NULL ? strlen(ret_options->alpn) : 0;
@@ -343,7 +348,9 @@ static int make(struct bow_tls_context *tls_context, struct bow__tls_setup *setu
                 const struct bow_tls_options *options, struct bow_tls **ret_tls)
 {
     if (needs_name(tls_context, setup) && options->server_name == NULL) {
-        return -EINVAL;
+        return bow__refuse(tls_context->context, -EINVAL,
+                           "bow_tls_new: a client that verifies its server needs "
+                           "options.server_name: whom the certificate must be for");
     }
     struct bow_tls *tls = alloc(tls_context->context, options);
     if (tls == NULL) {
@@ -368,7 +375,7 @@ int bow_tls_new(struct bow_tls_context *tls_context, const struct bow_tls_option
 {
     struct bow_tls_options known;
 
-    int rc = read_options(&known, options);
+    int rc = read_options(tls_context->context, &known, options);
     if (rc < 0) {
         return rc;
     }

@@ -8,6 +8,7 @@
  * the context it began in. So contexts that ask clients for certificates take no part.
  */
 
+#include "base/refuse.h"
 #include "tls/handler.h"
 
 #include <errno.h>
@@ -73,10 +74,15 @@ int bow_tls_use(struct bow_tls *tls, struct bow_tls_context *tls_context)
     int rc = -EINVAL;
 
     if (!tls->is_choosing || tls_context->side != BOW_TLS_SERVER) {
-        return -EINVAL;
+        return bow__refuse(tls_context->context, -EINVAL, "bow_tls_use: %s",
+                           tls->is_choosing ? "the context is a client's"
+                                            : "only inside on_server_name");
     }
     struct bow__tls_setup *setup = bow__tls_context_setup(tls_context);
     if (asks_clients(setup->ssl_ctx) || asks_clients(tls->setup->ssl_ctx)) {
+        (void)bow__refuse(tls_context->context, rc,
+                          "bow_tls_use: neither context may ask for certificates: options.clients "
+                          "is BOW_TLS_PEER_ANY");
         goto drop;
     }
     if (SSL_set_SSL_CTX(tls->ssl, setup->ssl_ctx) == NULL) {

@@ -28,7 +28,8 @@
  * Targets: HOST:PORT, [v6]:PORT, unix:PATH, unix-abstract:NAME, inproc:NAME (a server of the same
  * context); or several of them, list:ADDRESS,ADDRESS,… (at most BOW_LIMIT_LIST_ADDRESSES, none
  * with a comma); with "grpc:" in front the client speaks gRPC over HTTP/2 instead of Bowline's own
- * protocol.
+ * protocol. gRPC's own forms mean the same: dns:///HOST:PORT, ipv4:ADDRESS:PORT (several with
+ * commas are a list), ipv6:[v6]:PORT, unix:///PATH.
  *
  * A list is one service at several addresses. On each loop in use the client has a connection to
  * each of them. Calls go round over those that are ready, a stream stays where it began, and a
@@ -154,8 +155,8 @@ struct bow_call_options {
  *          a build without HTTP/2, a list that is too long, both a loop and a group, a source that
  *          is no address, or an interceptor that bow_server_intercept() would not take; -EPERM for
  *          a target beyond loopback without options.security or options.plaintext.
- *          `*options->error` then says which, and what to do (but for options whose size is not a
- *          known one)
+ *          `*options->error` then says which, and what to do (of options whose size is not a known
+ *          one only when it is 0)
  */
 BOW_EXPORT BOW_MUST_USE int bow_client_new(const struct bow_client_options *options,
                                            struct bow_client **ret_client);

@@ -117,7 +117,8 @@ struct bow_server_options {
  * Owns:    gives `*ret_server`; free with bow_server_free()
  * Returns: 0; -ENOMEM; -EINVAL for more than one of loop, group and workers, a negative backlog,
  *          a unix_mode above 0777, unknown protocols or compression. `*options->error` then says
- *          which (but for options whose size is not a known one, which is -EINVAL too)
+ *          which (of options whose size is not a known one, which is -EINVAL too, only when it is
+ *          0)
  */
 BOW_EXPORT BOW_MUST_USE int bow_server_new(const struct bow_server_options *options,
                                            struct bow_server **ret_server);

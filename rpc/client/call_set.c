@@ -11,6 +11,7 @@
 #include "base/alloc.h"
 #include "base/options.h"
 #include "base/process.h"
+#include "base/refuse.h"
 #include "transport/loop/loop.h"
 #include <bowline/call_set.h>
 
@@ -144,10 +145,10 @@ int bow_call_set_new(struct bow_loop *loop, const struct bow_call_set_options *o
 
     int rc = bow__options_read(&known, sizeof(known), options);
     if (rc < 0) {
-        return rc;
+        return bow__refuse_options(context, "bow_call_set_new", "BOW_CALL_SET_OPTIONS_INIT");
     }
     if (known.max_calls == 0) {
-        return -EINVAL;
+        return bow__refuse(context, -EINVAL, "bow_call_set_new: options.max_calls is 0");
     }
     struct bow_call_set *set = bow__alloc_zero(context, size_of(known.max_calls));
     if (set == NULL) {
@@ -183,13 +184,15 @@ static bool is_foreign(const struct bow_call_set *set)
 static int take_slot(struct bow_call_set *set, struct bow_client *client)
 {
     if (set->committed) {
-        return -EINVAL;
+        return bow__refuse(set->context, -EINVAL, "bow_call_set_start: the set has been committed");
     }
     if (set->cancelled) {
         return -ECANCELED;
     }
     if (set->n_calls == set->options.max_calls) {
-        return -ENOSPC;
+        return bow__refuse(set->context, -ENOSPC,
+                           "bow_call_set_start: the set has its options.max_calls (%u)",
+                           set->options.max_calls);
     }
     set->slots[set->n_calls] = (struct slot){
         .set = set,

@@ -6,6 +6,7 @@
 #include "rpc/client/client.h"
 #include "base/alloc.h"
 #include "base/options.h"
+#include "base/refuse.h"
 #include "transport/address/transport_error.h"
 #include <bowline/metrics.h>
 
@@ -241,7 +242,10 @@ int bow_client_new(const struct bow_client_options *options, struct bow_client *
 
     int rc = bow__options_read(&known, sizeof(known), options);
     if (rc < 0) {
-        return rc;
+        return options != NULL && options->size == 0
+                   ? bow__target_refuse(options, rc,
+                                        "begin the options with BOW_CLIENT_OPTIONS_INIT")
+                   : rc;
     }
     rc = bow__client_options_check(&known);
     if (rc < 0) {
@@ -394,9 +398,13 @@ void bow__client_end_drive(struct bow_client *client)
 
 int bow_client_poll(struct bow_client *client, uint64_t timeout_ns)
 {
-    if (!client->config.confined || !pthread_equal(client->thread, pthread_self()) ||
-        client->driving) {
-        return -EINVAL;
+    const char *why = !client->config.confined
+                          ? "its client is not confined: its loops are run by others"
+                      : !pthread_equal(client->thread, pthread_self()) ? BOW__CONFINED_TEXT
+                      : client->driving ? "not inside a callback of its client"
+                                        : NULL;
+    if (why != NULL) {
+        return bow__refuse(client->config.context, -EINVAL, "bow_client_poll: %s", why);
     }
     int rc = bow__client_drive(client, timeout_ns);
     bow__client_end_drive(client);
@@ -458,7 +466,8 @@ int bow_client_metrics(const struct bow_client *client, struct bow_metrics *metr
     struct bow_metrics sum = BOW_METRICS_INIT;
 
     if (metrics->size < sizeof(metrics->size) || metrics->size > sizeof(sum)) {
-        return -EINVAL;
+        return bow__refuse(client->config.context, -EINVAL,
+                           "bow_client_metrics: begin with BOW_METRICS_INIT");
     }
     sum.size = metrics->size;
     for (uint32_t i = 0; i < client->n_balancers; i++) {

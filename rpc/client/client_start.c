@@ -6,6 +6,7 @@
 
 #include "rpc/client/client_start.h"
 #include "base/options.h"
+#include "base/refuse.h"
 #include "rpc/client/call/client_metadata.h"
 #include "rpc/client/call/stream.h"
 #include "rpc/client/client.h"
@@ -29,7 +30,9 @@ static int check_kind(const struct bow__client_begin *begin, struct bow__text *r
     if (streams == (begin->stream != NULL)) {
         return 0;
     }
-    bow__text_printf(reason, "%s is a %s method", method->path, streams ? "streaming" : "unary");
+    bow__text_printf(reason, "%s is a %s method: %s", method->path, streams ? "streaming" : "unary",
+                     streams ? "bow_client_open() opens it"
+                             : "bow_client_call() or bow_client_start() calls it");
     return -EINVAL;
 }
 
@@ -39,7 +42,12 @@ static int check_request(const struct bow__client_begin *begin, struct bow__text
     const ProtobufCMessage *request = begin->request;
 
     if ((method->flags & BOW_METHOD_CLIENT_STREAMING) != 0) {
-        return request == NULL ? 0 : -EINVAL;
+        if (request == NULL) {
+            return 0;
+        }
+        bow__text_printf(reason, "%s takes its messages one by one: no request opens it",
+                         method->path);
+        return -EINVAL;
     }
     if (request == NULL || request->descriptor != method->input) {
         bow__text_printf(reason, "the request of %s is not a %s", method->path,
@@ -389,7 +397,10 @@ int bow__client_begin(struct bow_client *client, const struct bow__client_begin 
     struct bow_call_options known = BOW_CALL_OPTIONS_INIT;
 
     int rc = begin->options != NULL ? bow__options_read(&known, sizeof(known), begin->options) : 0;
-    if (rc == 0) {
+    if (rc < 0) {
+        bow__text_printf(reason, "%s: begin the call's options with BOW_CALL_OPTIONS_INIT",
+                         begin->method->path);
+    } else {
         rc = check(client, begin, reason);
     }
     if (rc < 0) {
@@ -424,6 +435,14 @@ int bow__client_begin(struct bow_client *client, const struct bow__client_begin 
     return rc;
 }
 
+int bow__client_refuse(const struct bow_client *client, int rc, const struct bow__text *reason)
+{
+    if (rc == -EINVAL || rc == -EMSGSIZE) {
+        (void)bow__refuse(client->config.context, rc, "starting a call: %s", reason->bytes);
+    }
+    return rc;
+}
+
 int bow_client_start(struct bow_client *client, const struct bow_method *method,
                      const ProtobufCMessage *request, const struct bow_call_options *options,
                      bow_client_done_fn done, bow_any_fn fn, void *user, uint64_t *ret_id)
@@ -440,7 +459,7 @@ int bow_client_start(struct bow_client *client, const struct bow_method *method,
     struct bow__text reason;
 
     bow__text_clear(&reason);
-    return bow__client_begin(client, &begin, &reason);
+    return bow__client_refuse(client, bow__client_begin(client, &begin, &reason), &reason);
 }
 
 void bow_client_cancel(struct bow_client *client, uint64_t id)

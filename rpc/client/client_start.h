@@ -26,4 +26,8 @@ struct bow__client_begin {
 int bow__client_begin(struct bow_client *client, const struct bow__client_begin *begin,
                       struct bow__text *reason);
 
+/** Tell the log of a call that its caller may not begin so, for which he gets `rc` alone. Returns
+ * `rc`. */
+int bow__client_refuse(const struct bow_client *client, int rc, const struct bow__text *reason);
+
 #endif

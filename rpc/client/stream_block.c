@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/refuse.h"
 #include "rpc/client/call/stream_receive.h"
 #include "rpc/client/client.h"
 #include "rpc/core/errors.h"
@@ -22,28 +23,36 @@ struct deadline {
 
 typedef bool (*condition_fn)(const struct bow_stream *stream);
 
+static int refuse(const struct bow_stream *stream, int rc, const char *why)
+{
+    return bow__refuse(stream->context, rc, "a blocking function of a stream of %s: %s",
+                       stream->method->path, why);
+}
+
 /* The client is looked at under the lock, for it may be freed once the stream is closed. */
 static int check_caller(struct bow_stream *stream)
 {
     int rc = 0;
 
     if (!bow__stream_is_blocking(stream)) {
-        return -EINVAL;
+        return refuse(stream, -EINVAL, "it was opened with events, which bring what comes");
     }
     if (bow__loop_is_foreign(stream->loop)) {
         return -ECHILD;
     }
+    const char *why = "on the client's own loop it would wait for itself: open it with events";
     pthread_mutex_lock(&stream->lock);
     const struct bow_client *client = stream->closed ? NULL : stream->client;
     if (client != NULL && client->config.confined &&
         !pthread_equal(client->thread, pthread_self())) {
         rc = -EINVAL;
+        why = BOW__CONFINED_TEXT;
     } else if (client != NULL &&
                (client->config.confined ? client->driving : bow__client_in_loops(client))) {
         rc = -EDEADLK;
     }
     pthread_mutex_unlock(&stream->lock);
-    return rc;
+    return rc < 0 ? refuse(stream, rc, why) : 0;
 }
 
 /* Waiting */

@@ -4,6 +4,7 @@
  */
 
 #include "base/alloc.h"
+#include "base/refuse.h"
 #include "rpc/client/call/stream_receive.h"
 #include "rpc/client/call/stream_send.h"
 #include "rpc/client/client.h"
@@ -135,6 +136,12 @@ static int begin_for(struct bow_client *client, const struct bow__client_begin *
     return rc;
 }
 
+static int refuse(const struct bow_client *client, const struct bow_method *method, const char *why)
+{
+    return bow__refuse(client->config.context, -EINVAL, "bow_client_open: %s: %s", method->path,
+                       why);
+}
+
 int bow_client_open(struct bow_client *client, const struct bow_method *method,
                     const ProtobufCMessage *request, const struct bow_call_options *options,
                     const void *events, void *user, struct bow_stream **ret_stream)
@@ -143,9 +150,15 @@ int bow_client_open(struct bow_client *client, const struct bow_method *method,
     struct bow_stream *stream = NULL;
     struct bow__text reason;
 
-    if (balancer == NULL || method->stream_thunks == NULL ||
-        (events == NULL && ret_stream == NULL)) {
-        return -EINVAL;
+    if (balancer == NULL) {
+        return refuse(client, method, BOW__CONFINED_TEXT);
+    }
+    if (method->stream_thunks == NULL) {
+        return refuse(client, method,
+                      "it is a unary method: bow_client_call() or bow_client_start() calls it");
+    }
+    if (events == NULL && ret_stream == NULL) {
+        return refuse(client, method, "without events nobody hears of it but through ret_stream");
     }
     int rc = make(client, balancer, &stream);
     if (rc < 0) {
@@ -169,6 +182,7 @@ int bow_client_open(struct bow_client *client, const struct bow_method *method,
     }
     rc = begin_for(client, &begin, ret_stream, &reason);
     if (rc < 0) {
+        (void)bow__client_refuse(client, rc, &reason);
         bow_stream_unref(stream);
     }
     if (events == NULL && client->config.confined && !client->driving) {

@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/options.h"
+#include "base/refuse.h"
 #include "rpc/core/errors.h"
 #include <bowline/limits.h>
 #include <bowline/system.h>
@@ -380,13 +381,32 @@ void *bow_interception_alloc(struct bow_interception *at, size_t size)
     return is_starting(at) || is_holding(at) ? bow__arena_alloc(at->it->arena, size) : NULL;
 }
 
+static int refuse(const struct bow_interception *at, const char *why)
+{
+    return bow__refuse(at->it->arena->context, -EINVAL, "an interceptor: %s", why);
+}
+
+/* The value may be a secret. */
+static int refuse_entry(const struct bow_interception *at, const char *key)
+{
+    struct bow__text text;
+
+    bow__text_clear(&text);
+    bow__text_escape(&text, (struct bow_slice){(const uint8_t *)key, strlen(key)}, 128);
+    return bow__refuse(at->it->arena->context, -EINVAL,
+                       "an interceptor: \"%s\" is not as <bowline/metadata.h> wants it, or its "
+                       "value, or this side sends no metadata of that kind",
+                       text.bytes);
+}
+
 static int add(struct bow_interception *at, enum bow__intercept_add what, const char *key,
                struct bow_slice value)
 {
     if (!is_starting(at) && !is_holding(at)) {
-        return -EINVAL;
+        return refuse(at, "metadata is added in on_start, or while the call is held");
     }
-    return at->it->ops->add(at->it, what, key, value);
+    int rc = at->it->ops->add(at->it, what, key, value);
+    return rc == -EINVAL ? refuse_entry(at, key) : rc;
 }
 
 int bow_interception_add_request(struct bow_interception *at, const char *key,
@@ -410,7 +430,7 @@ int bow_interception_add_trailing(struct bow_interception *at, const char *key,
 int bow_interception_hold(struct bow_interception *at)
 {
     if (!is_starting(at)) {
-        return -EINVAL;
+        return refuse(at, "bow_interception_hold() is for on_start");
     }
     at->it->stage = BOW__INTERCEPT_HELD;
     return 0;
@@ -421,7 +441,7 @@ int bow_interception_proceed(struct bow_interception *at)
     struct bow__intercepted *it = at->it;
 
     if (!is_holding(at)) {
-        return -EINVAL;
+        return refuse(at, "bow_interception_proceed() is for a call that it holds");
     }
     if (it->inside) {
         it->stage = BOW__INTERCEPT_STARTING;
@@ -479,7 +499,7 @@ int bow_interception_refuse_status(struct bow_interception *at, const struct bow
         return 0;
     }
     if (!is_starting(at) && !is_holding(at)) {
-        return -EINVAL;
+        return refuse(at, "a call is refused in on_start, while it is held, or for its message");
     }
     keep_refusal(it, &checked);
     it->stage = BOW__INTERCEPT_REFUSED;

@@ -14,6 +14,7 @@
 #include "base/alloc.h"
 #include "base/claim.h"
 #include "base/options.h"
+#include "base/refuse.h"
 #include "rpc/interceptors/access_line.h"
 #include "rpc/interceptors/log_writer.h"
 #include <bowline/access_log.h>
@@ -365,10 +366,19 @@ static int read_options(const struct bow_access_log_options *given,
     }
     bool has_fd = ret_options->fd >= 0;
     bool has_line = ret_options->line != NULL;
-    return ret_options->context == NULL || has_fd == has_line ||
-                   ret_options->buffer_bytes < MIN_BUFFER_BYTES
-               ? -EINVAL
-               : 0;
+    if (ret_options->context == NULL) {
+        return -EINVAL;
+    }
+    if (has_fd == has_line) {
+        return bow__refuse(ret_options->context, -EINVAL,
+                           "bow_access_log_new: set one of options.fd and options.line");
+    }
+    if (ret_options->buffer_bytes < MIN_BUFFER_BYTES) {
+        return bow__refuse(ret_options->context, -EINVAL,
+                           "bow_access_log_new: options.buffer_bytes is below %zu",
+                           (size_t)MIN_BUFFER_BYTES);
+    }
+    return 0;
 }
 
 static int open_writer(struct bow_access_log *log)

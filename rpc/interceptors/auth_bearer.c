@@ -10,6 +10,7 @@
 #include "base/alloc.h"
 #include "base/claim.h"
 #include "base/options.h"
+#include "base/refuse.h"
 #include "base/text.h"
 #include "rpc/core/intercept.h"
 #include "rpc/interceptors/auth_tokens.h"
@@ -137,7 +138,10 @@ int bow_bearer_new(const struct bow_bearer_options *options, struct bow_bearer *
 
     int rc = bow__options_read(&known, sizeof(known), options);
     if (rc < 0) {
-        return rc;
+        return options != NULL && options->size == 0
+                   ? bow__transport_error(options->error, "making a bearer of", "tokens", rc,
+                                          "begin the options with BOW_BEARER_OPTIONS_INIT")
+                   : rc;
     }
     rc = check_options(&known);
     if (rc < 0) {
@@ -238,7 +242,11 @@ int bow_bearer_set_subject(struct bow_interception *at, const char *subject)
     size_t len = strlen(subject);
 
     if (at->key != subject_key || !bow__subject_is_valid(subject, len)) {
-        return -EINVAL;
+        return bow__refuse(at->it->arena->context, -EINVAL, "bow_bearer_set_subject: %s",
+                           at->key != subject_key
+                               ? "only inside options.check of a bearer"
+                               : "the subject is empty, not UTF-8 without control characters, or "
+                                 "has BOW_BEARER_SUBJECT_BYTES");
     }
     return set_subject(at, (struct bow_slice){(const uint8_t *)subject, len});
 }

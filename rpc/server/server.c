@@ -134,7 +134,9 @@ int bow_server_new(const struct bow_server_options *options, struct bow_server *
 
     int rc = bow__options_read(&known, sizeof(known), options);
     if (rc < 0) {
-        return rc;
+        return options != NULL && options->size == 0
+                   ? refuse(options, rc, "begin the options with BOW_SERVER_OPTIONS_INIT")
+                   : rc;
     }
     rc = check_options(&known);
     if (rc < 0) {

@@ -3,6 +3,7 @@
  * What a server counts, over all of its workers.
  */
 
+#include "base/refuse.h"
 #include "rpc/server/server_state.h"
 #include <bowline/metrics.h>
 
@@ -14,7 +15,8 @@ int bow_server_metrics(const struct bow_server *server, struct bow_metrics *metr
     struct bow_metrics sum = BOW_METRICS_INIT;
 
     if (metrics->size < sizeof(metrics->size) || metrics->size > sizeof(sum)) {
-        return -EINVAL;
+        return bow__refuse(server->context, -EINVAL,
+                           "bow_server_metrics: begin with BOW_METRICS_INIT");
     }
     sum.size = metrics->size;
     for (uint32_t i = 0; i < server->n_workers; i++) {

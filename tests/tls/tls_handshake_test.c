@@ -266,6 +266,40 @@ static void test_tls_client_that_trusts_anyone_needs_no_name(void **state)
     pair_end(&pair);
 }
 
+static void on_log(enum bow_log_level level, const char *line, void *user)
+{
+    (void)level;
+    (void)snprintf(user, 600, "%s", line);
+}
+
+static void test_tls_f63_end_that_is_not_made_says_why(void **state)
+{
+    struct bow_context_options with_log = BOW_CONTEXT_OPTIONS_INIT;
+    struct bow_tls_context_options options = BOW_TLS_CONTEXT_OPTIONS_INIT;
+    struct bow_tls_options without_init = {.server_name = "server.test"};
+    struct bow_tls_options nobody = BOW_TLS_OPTIONS_INIT;
+    struct bow_tls_context *tls_context = NULL;
+    struct bow_context *context = NULL;
+    struct bow_tls *tls = NULL;
+    char said[600] = "";
+
+    (void)state;
+    with_log.log = on_log;
+    with_log.log_user = said;
+    assert_int_equal(bow_context_new(&with_log, &context), 0);
+    options.side = BOW_TLS_CLIENT;
+    assert_int_equal(bow_tls_context_new(context, &options, &tls_context, NULL), 0);
+    assert_int_equal(bow_tls_new(tls_context, NULL, &tls), -EINVAL);
+    assert_non_null(strstr(said, "needs options.server_name"));
+    assert_int_equal(bow_tls_new(tls_context, &without_init, &tls), -EINVAL);
+    assert_non_null(strstr(said, "BOW_TLS_OPTIONS_INIT"));
+    nobody.server_name = "";
+    assert_int_equal(bow_tls_new(tls_context, &nobody, &tls), -EINVAL);
+    assert_non_null(strstr(said, "options.server_name has 0 bytes"));
+    bow_tls_context_unref(tls_context);
+    bow_context_unref(context);
+}
+
 static void test_tls_requested_certificate_may_be_missing(void **state)
 {
     struct pair pair;
@@ -378,6 +412,7 @@ int main(void)
         cmocka_unit_test(test_tls_sni_chooses_the_certificate),
         cmocka_unit_test(test_tls_alpn_prefers_the_servers_order),
         cmocka_unit_test(test_tls_alpn_of_one_side_only_is_none),
+        cmocka_unit_test(test_tls_f63_end_that_is_not_made_says_why),
         cmocka_unit_test(test_tls_client_that_trusts_anyone_needs_no_name),
         cmocka_unit_test(test_tls_requested_certificate_may_be_missing),
         cmocka_unit_test(test_tls_sessions_of_another_key_are_not_taken_up),

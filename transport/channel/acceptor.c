@@ -531,7 +531,7 @@ static int read_options(const struct bow_acceptor_options *given,
         return -EINVAL;
     }
     if (options.unix_mode > BOW__MODE_MAX) {
-        *ret_wrong = "options.unix_mode is above 0777";
+        *ret_wrong = "options.unix_mode is at most 0777";
         return -EINVAL;
     }
     options.channel = channel;

@@ -35,6 +35,7 @@
  */
 
 #include "base/alloc.h"
+#include "base/refuse.h"
 #include "transport/channel/channel.h"
 #include "transport/channel/pipeline.h"
 #include "transport/executor/executor.h"
@@ -730,7 +731,10 @@ int bow_channel_add_last_on(struct bow_channel *channel, struct bow_handler *han
 
     assert(bow__loop_may_touch(channel->loop));
     if (has_outbound(handler->ops)) {
-        return -EINVAL;
+        return bow__refuse(channel->context, -EINVAL,
+                           "bow_channel_add_last_on: handler %s has outbound events, which stay on "
+                           "the loop: bow_channel_add_last()",
+                           handler->ops->name);
     }
     int rc = make(channel, handler, executor, &bound);
     if (rc < 0) {

@@ -15,6 +15,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/options.h"
+#include "base/refuse.h"
 #include "base/text.h"
 #include "transport/executor/executor_core.h"
 #include "transport/loop/condition.h"
@@ -35,13 +36,14 @@ static int read_options(struct bow_context *context, struct bow_executor_options
 
     int rc = given != NULL ? bow__options_read(options, sizeof(*options), given) : 0;
     if (rc < 0) {
-        return rc;
+        return bow__refuse_options(context, "bow_executor_new", "BOW_EXECUTOR_OPTIONS_INIT");
     }
     if (options->n_threads == BOW_EXECUTOR_CPUS) {
         options->n_threads = system->cpus(system->user);
     }
     if (options->n_threads > MAX_THREADS) {
-        return -EINVAL;
+        return bow__refuse(context, -EINVAL, "bow_executor_new: options.n_threads is above %u",
+                           MAX_THREADS);
     }
     if (options->max_pending_tasks == 0) {
         options->max_pending_tasks = DEFAULT_PENDING_TASKS;
@@ -380,10 +382,16 @@ void bow__executor_push_locked(struct bow_executor *executor, struct bow_task *t
 static int enter_locked(struct bow_executor *executor)
 {
     if (executor->n_threads != 0) {
-        return -EINVAL;
+        return bow__refuse(executor->context, -EINVAL,
+                           "bow_executor_run: executor %s has threads of its own; its owner runs "
+                           "one with options.n_threads = 0",
+                           executor->name);
     }
     if (executor->is_run) {
-        return -EBUSY;
+        return bow__refuse(executor->context, -EBUSY,
+                           "bow_executor_run: executor %s is being run, by another thread or "
+                           "further up on this one's stack",
+                           executor->name);
     }
     executor->is_run = true;
     bow__executor_claim(executor);
@@ -508,7 +516,9 @@ int bow_executor_join(struct bow_executor *executor, uint64_t timeout_ns)
         return -ECHILD;
     }
     if (bow_executor_in_executor(executor)) {
-        return -EDEADLK;
+        return bow__refuse(executor->context, -EDEADLK,
+                           "bow_executor_join: on executor %s itself it would wait for ever",
+                           executor->name);
     }
     pthread_mutex_lock(&executor->mutex);
     executor->n_joining++;
@@ -662,7 +672,8 @@ int bow_executor_get_stats(const struct bow_executor *executor, struct bow_execu
     const size_t size = stats->size;
 
     if (size < sizeof(size) || size > sizeof(*stats)) {
-        return -EINVAL;
+        return bow__refuse(executor->context, -EINVAL,
+                           "bow_executor_get_stats: set stats->size to its size first");
     }
     struct bow_executor_stats now = {
         .size = size,

@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "base/claim.h"
 #include "base/options.h"
+#include "base/refuse.h"
 #include "transport/loop/condition.h"
 
 #include <errno.h>
@@ -211,10 +212,11 @@ int bow_promise_new(struct bow_context *context, const struct bow_promise_option
 
     int rc = options != NULL ? bow__options_read(&known, sizeof(known), options) : 0;
     if (rc < 0) {
-        return rc;
+        return bow__refuse_options(context, "bow_promise_new", "BOW_PROMISE_OPTIONS_INIT");
     }
     if (known.loop != NULL && known.executor != NULL) {
-        return -EINVAL;
+        return bow__refuse(context, -EINVAL,
+                           "bow_promise_new: set options.loop or options.executor, not both");
     }
     struct bow_promise *promise = bow__alloc_zero(context, sizeof(*promise));
     if (promise == NULL) {
@@ -342,7 +344,11 @@ int bow_promise_succeed(struct bow_promise *promise, void *value)
 
 int bow_promise_fail(struct bow_promise *promise, int error)
 {
-    return error < 0 ? complete(&promise->future, BOW_FUTURE_FAILED, NULL, error) : -EINVAL;
+    if (error >= 0) {
+        return bow__refuse(promise->future.context, -EINVAL,
+                           "bow_promise_fail: error is %d, and not a negative errno", error);
+    }
+    return complete(&promise->future, BOW_FUTURE_FAILED, NULL, error);
 }
 
 int bow_future_cancel(struct bow_future *future)
@@ -405,7 +411,9 @@ int bow_future_wait(struct bow_future *future, uint64_t timeout_ns)
     }
     if (bow__event_executor_is_here(&future->home) ||
         bow__event_executor_is_here(&future->worker)) {
-        return -EDEADLK;
+        return bow__refuse(future->context, -EDEADLK,
+                           "bow_future_wait: here the work or its listeners run, so it would wait "
+                           "for ever: use bow_future_listen()");
     }
     int rc = lock(future);
     if (rc < 0) {
@@ -424,7 +432,9 @@ int bow_future_wait(struct bow_future *future, uint64_t timeout_ns)
 int bow_future_listen(struct bow_future *future, struct bow_future_listener *listener)
 {
     if (bow__event_executor_is_none(&future->home)) {
-        return -EINVAL;
+        return bow__refuse(future->context, -EINVAL,
+                           "bow_future_listen: the promise was made without options.loop or "
+                           "options.executor, where listeners run");
     }
     int rc = is_foreign(future) ? -ECHILD : lock(future);
     if (rc < 0) {
@@ -471,7 +481,7 @@ int bow_promise_report(struct bow_promise *promise, uint64_t progress, uint64_t 
     struct bow_future *future = &promise->future;
 
     if (total != 0 && progress > total) {
-        return -EINVAL;
+        return bow__refuse(future->context, -EINVAL, "bow_promise_report: progress is above total");
     }
     int rc = lock(future);
     if (rc < 0) {

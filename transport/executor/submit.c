@@ -10,6 +10,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/options.h"
+#include "base/refuse.h"
 #include "transport/executor/future.h"
 
 #include <bowline/submit.h>
@@ -186,7 +187,12 @@ static int check_all(const struct bow__event_executor *event_executor,
         is_here = is_here || bow__event_executor_is_here(&home);
         entries[i].future = NULL;
     }
-    return is_here ? -EDEADLK : 0;
+    if (is_here) {
+        return bow__refuse(context_of(event_executor), -EDEADLK,
+                           "invoking several: here they run, or their listeners, so it would wait "
+                           "for ever");
+    }
+    return 0;
 }
 
 static int submit_all(const struct bow__event_executor *event_executor,
@@ -243,7 +249,10 @@ static int invoke_any(const struct bow__event_executor *event_executor,
 {
     struct bow_promise *race = NULL;
 
-    int rc = n > 0 ? check_all(event_executor, entries, n) : -EINVAL;
+    if (n == 0) {
+        return -EINVAL;
+    }
+    int rc = check_all(event_executor, entries, n);
     if (rc < 0) {
         return rc;
     }

@@ -16,6 +16,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/options.h"
+#include "base/refuse.h"
 #include "base/text.h"
 #include "transport/address/address.h"
 #include "transport/address/networks.h"
@@ -112,7 +113,8 @@ int bow_proxy_policy_get_stats(const struct bow_proxy_policy *policy, struct bow
     const size_t size = stats->size;
 
     if (size < sizeof(size) || size > sizeof(*stats)) {
-        return -EINVAL;
+        return bow__refuse(policy->context, -EINVAL,
+                           "bow_proxy_policy_get_stats: set stats->size to its size first");
     }
     const struct bow_proxy_stats now = {
         .size = size,

@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/options.h"
+#include "base/refuse.h"
 #include "transport/loop/loop.h"
 
 #include <bowline/group.h>
@@ -76,10 +77,15 @@ int bow_group_new(struct bow_context *context, const struct bow_group_options *o
 
     int rc = options != NULL ? bow__options_read(&known, sizeof(known), options) : 0;
     if (rc < 0) {
-        return rc;
+        return bow__refuse_options(context, "bow_group_new", "BOW_GROUP_OPTIONS_INIT");
     }
-    if (known.n_loops > MAX_LOOPS || known.choice > BOW_GROUP_LEAST_CHANNELS) {
-        return -EINVAL;
+    if (known.n_loops > MAX_LOOPS) {
+        return bow__refuse(context, -EINVAL, "bow_group_new: options.n_loops is above %u",
+                           (unsigned)MAX_LOOPS);
+    }
+    if (known.choice > BOW_GROUP_LEAST_CHANNELS) {
+        return bow__refuse(context, -EINVAL,
+                           "bow_group_new: options.choice is none of enum bow_group_choice");
     }
     uint32_t n_loops = known.n_loops > 0 ? known.n_loops : default_size(context);
     struct bow_group *group = bow__alloc_zero(context, group_bytes(n_loops));
@@ -185,7 +191,8 @@ int bow_group_join(struct bow_group *group, uint64_t timeout_ns)
     uint64_t deadline = bow__time_add(system->now_ns(system->user), timeout_ns);
 
     if (bow_group_current(group) != NULL) {
-        return -EDEADLK;
+        return bow__refuse(group->context, -EDEADLK,
+                           "bow_group_join: on a loop of the group it would wait for ever");
     }
     for (uint32_t i = 0; i < group->n_loops; i++) {
         uint64_t now = system->now_ns(system->user);

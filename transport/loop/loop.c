@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/options.h"
+#include "base/refuse.h"
 #include "transport/loop/condition.h"
 #include "transport/loop/loop_internal.h"
 
@@ -18,16 +19,32 @@
 #define DEFAULT_PENDING_TASKS 65536
 #define DEFAULT_TAIL_TASKS 4096
 
-static int read_options(struct bow_loop_options *options, const struct bow_loop_options *given)
+/* The option that is none; NULL: they all are. */
+static const char *wrong_option(const struct bow_loop_options *options)
 {
-    int rc = given != NULL ? bow__options_read(options, sizeof(*options), given) : 0;
-    if (rc < 0) {
-        return rc;
+    if (options->io_ratio > 100) {
+        return "options.io_ratio is above 100";
     }
-    if (options->io_ratio > 100 || options->cpu < -1 ||
-        (options->thread != BOW_LOOP_OWN_THREAD && options->thread != BOW_LOOP_OWNER) ||
-        (options->strategy != BOW_LOOP_SELECT && options->strategy != BOW_LOOP_BUSY_WAIT)) {
-        return -EINVAL;
+    if (options->cpu < -1) {
+        return "options.cpu is below -1";
+    }
+    if (options->thread != BOW_LOOP_OWN_THREAD && options->thread != BOW_LOOP_OWNER) {
+        return "options.thread is none of enum bow_loop_thread";
+    }
+    return options->strategy != BOW_LOOP_SELECT && options->strategy != BOW_LOOP_BUSY_WAIT
+               ? "options.strategy is neither BOW_LOOP_SELECT nor BOW_LOOP_BUSY_WAIT"
+               : NULL;
+}
+
+static int read_options(struct bow_context *context, struct bow_loop_options *options,
+                        const struct bow_loop_options *given)
+{
+    if (given != NULL && bow__options_read(options, sizeof(*options), given) < 0) {
+        return bow__refuse_options(context, "bow_loop_new", "BOW_LOOP_OPTIONS_INIT");
+    }
+    const char *wrong = wrong_option(options);
+    if (wrong != NULL) {
+        return bow__refuse(context, -EINVAL, "bow_loop_new: %s", wrong);
     }
     if (options->io_ratio == 0) {
         options->io_ratio = DEFAULT_IO_RATIO;
@@ -99,7 +116,7 @@ int bow__loop_new_over(struct bow_context *context, const struct bow_system *sys
 {
     struct bow_loop_options known = BOW_LOOP_OPTIONS_INIT;
 
-    int rc = read_options(&known, options);
+    int rc = read_options(context, &known, options);
     if (rc < 0) {
         return rc;
     }

@@ -9,6 +9,7 @@
  * taking it, so it sees everything its starter wrote.
  */
 
+#include "base/refuse.h"
 #include "transport/loop/loop_internal.h"
 
 #include <errno.h>
@@ -159,10 +160,16 @@ static int enter(struct bow_loop *loop)
         return -ECHILD;
     }
     if (loop->options.thread != BOW_LOOP_OWNER) {
-        return -EINVAL;
+        return bow__refuse(loop->context, -EINVAL,
+                           "bow_loop_run: loop %s has a thread of its own; its owner runs one that "
+                           "was made with options.thread = BOW_LOOP_OWNER",
+                           loop->name);
     }
     if (atomic_exchange_explicit(&loop->running, true, memory_order_acquire)) {
-        return -EBUSY;
+        return bow__refuse(loop->context, -EBUSY,
+                           "bow_loop_run: loop %s is being run, by another thread or further up on "
+                           "this one's stack",
+                           loop->name);
     }
     int rc = bow__loop_claim(loop);
     if (rc < 0) {

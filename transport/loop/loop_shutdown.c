@@ -14,6 +14,7 @@
  */
 
 #include "base/clock.h"
+#include "base/refuse.h"
 #include "transport/loop/condition.h"
 #include "transport/loop/loop_internal.h"
 
@@ -232,7 +233,8 @@ int bow_loop_join(struct bow_loop *loop, uint64_t timeout_ns)
         return -ECHILD;
     }
     if (bow_loop_in_loop(loop)) {
-        return -EDEADLK;
+        return bow__refuse(loop->context, -EDEADLK,
+                           "bow_loop_join: on loop %s itself it would wait for ever", loop->name);
     }
     pthread_mutex_lock(&loop->mutex);
     while (rc == 0 && bow__loop_state(loop) != BOW_LOOP_TERMINATED) {

@@ -4,6 +4,7 @@
  * of its clock to the phase it is in; it reads none for that.
  */
 
+#include "base/refuse.h"
 #include "transport/loop/loop_internal.h"
 
 #include <bowline/loop_stats.h>
@@ -64,7 +65,8 @@ int bow_loop_get_stats(const struct bow_loop *loop, struct bow_loop_stats *stats
     const size_t size = stats->size;
 
     if (size < sizeof(size) || size > sizeof(*stats)) {
-        return -EINVAL;
+        return bow__refuse(loop->context, -EINVAL,
+                           "bow_loop_get_stats: set stats->size to its size first");
     }
     struct bow_loop_stats now = {
         .size = size,

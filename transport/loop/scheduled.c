@@ -24,6 +24,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/refuse.h"
 #include "transport/loop/loop_internal.h"
 
 #include <bowline/timer.h>
@@ -252,7 +253,10 @@ int bow_loop_schedule(struct bow_loop *loop, enum bow_schedule_kind kind, uint64
                       struct bow_scheduled **ret_scheduled)
 {
     if (kind > BOW_SCHEDULE_FIXED_DELAY || (kind != BOW_SCHEDULE_ONCE && period_ns == 0)) {
-        return -EINVAL;
+        return bow__refuse(loop->context, -EINVAL, "bow_loop_schedule: task %s: %s", name,
+                           kind > BOW_SCHEDULE_FIXED_DELAY
+                               ? "kind is none of enum bow_schedule_kind"
+                               : "period_ns is 0, and kind says that it is periodic");
     }
     if (bow__loop_is_foreign(loop)) {
         return -ECHILD;

@@ -11,6 +11,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/options.h"
+#include "base/refuse.h"
 #include "transport/address/address.h"
 #include "transport/channel/channel.h"
 
@@ -430,7 +431,9 @@ int bow_embedded_new(struct bow_context *context, const struct bow_embedded_opti
         rc = read_peer(options.peer, &peer);
     }
     if (rc < 0) {
-        return rc;
+        return bow__refuse(context, rc,
+                           "bow_embedded_new: begin with BOW_EMBEDDED_OPTIONS_INIT; options.peer, "
+                           "if set, is an address of IP with its port, or unix:PATH");
     }
     struct bow_embedded *embedded = bow__alloc_zero(context, sizeof(*embedded));
     if (embedded == NULL) {

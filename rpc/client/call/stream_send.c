@@ -6,6 +6,7 @@
 
 #include "rpc/client/call/stream_send.h"
 #include "base/alloc.h"
+#include "base/refuse.h"
 #include "rpc/core/codec/encode.h"
 #include "rpc/core/message/payload.h"
 
@@ -321,11 +322,39 @@ static int post(struct bow_stream *stream, struct bow__queued_message *queued)
 
 /* What programs call */
 
+static int refuse(const struct bow_stream *stream, const char *why)
+{
+    return bow__refuse(stream->context, -EINVAL, "sending on a stream of %s: %s",
+                       stream->method->path, why);
+}
+
+static int refuse_type(const struct bow_stream *stream, const ProtobufCMessage *message)
+{
+    return bow__refuse(stream->context, -EINVAL,
+                       "sending on a stream of %s: the message is a %s, "
+                       "not a %s",
+                       stream->method->path, message != NULL ? message->descriptor->name : "NULL",
+                       stream->method->input->name);
+}
+
+static int refuse_encoding(const struct bow_stream *stream, const ProtobufCMessage *message)
+{
+    struct bow__text reason;
+
+    bow__text_clear(&reason);
+    bow__encode_explain(message, &reason);
+    return bow__refuse(stream->context, -EINVAL,
+                       "sending on a stream of %s: the message cannot be encoded: %s",
+                       stream->method->path, reason.bytes);
+}
+
 static int check(const struct bow_stream *stream, const ProtobufCMessage *message)
 {
-    if (!bow__method_sends_many(stream->method) ||
-        (message != NULL && message->descriptor != stream->method->input)) {
-        return -EINVAL;
+    if (!bow__method_sends_many(stream->method)) {
+        return refuse(stream, "its request was sent when it was opened, and it is the only one");
+    }
+    if (message != NULL && message->descriptor != stream->method->input) {
+        return refuse_type(stream, message);
     }
     return refusal(stream);
 }
@@ -336,7 +365,7 @@ static int encode(struct bow_stream *stream, const ProtobufCMessage *message,
     size_t size = bow__encoded_size(message);
 
     if (size == SIZE_MAX) {
-        return -EINVAL;
+        return refuse_encoding(stream, message);
     }
     struct bow__queued_message *queued = bow__queued_message_new(stream->context, size);
     if (queued == NULL) {
@@ -344,7 +373,7 @@ static int encode(struct bow_stream *stream, const ProtobufCMessage *message,
     }
     if (bow__encode(message, bow__queued_message_bytes(queued), size, NULL) < 0) {
         bow__queued_message_free(queued);
-        return -EINVAL;
+        return refuse_encoding(stream, message);
     }
     *ret_held = queued;
     return 0;
@@ -355,13 +384,13 @@ int bow_stream_send(struct bow_stream *stream, const ProtobufCMessage *message)
     bool here = bow_loop_in_loop(stream->loop);
     struct bow__queued_message *queued = NULL;
 
-    int rc = message != NULL ? check(stream, message) : -EINVAL;
+    int rc = message != NULL ? check(stream, message) : refuse_type(stream, message);
     if (rc < 0) {
         return rc;
     }
     rc = here ? send_in_place(stream, message) : 1;
     if (rc <= 0) {
-        return rc;
+        return rc == -EINVAL ? refuse_encoding(stream, message) : rc;
     }
     rc = encode(stream, message, &queued);
     if (rc < 0) {

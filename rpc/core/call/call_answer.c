@@ -5,6 +5,7 @@
  */
 
 #include "base/alloc.h"
+#include "base/refuse.h"
 #include "rpc/core/call/call.h"
 #include "rpc/core/call/call_metadata.h"
 #include "rpc/core/call/call_stream_answer.h"
@@ -268,6 +269,9 @@ static int refuse(struct bow_call *call, int rc, enum bow_code code, const char 
 
     status.code = code;
     status.message = message;
+    if (rc == -EINVAL) {
+        (void)bow__refuse(call->arena.context, rc, "bow_call_reply: %s", message);
+    }
     int answered = answer_status(call, &status);
     return answered < 0 ? answered : rc;
 }

@@ -4,6 +4,7 @@
  */
 
 #include "rpc/core/call/call_metadata.h"
+#include "base/refuse.h"
 #include "rpc/core/call/call_stream.h"
 #include "rpc/core/compression/compression.h"
 #include "rpc/core/errors.h"
@@ -79,10 +80,33 @@ void bow__call_describe_unsent(const struct bow_call *call, int rc, struct bow__
     ret_status->message = text->bytes;
 }
 
+static int refuse_late(const struct bow_call *call, const char *function)
+{
+    return bow__refuse(call->arena.context, -EALREADY,
+                       "%s: the first message of the call of %s has been sent", function,
+                       call->method->path);
+}
+
+/* The value may be a secret. */
+static int refuse_entry(const struct bow_call *call, int rc, const char *function, const char *key)
+{
+    struct bow__text text;
+
+    if (rc != -EINVAL && rc != -EMSGSIZE) {
+        return rc;
+    }
+    bow__text_clear(&text);
+    bow__text_escape(&text, (struct bow_slice){(const uint8_t *)key, strlen(key)}, 128);
+    return bow__refuse(call->arena.context, rc, "%s: %s: \"%s\" %s", function, call->method->path,
+                       text.bytes,
+                       rc == -EINVAL ? "or its value is not as <bowline/metadata.h> wants it"
+                                     : "is too much: all of it is above BOW_LIMIT_HEADER_BYTES");
+}
+
 int bow_call_compress(struct bow_call *call, bool on)
 {
     if (call->stream != NULL && atomic_load_explicit(&call->stream->began, memory_order_relaxed)) {
-        return -EALREADY;
+        return refuse_late(call, "bow_call_compress");
     }
     call->compresses = on;
     return 0;
@@ -91,17 +115,19 @@ int bow_call_compress(struct bow_call *call, bool on)
 int bow_call_add_initial(struct bow_call *call, const char *key, struct bow_slice value)
 {
     if (call->stream != NULL && atomic_load_explicit(&call->stream->began, memory_order_relaxed)) {
-        return -EALREADY;
+        return refuse_late(call, "bow_call_add_initial");
     }
     struct bow__call_metadata *sent = get(call);
-    return sent != NULL ? bow__metadata_add(&sent->initial, &call->arena, key, value) : -ENOMEM;
+    int rc = sent != NULL ? bow__metadata_add(&sent->initial, &call->arena, key, value) : -ENOMEM;
+    return refuse_entry(call, rc, "bow_call_add_initial", key);
 }
 
 int bow_call_add_trailing(struct bow_call *call, const char *key, struct bow_slice value)
 {
     struct bow__call_metadata *sent = get(call);
 
-    return sent != NULL ? bow__metadata_add(&sent->trailing, &call->arena, key, value) : -ENOMEM;
+    int rc = sent != NULL ? bow__metadata_add(&sent->trailing, &call->arena, key, value) : -ENOMEM;
+    return refuse_entry(call, rc, "bow_call_add_trailing", key);
 }
 
 int bow__call_add_status(struct bow_call *call, const struct bow_metadata *metadata)

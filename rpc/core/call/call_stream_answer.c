@@ -5,6 +5,7 @@
  */
 
 #include "rpc/core/call/call_stream_answer.h"
+#include "base/refuse.h"
 #include "rpc/core/call/call_metadata.h"
 #include "rpc/core/call/call_stream_output.h"
 #include "rpc/core/call/call_stream_send.h"
@@ -66,6 +67,9 @@ static void set_answer(struct bow_call *call, enum bow_code code, const char *me
 /* The reply cannot be sent; the peer is told why, and the handler by `rc`. */
 static int refuse_reply(struct bow_call *call, int rc, const char *why)
 {
+    if (rc == -EINVAL) {
+        (void)bow__refuse(call->arena.context, rc, "bow_call_reply: %s", why);
+    }
     char *message = answer_memory(call, BOW__TEXT_BYTES);
 
     if (message != NULL) {
@@ -80,7 +84,9 @@ static int refuse_reply(struct bow_call *call, int rc, const char *why)
 int bow_call_finish(struct bow_call *call)
 {
     if (call->stream == NULL || (call->method->flags & BOW_METHOD_SERVER_STREAMING) == 0) {
-        return -EINVAL;
+        return bow__refuse(call->arena.context, -EINVAL,
+                           "bow_call_finish: the server of %s sends one message: bow_call_reply()",
+                           call->method->path);
     }
     int rc = claim(call);
     if (rc < 0) {

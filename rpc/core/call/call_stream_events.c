@@ -7,6 +7,7 @@
  */
 
 #include "rpc/core/call/call_stream_events.h"
+#include "base/refuse.h"
 #include "rpc/core/call/call_stream_output.h"
 #include "rpc/core/call/receive.h"
 #include "rpc/core/errors.h"
@@ -299,11 +300,14 @@ int bow_call_listen(struct bow_call *call, const void *events, void *user)
     struct bow__call_stream *stream = call->stream;
 
     if (stream == NULL || events == NULL) {
-        return -EINVAL;
+        return bow__refuse(call->arena.context, -EINVAL, "bow_call_listen: %s: %s",
+                           call->method->path,
+                           stream == NULL ? "it is a unary method" : "events is NULL");
     }
     assert(stream->on_executor || call->ops->in_loop(call));
     if (is_listening(stream)) {
-        return -EALREADY;
+        return bow__refuse(call->arena.context, -EALREADY,
+                           "bow_call_listen: %s: the call has its events", call->method->path);
     }
     if (stream->closed) {
         return -ECANCELED;

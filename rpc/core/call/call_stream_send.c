@@ -5,8 +5,10 @@
  */
 
 #include "rpc/core/call/call_stream_send.h"
+#include "base/refuse.h"
 #include "rpc/core/call/call_stream_events.h"
 #include "rpc/core/call/call_stream_output.h"
+#include "rpc/core/codec/encode.h"
 #include "rpc/core/message/payload.h"
 
 #include <errno.h>
@@ -229,22 +231,53 @@ static int post(struct bow_call *call, struct bow__queued_message *queued)
 
 /* What programs call */
 
+static int refuse(const struct bow_call *call, const char *why)
+{
+    return bow__refuse(call->arena.context, -EINVAL, "sending on a call of %s: %s",
+                       call->method->path, why);
+}
+
+static int refuse_kind(const struct bow_call *call, int rc)
+{
+    return rc != -EINVAL ? rc : refuse(call, "its server sends one message, and that is the reply");
+}
+
+static int refuse_encoding(const struct bow_call *call, const ProtobufCMessage *message)
+{
+    struct bow__text reason;
+
+    bow__text_clear(&reason);
+    bow__text_printf(&reason, "the message cannot be encoded: ");
+    bow__encode_explain(message, &reason);
+    return refuse(call, reason.bytes);
+}
+
+static int refuse_type(const struct bow_call *call, const ProtobufCMessage *message)
+{
+    return bow__refuse(call->arena.context, -EINVAL,
+                       "sending on a call of %s: the message is a %s, not a %s", call->method->path,
+                       message != NULL ? message->descriptor->name : "NULL",
+                       call->method->output->name);
+}
+
 int bow_call_send(struct bow_call *call, const ProtobufCMessage *message)
 {
     struct bow__queued_message *queued = NULL;
 
     int rc = bow__call_stream_check_send(call);
     if (rc < 0) {
-        return rc;
+        return refuse_kind(call, rc);
     }
     if (message == NULL || message->descriptor != call->method->output) {
-        return -EINVAL;
+        return refuse_type(call, message);
     }
     if (call->ops->in_loop(call)) {
-        return send_here(call, message);
+        rc = send_here(call, message);
+    } else {
+        rc = bow__call_stream_encode(call, message, &queued, NULL);
+        rc = rc < 0 ? rc : post(call, queued);
     }
-    rc = bow__call_stream_encode(call, message, &queued, NULL);
-    return rc < 0 ? rc : post(call, queued);
+    return rc != -EINVAL ? rc : refuse_encoding(call, message);
 }
 
 int bow_call_send_payload(struct bow_call *call, struct bow_payload *payload)
@@ -253,7 +286,7 @@ int bow_call_send_payload(struct bow_call *call, struct bow_payload *payload)
 
     int rc = bow__call_stream_check_send(call);
     if (rc < 0) {
-        return rc;
+        return refuse_kind(call, rc);
     }
     if (call->ops->in_loop(call)) {
         here = true;

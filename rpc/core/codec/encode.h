@@ -39,6 +39,9 @@
 ssize_t bow__encode(const ProtobufCMessage *message, uint8_t *buf, size_t cap,
                     struct bow__text *reason);
 
+/** Append why bow__encode() says -EINVAL. Thread: any. */
+void bow__encode_explain(const ProtobufCMessage *message, struct bow__text *reason);
+
 /** The length of `message` encoded; SIZE_MAX when bow__encode() would say -EINVAL. Thread: any. */
 size_t bow__encoded_size(const ProtobufCMessage *message);
 

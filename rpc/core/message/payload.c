@@ -6,9 +6,20 @@
 
 #include "rpc/core/message/payload.h"
 #include "base/alloc.h"
+#include "base/refuse.h"
 #include "rpc/core/codec/encode.h"
 
 #include <errno.h>
+
+static int refuse(struct bow_context *context, const ProtobufCMessage *message)
+{
+    struct bow__text reason;
+
+    bow__text_clear(&reason);
+    bow__encode_explain(message, &reason);
+    return bow__refuse(context, -EINVAL, "bow_payload_new: a %s cannot be encoded: %s",
+                       message->descriptor->name, reason.bytes);
+}
 
 int bow_payload_new(struct bow_context *context, const ProtobufCMessage *message,
                     struct bow_payload **ret_payload)
@@ -16,7 +27,7 @@ int bow_payload_new(struct bow_context *context, const ProtobufCMessage *message
     size_t size = bow__encoded_size(message);
 
     if (size == SIZE_MAX) {
-        return -EINVAL;
+        return refuse(context, message);
     }
     struct bow__block *block = bow__block_new_to_fill(context, BOW__PAYLOAD_OFFSET + size);
     if (block == NULL) {
@@ -25,7 +36,7 @@ int bow_payload_new(struct bow_context *context, const ProtobufCMessage *message
     ssize_t n = bow__encode(message, block->data + BOW__PAYLOAD_OFFSET, size, NULL);
     if (n < 0) {
         bow__block_unref(block);
-        return -EINVAL;
+        return refuse(context, message);
     }
     struct bow_payload *payload = (struct bow_payload *)(void *)block->data;
     payload->block = block;
