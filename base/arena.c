@@ -44,6 +44,7 @@ static void start(struct bow__arena *arena)
 {
     arena->next = arena->first;
     arena->end = arena->first_size > 0 ? arena->first + arena->first_size : arena->first;
+    bow__poison(arena->first, arena->first_size);
 }
 
 void bow__arena_init(struct bow__arena *arena, struct bow_context *context, void *first,
@@ -68,6 +69,7 @@ void bow__arena_reset(struct bow__arena *arena)
     while (arena->chunks != NULL) {
         struct bow__arena_chunk *chunk = arena->chunks;
         arena->chunks = chunk->next;
+        bow__unpoison(chunk, chunk->n_bytes);
         bow__free(arena->context, chunk, chunk->n_bytes);
     }
     arena->used = 0;
@@ -78,6 +80,7 @@ void bow__arena_reset(struct bow__arena *arena)
 void bow__arena_fini(struct bow__arena *arena)
 {
     bow__arena_reset(arena);
+    bow__unpoison(arena->first, arena->first_size);
     *arena = (struct bow__arena){0};
 }
 
@@ -133,6 +136,7 @@ void *bow__arena_alloc_apart(struct bow__arena *arena, size_t size)
     if (!large) {
         arena->next = chunk->data + size;
         arena->end = (uint8_t *)chunk + chunk->n_bytes;
+        bow__poison(arena->next, room(arena));
     }
     return chunk->data;
 }
@@ -159,7 +163,9 @@ char *bow__arena_vprintf(struct bow__arena *arena, const char *format, va_list a
 
     /* Format into what is free, for most texts fit, and only a longer one is formatted twice. */
     va_copy(again, args);
+    bow__unpoison(arena->next, room(arena));
     int len = vsnprintf((char *)arena->next, room(arena), format, again);
+    bow__poison(arena->next, room(arena));
     va_end(again);
     if (len < 0) {
         return fail(arena);

@@ -7,10 +7,13 @@
  * memory that the owner provides (a call's own slab), so that a small call
  * allocates nothing. One user at a time; no locks.
  *
+ * What is not allocated is poisoned, as all is once the arena was reset.
+ *
  * Invariant: once an allocation failed, `failed` stays set until reset, so that
  * the owner of a half-built message can tell at the end.
  */
 
+#include "base/poison.h"
 #include <bowline/context.h>
 #include <stdarg.h>
 
@@ -43,7 +46,7 @@ static inline bool bow__arena_has_grown(const struct bow__arena *arena)
     return arena->chunks != NULL || arena->blocks != NULL;
 }
 
-/** Free all. The arena is zeroed memory afterwards. */
+/** Free all. The arena is zeroed memory afterwards, and the owner's first memory the owner's. */
 void bow__arena_fini(struct bow__arena *arena);
 
 #define BOW__ARENA_ALIGNMENT 16u
@@ -61,6 +64,7 @@ static inline void *bow__arena_alloc_bytes(struct bow__arena *arena, size_t size
         return bow__arena_alloc_apart(arena, size);
     }
     arena->next = memory + size;
+    bow__unpoison(memory, size);
     return memory;
 }
 
@@ -76,6 +80,7 @@ static inline void *bow__arena_alloc(struct bow__arena *arena, size_t size)
     }
     uint8_t *memory = arena->next + padding;
     arena->next = memory + size;
+    bow__unpoison(memory, size);
     return memory;
 }
 

@@ -14,6 +14,17 @@
 #include <bowline/system.h>
 #include <errno.h>
 
+#ifdef NDEBUG
+#define HAS_ASSERTIONS false
+#else
+#define HAS_ASSERTIONS true
+#endif
+#ifdef __OPTIMIZE__
+#define IS_OPTIMIZED true
+#else
+#define IS_OPTIMIZED false
+#endif
+
 static bool allocator_is_whole(const struct bow_allocator *allocator)
 {
     return allocator->alloc != NULL && allocator->resize != NULL && allocator->free != NULL;
@@ -61,6 +72,8 @@ int bow_context_new(const struct bow_context_options *given, struct bow_context 
         .log = options.log,
         .log_user = options.log_user,
         .log_level = options.log_level,
+        .aborts_on_misuse = HAS_ASSERTIONS,
+        .quarantines = HAS_ASSERTIONS && !IS_OPTIMIZED,
     };
     bow__process_init(&context->process);
     bow__large_init(&context->large);

@@ -4,10 +4,11 @@
 
 /*
  * What a context holds, for the files that make up the context: context.c (its
- * life), alloc.c (its memory), log.c (its sink), refuse.c (what it hears of misuse),
- * slot.c (what upper layers keep in it), large.c (its default allocator), trim.c (what that keeps),
- * process.c (the process that uses it). All others go through their functions. Everything but the
- * counters and the slots is constant after bow_context_new().
+ * life), alloc.c (its memory), log.c (its sink), refuse.c (what it hears of refusals),
+ * misuse.c (what is done about programs' faults), slot.c (what upper layers keep in it), large.c
+ * (its default allocator), trim.c (what that keeps), process.c (the process that uses it). All
+ * others go through their functions. Everything but the counters and the slots is constant after
+ * bow_context_new().
  */
 
 #include "base/large.h"
@@ -31,7 +32,9 @@ struct bow_context {
     bow_log_fn log;
     void *log_user;
     enum bow_log_level log_level;
-    _Atomic(uint64_t) refusals_ns;       /* up to when lines about them are booked; refuse.c */
+    _Atomic(uint64_t) refusals_ns; /* up to when lines about them are booked; refuse.c */
+    bool aborts_on_misuse;         /* misuse.c */
+    bool quarantines;
     _Atomic(void *) slots[BOW__N_SLOTS]; /* slot.c */
 };
 

@@ -21,6 +21,7 @@
  */
 
 #include "base/large.h"
+#include "base/poison.h"
 
 #include <bowline/limits.h>
 #include <sched.h>
@@ -51,11 +52,7 @@
 #define MOVES_PAGES 1
 #endif
 
-#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
-#define LARGEST_SMALL SIZE_MAX
-#else
-#define LARGEST_SMALL SMALL_BYTES
-#endif
+#define LARGEST_SMALL (BOW__POISONS ? SIZE_MAX : SMALL_BYTES)
 
 static bool is_small(size_t size)
 {

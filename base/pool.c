@@ -5,6 +5,7 @@
  */
 
 #include "base/pool.h"
+#include "base/poison.h"
 
 #include <assert.h>
 
@@ -19,6 +20,7 @@ static void release(struct bow__pool *pool, size_t n_keep)
         struct bow__block *block = pool->idle;
         pool->idle = block->next;
         pool->n_idle--;
+        bow__unpoison(block->data, block->cap);
         bow__block_unref(block);
     }
 }
@@ -38,6 +40,7 @@ struct bow__block *bow__pool_get(struct bow__pool *pool)
     pool->idle = block->next;
     pool->n_idle--;
     block->next = NULL;
+    bow__unpoison(block->data, block->cap);
     return block;
 }
 
@@ -49,6 +52,7 @@ void bow__pool_put(struct bow__pool *pool, struct bow__block *block)
         bow__block_unref(block);
         return;
     }
+    bow__poison(block->data, block->cap);
     block->next = pool->idle;
     pool->idle = block;
     pool->n_idle++;

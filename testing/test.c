@@ -2,6 +2,7 @@
 /* The life of a test, and what is left at its end. */
 
 #include "testing/test.h"
+#include "base/misuse.h"
 #include "base/options.h"
 
 #include <stdlib.h>
@@ -20,7 +21,11 @@ static int make_context(struct bow_test *test, const struct bow_test_options *gi
     options.log = given->log;
     options.log_user = given->log_user;
     options.log_level = given->log_level;
-    return bow_context_new(&options, &test->context);
+    int rc = bow_context_new(&options, &test->context);
+    if (rc == 0) {
+        bow__look_for_misuse(test->context);
+    }
+    return rc;
 }
 
 static int make_loop(struct bow_test *test)

@@ -11,8 +11,20 @@
  *
  * The call and its request belong to the handler from entry until it replies or
  * fails: also when the peer cancelled or the deadline passed meanwhile (the
- * reply is then dropped and says so). A unary call is gone with its answer: a second one is
- * as wrong as a second free(). The call's memory has one user at a time:
+ * reply is then dropped and says so). A unary call is gone with its answer, and with it its request
+ * and all that lay in its memory: a second answer is as wrong as a second free(), and so is
+ * whatever else is asked of it then. What is done about it:
+ *
+ *     build, or context         seen                                      then
+ *     NDEBUG                    until another call has the memory         an error in the log,
+ * -EINVAL with assertions           the same                                  abort() -O0,
+ * libbowline-testing   for 64 calls of that loop more            abort() AddressSanitizer also
+ * reads of the request                 its report, or abort()
+ *
+ * The line says which method it was, and what was done; functions without a result do nothing then,
+ * those that return memory return NULL. Do not depend on -EINVAL: it comes when you are lucky.
+ *
+ * The call's memory has one user at a time:
  * whoever holds the call. A handler that never answers keeps the call in the
  * gauge `calls_unanswered` of <bowline/metrics.h>; its peer gets
  * DEADLINE_EXCEEDED in time all the same.

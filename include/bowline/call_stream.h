@@ -16,7 +16,9 @@
  * call longer, or from another thread, takes one with bow_call_ref(). Once the
  * call has ended, by whichever side, all that sends says -ECANCELED. Sending and answering may
  * be done by several threads at a time; the call's memory (bow_call_alloc(), metadata) has one
- * user at a time, and lives until the last reference is dropped.
+ * user at a time, and lives until the last reference is dropped. What is asked of it after that is
+ * misuse, and is answered as <bowline/call.h> says of a unary call after its answer; but without
+ * libbowline-testing, in an optimised build, it is seen by AddressSanitizer alone.
  *
  * Events come on the call's loop, one at a time, never from inside a function
  * of the call. Messages that come before bow_call_listen(), or while the call is paused,

@@ -10,6 +10,9 @@
  *     callback          the result is borrowed until the callback returns;
  *                       bow_result_move() keeps it longer
  *
+ * After bow_result_fini(), or the callback that lent it, all of it is gone as after a free():
+ * AddressSanitizer reports who reads it.
+ *
  * Invariant: `reply` is not NULL exactly when `status.code` is BOW_OK (but for streaming methods
  * whose replies came before).
  */

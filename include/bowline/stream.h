@@ -13,7 +13,8 @@
  * A stream is counted. Its opener has a reference, and lets go of it when it pleases: with
  * bow_stream_unref(), in the blocking style with bow_stream_finish(). The call does not depend on
  * it. An event lends its stream until it returns. Once the call has ended all that sends says
- * -ECANCELED.
+ * -ECANCELED. A stream without a reference, and a message after the event that lent it or the next
+ * receive, are gone as after a free(): AddressSanitizer reports their use, nothing else does.
  *
  * On another thread than the loop's, the whole call may be over, on_closed included, before
  * bow_client_open() has returned. The opener's handle is good all the same; `user`, if on_closed

@@ -130,7 +130,7 @@ ORDER = {
     "rpc/core/compression": ("coder", "compress_gzip compress_zstd", "compress", "compression"),
     "rpc/core/call": (
         "child_calls receive",
-        "call_metadata call_stream",
+        "call_gone call_metadata call_stream",
         "call",
         "call_stream_output",
         "call_stream_events",

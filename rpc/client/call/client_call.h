@@ -62,6 +62,7 @@ struct bow__client_calls {
     struct bow__loop_compression compression;
     struct bow__client_call *idle;
     uint32_t n_idle;
+    uint32_t max_idle;
 };
 
 enum bow__client_call_state {

@@ -5,6 +5,7 @@
  */
 
 #include "rpc/core/call/call.h"
+#include "rpc/core/call/call_gone.h"
 #include "rpc/core/call/call_stream.h"
 #include "rpc/core/intercept.h"
 #include <bowline/limits.h>
@@ -41,11 +42,16 @@ void bow__call_free(struct bow_call *call)
     if (bow__arena_has_grown(&call->arena)) {
         bow__arena_reset(&call->arena);
     }
+    atomic_store_explicit(&call->end_code, BOW__CALL_GONE, memory_order_relaxed);
     call->ops->free(call);
 }
 
 struct bow_call *bow_call_ref(struct bow_call *call)
 {
+    if (bow__call_is_gone(call)) {
+        (void)bow__call_is_misused(call, "referred to");
+        return call;
+    }
     if (call->stream != NULL) {
         atomic_fetch_add_explicit(&call->stream->refs, 1, memory_order_relaxed);
     }
@@ -54,6 +60,10 @@ struct bow_call *bow_call_ref(struct bow_call *call)
 
 void bow_call_unref(struct bow_call *call)
 {
+    if (bow__call_is_gone(call)) {
+        (void)bow__call_is_misused(call, "let go of");
+        return;
+    }
     if (call->stream != NULL &&
         atomic_fetch_sub_explicit(&call->stream->refs, 1, memory_order_acq_rel) == 1) {
         bow__call_free(call);
@@ -109,10 +119,19 @@ void bow__call_end(struct bow_call *call, enum bow_code why)
     orphan(call);
 }
 
+static bool was_answered(const struct bow_call *call, unsigned state)
+{
+    return bow__call_is_gone(call) ||
+           (state != BOW__CALL_HELD && state != BOW__CALL_NOTIFYING && state != BOW__CALL_ORPHANED);
+}
+
 int bow__call_discard_answer(struct bow_call *call)
 {
     unsigned state = atomic_load(&call->state);
 
+    if (was_answered(call, state)) {
+        return bow__call_is_misused(call, "answered again");
+    }
     for (;;) {
         unsigned next = state == BOW__CALL_NOTIFYING ? BOW__CALL_DROPPED : BOW__CALL_STRANDED;
         if (state == BOW__CALL_ORPHANED) {
@@ -146,6 +165,10 @@ struct bow__child_calls *bow__call_family(struct bow_call *call)
 
 void *bow_call_alloc(struct bow_call *call, size_t size)
 {
+    if (bow__call_is_gone(call)) {
+        (void)bow__call_is_misused(call, "asked for memory");
+        return NULL;
+    }
     return bow__arena_alloc(&call->arena, size);
 }
 
@@ -153,6 +176,10 @@ char *bow_call_printf(struct bow_call *call, const char *format, ...)
 {
     va_list args;
 
+    if (bow__call_is_gone(call)) {
+        (void)bow__call_is_misused(call, "asked for memory");
+        return NULL;
+    }
     va_start(args, format);
     char *text = bow__arena_vprintf(&call->arena, format, args);
     va_end(args);
@@ -161,11 +188,19 @@ char *bow_call_printf(struct bow_call *call, const char *format, ...)
 
 char *bow_call_strdup(struct bow_call *call, const char *text)
 {
+    if (bow__call_is_gone(call)) {
+        (void)bow__call_is_misused(call, "asked for memory");
+        return NULL;
+    }
     return bow__arena_dup(&call->arena, text, strlen(text));
 }
 
 void *bow_call_state(const struct bow_call *call, const void *state_key)
 {
+    if (bow__call_is_gone(call)) {
+        (void)bow__call_is_misused(call, "asked for an interceptor's state");
+        return NULL;
+    }
     return bow__intercepted_state(call->states, state_key);
 }
 
@@ -214,6 +249,10 @@ void bow_call_on_cancel(struct bow_call *call, bow_call_cancel_fn fn, void *user
 {
     unsigned expected = BOW__CALL_ORPHANED;
 
+    if (bow__call_is_gone(call)) {
+        (void)bow__call_is_misused(call, "given a function for its cancel");
+        return;
+    }
     assert(call->ops->in_loop(call));
     call->on_cancel = fn;
     call->cancel_user = user;

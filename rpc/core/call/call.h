@@ -47,6 +47,10 @@ enum bow__call_state {
     BOW__CALL_DROPPED,
 };
 
+/** In `end_code`, beyond the codes: the holder has answered, and is to ask the call for nothing. */
+#define BOW__CALL_ANSWERED 0x100u /* on another thread; the loop has yet to send it */
+#define BOW__CALL_GONE 0x101u     /* its memory waits for another call */
+
 /** What a call asks of the connection it came by. */
 struct bow__call_ops {
     bool (*in_loop)(const struct bow_call *call);
@@ -113,7 +117,7 @@ struct bow_call {
     uint8_t encoding; /* an enum bow__encoding: of messages that pay compressing */
     bool compresses;  /* the holder's until the first message: to choose one */
     atomic_uint state;
-    atomic_uint end_code;                           /* a bow_code; 0: the peer waits */
+    atomic_uint end_code;                           /* a bow_code, or as above; 0: the peer waits */
     _Atomic(struct bow__child_calls *) child_calls; /* made by the handler's first child */
     bow_call_cancel_fn on_cancel;
     void *cancel_user;
@@ -132,7 +136,8 @@ void bow__call_end(struct bow_call *call, enum bow_code why);
 /** Free what the call holds and give it back. Its owner, once. */
 void bow__call_free(struct bow_call *call);
 
-/** Nobody waits: the answerer lets go. Returns -ECANCELED. */
+/** Nobody waits: the answerer lets go. Returns -ECANCELED; or what bow__misuse() does, for there
+ * has been an answer. */
 int bow__call_discard_answer(struct bow_call *call);
 
 /** The child calls that children of `call` join, made on first use; NULL out of memory. The call's

@@ -25,7 +25,6 @@ static void conclude(struct bow_call *call, const struct bow_status *status, siz
                      int error)
 {
     call->ops->answered(call, status, n_bytes, error);
-    call->session = NULL;
     bow__call_free(call);
 }
 
@@ -206,6 +205,8 @@ static int post_answer(struct bow_call *call)
     if (!atomic_compare_exchange_strong(&call->state, &state, BOW__CALL_POSTED)) {
         return bow__call_discard_answer(call);
     }
+    unsigned waiting = 0;
+    (void)atomic_compare_exchange_strong(&call->end_code, &waiting, BOW__CALL_ANSWERED);
     if (call->ops->post(call, deliver_posted) == 0) {
         return 0;
     }
@@ -423,6 +424,10 @@ int bow_call_fail(struct bow_call *call, enum bow_code code, const char *format,
         va_end(args);
         return rc;
     }
+    if (atomic_load(&call->end_code) != 0) {
+        va_end(args);
+        return bow__call_discard_answer(call);
+    }
     const char *text = bow__arena_vprintf(&call->arena, format, args);
     va_end(args);
     status.code = code;
@@ -434,6 +439,9 @@ int bow_call_fail_status(struct bow_call *call, const struct bow_status *status)
 {
     if (call->stream != NULL) {
         return bow__call_stream_fail(call, status);
+    }
+    if (atomic_load(&call->end_code) != 0) {
+        return bow__call_discard_answer(call);
     }
     int rc = bow__call_add_status(call, &status->metadata);
     if (rc < 0) {

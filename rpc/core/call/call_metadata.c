@@ -5,6 +5,7 @@
 
 #include "rpc/core/call/call_metadata.h"
 #include "base/refuse.h"
+#include "rpc/core/call/call_gone.h"
 #include "rpc/core/call/call_stream.h"
 #include "rpc/core/compression/compression.h"
 #include "rpc/core/errors.h"
@@ -37,6 +38,10 @@ const struct bow_metadata *bow_call_metadata(const struct bow_call *call)
 {
     static const struct bow_metadata none = BOW_METADATA_INIT;
 
+    if (bow__call_is_gone(call)) {
+        (void)bow__call_is_misused(call, "asked for its metadata");
+        return &none;
+    }
     return call->metadata != NULL ? &call->metadata->received : &none;
 }
 
@@ -105,6 +110,9 @@ static int refuse_entry(const struct bow_call *call, int rc, const char *functio
 
 int bow_call_compress(struct bow_call *call, bool on)
 {
+    if (bow__call_is_gone(call)) {
+        return bow__call_is_misused(call, "told to compress");
+    }
     if (call->stream != NULL && atomic_load_explicit(&call->stream->began, memory_order_relaxed)) {
         return refuse_late(call, "bow_call_compress");
     }
@@ -114,6 +122,9 @@ int bow_call_compress(struct bow_call *call, bool on)
 
 int bow_call_add_initial(struct bow_call *call, const char *key, struct bow_slice value)
 {
+    if (bow__call_is_gone(call)) {
+        return bow__call_is_misused(call, "given metadata");
+    }
     if (call->stream != NULL && atomic_load_explicit(&call->stream->began, memory_order_relaxed)) {
         return refuse_late(call, "bow_call_add_initial");
     }
@@ -124,6 +135,9 @@ int bow_call_add_initial(struct bow_call *call, const char *key, struct bow_slic
 
 int bow_call_add_trailing(struct bow_call *call, const char *key, struct bow_slice value)
 {
+    if (bow__call_is_gone(call)) {
+        return bow__call_is_misused(call, "given metadata");
+    }
     struct bow__call_metadata *sent = get(call);
 
     int rc = sent != NULL ? bow__metadata_add(&sent->trailing, &call->arena, key, value) : -ENOMEM;

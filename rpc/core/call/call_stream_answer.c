@@ -6,6 +6,7 @@
 
 #include "rpc/core/call/call_stream_answer.h"
 #include "base/refuse.h"
+#include "rpc/core/call/call_gone.h"
 #include "rpc/core/call/call_metadata.h"
 #include "rpc/core/call/call_stream_output.h"
 #include "rpc/core/call/call_stream_send.h"
@@ -84,6 +85,9 @@ static int refuse_reply(struct bow_call *call, int rc, const char *why)
 int bow_call_finish(struct bow_call *call)
 {
     if (call->stream == NULL || (call->method->flags & BOW_METHOD_SERVER_STREAMING) == 0) {
+        if (bow__call_is_gone(call)) {
+            return bow__call_is_misused(call, "finished");
+        }
         return bow__refuse(call->arena.context, -EINVAL,
                            "bow_call_finish: the server of %s sends one message: bow_call_reply()",
                            call->method->path);

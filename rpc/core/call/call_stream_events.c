@@ -8,6 +8,7 @@
 
 #include "rpc/core/call/call_stream_events.h"
 #include "base/refuse.h"
+#include "rpc/core/call/call_gone.h"
 #include "rpc/core/call/call_stream_output.h"
 #include "rpc/core/call/receive.h"
 #include "rpc/core/errors.h"
@@ -300,6 +301,9 @@ int bow_call_listen(struct bow_call *call, const void *events, void *user)
     struct bow__call_stream *stream = call->stream;
 
     if (stream == NULL || events == NULL) {
+        if (bow__call_is_gone(call)) {
+            return bow__call_is_misused(call, "listened to");
+        }
         return bow__refuse(call->arena.context, -EINVAL, "bow_call_listen: %s: %s",
                            call->method->path,
                            stream == NULL ? "it is a unary method" : "events is NULL");

@@ -5,6 +5,7 @@
  */
 
 #include "rpc/core/call/call_stream_output.h"
+#include "rpc/core/call/call_gone.h"
 #include "rpc/core/call/call_metadata.h"
 #include "rpc/core/codec/encode.h"
 #include "rpc/core/compression/compression.h"
@@ -27,7 +28,7 @@ static bool sends_many(const struct bow_call *call)
 int bow__call_stream_check_send(const struct bow_call *call)
 {
     if (!sends_many(call)) {
-        return -EINVAL;
+        return bow__call_is_gone(call) ? bow__call_is_misused(call, "sent on") : -EINVAL;
     }
     if (bow__call_stream_is_over(call)) {
         return -ECANCELED;

@@ -9,7 +9,6 @@
  */
 
 #include "rpc/server/dispatch/dispatch_call.h"
-#include "base/alloc.h"
 #include "rpc/core/call/call_stream.h"
 #include "rpc/core/errors.h"
 #include "rpc/core/intercept.h"
@@ -259,7 +258,7 @@ static void free_call(struct bow_call *call)
         return;
     }
     size_t n_in_flight = server_call->n_in_flight;
-    bow__free(worker->context, server_call, BOW__SERVER_CALL_BYTES);
+    bow__worker_put_apart(worker, server_call);
     bow_channel_unref(channel_ref);
     bow__worker_release_in_flight(worker, n_in_flight);
     atomic_fetch_sub_explicit(&worker->counters.n_unanswered, 1, memory_order_relaxed);

@@ -8,6 +8,8 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/misuse.h"
+#include "base/poison.h"
 #include "rpc/core/errors.h"
 #include "rpc/server/dispatch/server_call.h"
 #include <bowline/limits.h>
@@ -332,6 +334,61 @@ static int close_task(void *user)
     return 0;
 }
 
+/* Memory of calls that have ended, kept for others. Where faults of programs are looked for it is
+ * kept from others instead, for a while; where AddressSanitizer is, it does that. */
+
+static void init_idle(struct bow__worker *worker)
+{
+    bow__list_init(&worker->quarantine);
+    worker->max_idle = BOW__POISONS || bow__quarantines(worker->context) ? 0 : MAX_IDLE_CALLS;
+}
+
+static void free_memory(struct bow__worker *worker, struct bow__server_call *server_call)
+{
+    bow__unpoison(server_call, BOW__SERVER_CALL_BYTES);
+    bow__free(worker->context, server_call, BOW__SERVER_CALL_BYTES);
+}
+
+/* Under the lock, or when nobody else knows the worker. */
+static void end_quarantine(struct bow__worker *worker, uint32_t n_left)
+{
+    while (worker->n_quarantined > n_left) {
+        struct bow__link *oldest = worker->quarantine.next;
+        bow__list_remove(oldest);
+        worker->n_quarantined--;
+        free_memory(worker, BOW__CONTAINER(oldest, struct bow__server_call, link));
+    }
+}
+
+void bow__worker_put_apart(struct bow__worker *worker, struct bow__server_call *server_call)
+{
+    size_t n_slab = BOW__SERVER_CALL_BYTES - sizeof(*server_call);
+
+    if (!bow__quarantines(worker->context)) {
+        free_memory(worker, server_call);
+        return;
+    }
+    /* The request lay there; whoever reads it is to see that it is no more. */
+    bow__unpoison(server_call->slab, n_slab);
+    memset(server_call->slab, BOW__GONE_BYTE, n_slab);
+    bow__poison(server_call->slab, n_slab);
+    pthread_mutex_lock(&worker->outside);
+    bow__list_push_back(&worker->quarantine, &server_call->link);
+    worker->n_quarantined++;
+    end_quarantine(worker, BOW__QUARANTINED_CALLS);
+    pthread_mutex_unlock(&worker->outside);
+}
+
+static void free_idle(struct bow__worker *worker)
+{
+    while (worker->idle != NULL) {
+        struct bow__server_call *server_call = worker->idle;
+        worker->idle = server_call->next;
+        free_memory(worker, server_call);
+    }
+    worker->n_idle = 0;
+}
+
 int bow__worker_new(struct bow_context *context, struct bow_loop *loop, struct bow_server *server,
                     const struct bow__registry *registry, const struct bow__worker_limits *limits,
                     atomic_uint *n_connections, void (*on_done)(struct bow__worker *worker),
@@ -363,6 +420,7 @@ int bow__worker_new(struct bow_context *context, struct bow_loop *loop, struct b
     worker->n_connections = n_connections;
     worker->on_done = on_done;
     worker->hook.fn = on_loop_shutdown;
+    init_idle(worker);
     init_flight(worker);
     init_backlog(worker);
     bow__loop_compression_init(&worker->compression, context, loop, &limits->compression);
@@ -382,16 +440,6 @@ void bow__worker_ref(struct bow__worker *worker)
     atomic_fetch_add_explicit(&worker->refs, 1, memory_order_relaxed);
 }
 
-static void free_idle(struct bow__worker *worker)
-{
-    while (worker->idle != NULL) {
-        struct bow__server_call *server_call = worker->idle;
-        worker->idle = server_call->next;
-        bow__free(worker->context, server_call, BOW__SERVER_CALL_BYTES);
-    }
-    worker->n_idle = 0;
-}
-
 void bow__worker_unref(struct bow__worker *worker)
 {
     if (worker == NULL || atomic_fetch_sub_explicit(&worker->refs, 1, memory_order_acq_rel) != 1) {
@@ -400,6 +448,7 @@ void bow__worker_unref(struct bow__worker *worker)
     struct bow_context *context = worker->context;
     struct bow_loop *loop = worker->loop;
     free_idle(worker);
+    end_quarantine(worker, 0);
     bow__admission_fini(&worker->admission);
     bow__counters_fini(&worker->counters);
     pthread_mutex_destroy(&worker->outside);
@@ -448,8 +497,8 @@ struct bow__server_call *bow__worker_get(struct bow__worker *worker)
 
 void bow__worker_put(struct bow__worker *worker, struct bow__server_call *server_call)
 {
-    if (worker->n_idle >= MAX_IDLE_CALLS) {
-        bow__free(worker->context, server_call, BOW__SERVER_CALL_BYTES);
+    if (worker->n_idle >= worker->max_idle) {
+        bow__worker_put_apart(worker, server_call);
         return;
     }
     server_call->next = worker->idle;
@@ -462,6 +511,9 @@ void bow__worker_trim(struct bow__worker *worker)
     struct bow__pool *pool = bow__loop_pool(worker->loop);
 
     free_idle(worker);
+    pthread_mutex_lock(&worker->outside);
+    end_quarantine(worker, 0);
+    pthread_mutex_unlock(&worker->outside);
     /* One chunk stays: what is refused is refused in words. */
     while (pool->n_idle > 1) {
         bow__pool_trim(pool);

@@ -64,7 +64,7 @@ struct bow__worker {
     atomic_bool watched;
     atomic_bool look_posted;
     struct bow_task look_task;
-    pthread_mutex_t outside; /* for executors' threads, once the loop has ended */
+    pthread_mutex_t outside; /* for executors' threads, once the loop has ended; the quarantine */
     struct bow__counters counters;
     struct bow__answered answered;
     struct bow__loop_compression compression;
@@ -77,6 +77,9 @@ struct bow__worker {
     struct bow__unanswered *unanswered; /* while calls are cut off, else NULL */
     struct bow__server_call *idle;
     uint32_t n_idle;
+    uint32_t max_idle;
+    struct bow__link quarantine; /* calls that have ended, oldest first; under `outside` */
+    uint32_t n_quarantined;
     uint32_t n_streams;             /* entered, and on_closed has not returned */
     _Atomic(uint64_t) tell_full_ns; /* when the log may hear of max_connections again */
     bool draining;
@@ -149,6 +152,9 @@ void bow__worker_note_unanswered(struct bow__worker *worker, const char *path);
 struct bow__server_call *bow__worker_get(struct bow__worker *worker);
 /** Its memory again: the arena has been reset. Loop. */
 void bow__worker_put(struct bow__worker *worker, struct bow__server_call *server_call);
+/** The same for memory that no other call is to get: free it, or, where faults are looked for, keep
+ * it for a while. Thread: any. */
+void bow__worker_put_apart(struct bow__worker *worker, struct bow__server_call *server_call);
 /** Let go of the memory that is kept for later. Loop. */
 void bow__worker_trim(struct bow__worker *worker);
 
