@@ -136,6 +136,7 @@ static bool invoke(struct bow_call *call, const void *request, const void *handl
     (void)handlers;
     pthread_mutex_lock(&s->t->lock);
     s->call = call;
+    s->loop = bow_call_loop(call);
     s->request_number = request != NULL ? ((const Calls__Request *)request)->number : 0;
     pthread_mutex_unlock(&s->t->lock);
     if (s->enter != NULL) {
@@ -368,6 +369,6 @@ void serve_on_loop(struct serving *s, void (*fn)(struct serving *s))
 {
     struct errand errand = {.s = s, .fn = fn};
 
-    assert_int_equal(bow_loop_execute(bow_call_loop(s->call), "errand", run_errand, &errand), 0);
+    assert_int_equal(bow_loop_execute(s->loop, "errand", run_errand, &errand), 0);
     serve_wait(s, &errand.n_done, 1);
 }

@@ -34,6 +34,7 @@ struct serving {
     int n_closed;
     int n_after_closed;      /* events that came after on_closed */
     struct bow_call *call;   /* of the handler entered last */
+    struct bow_loop *loop;   /* of the last call, which may be gone */
     enum bow_code code;      /* that on_closed brought */
     char text[512];          /* likewise */
     uint64_t request_number; /* of a method whose client sends one message */

@@ -184,6 +184,7 @@ static struct bow_server *start_sharing(struct calls *t, struct bow_group *group
     struct bow_server *server = calls_make_server(t, &options);
     listen.address = t->address;
     listen.per_worker = true;
+    listen.shares_port = true;
     assert_int_equal(bow_server_listen(server, &listen), 0);
     assert_int_equal(calls_open_server(t, server), 0);
     return server;
