@@ -305,7 +305,7 @@ static void expect_all_done(const struct soak *soak)
     const char *target = NULL;
 
     for (int deed = 0; deed < SOAK_DEEDS; deed++) {
-        assert_true(soak_load_least(&soak->load, deed, &target) > 0);
+        assert_true(soak_load_least(&soak->load, (enum soak_deed)deed, &target) > 0);
     }
     assert_true(soak->n_restarts > 0);
     assert_int_equal(soak->now.n_unended, 0);
