@@ -15,11 +15,11 @@
  * and all that lay in its memory: a second answer is as wrong as a second free(), and so is
  * whatever else is asked of it then. What is done about it:
  *
- *     build, or context         seen                                      then
- *     NDEBUG                    until another call has the memory         an error in the log,
- * -EINVAL with assertions           the same                                  abort() -O0,
- * libbowline-testing   for 64 calls of that loop more            abort() AddressSanitizer also
- * reads of the request                 its report, or abort()
+ *     build, or context        seen                             then
+ *     NDEBUG                   until a call takes the memory    an error in the log, -EINVAL
+ *     with assertions          the same                         abort()
+ *     -O0, libbowline-testing  for 64 calls of that loop more   abort()
+ *     AddressSanitizer         also reads of the request        its report, or abort()
  *
  * The line says which method it was, and what was done; functions without a result do nothing then,
  * those that return memory return NULL. Do not depend on -EINVAL: it comes when you are lucky.

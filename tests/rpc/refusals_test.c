@@ -329,6 +329,13 @@ static int stream_send_a_reply(struct refusals *r)
     return bow_stream_send(r->stream, &reply.base);
 }
 
+static int stream_send_without_init(struct refusals *r)
+{
+    Calls__Request request = {.number = 1};
+
+    return bow_stream_send(r->stream, &request.base);
+}
+
 static int stream_send_what_is_no_message(struct refusals *r)
 {
     Calls__Request request = CALLS__REQUEST__INIT;
@@ -445,6 +452,13 @@ static int send_a_request(struct refusals *r)
     return bow_call_send(r->call, &request.base);
 }
 
+static int send_without_init(struct refusals *r)
+{
+    Calls__Reply reply = {.text = NULL};
+
+    return bow_call_send(r->call, &reply.base);
+}
+
 static int send_what_is_no_message(struct refusals *r)
 {
     Calls__Reply reply = CALLS__REPLY__INIT;
@@ -476,6 +490,7 @@ static int compress_late(struct refusals *r)
     }
 
 IN_STREAM(send_a_request)
+IN_STREAM(send_without_init)
 IN_STREAM(send_what_is_no_message)
 IN_STREAM(listen_twice)
 IN_STREAM(compress_late)
@@ -665,6 +680,7 @@ static const struct refusal refusals[] = {
     REFUSAL(set_start_one_too_many, -ENOSPC, "bow_call_set_start", "options.max_calls (1)"),
     REFUSAL(stream_send_a_reply, -EINVAL, "/calls.Echo/Stream",
             "is a calls.Reply, not a calls.Request"),
+    REFUSAL(stream_send_without_init, -EINVAL, "/calls.Echo/Stream", "is a NULL"),
     REFUSAL(stream_send_what_is_no_message, -EINVAL, "/calls.Echo/Stream", "calls.Request.payload"),
     REFUSAL(stream_receive_on_the_loop, -EDEADLK, "/calls.Echo/Stream", "with events"),
     REFUSAL(payload_of_what_is_no_message, -EINVAL, "bow_payload_new", "calls.Request.payload"),
@@ -677,6 +693,7 @@ static const struct refusal refusals[] = {
             "is a calls.Request, not a calls.Reply"),
     REFUSAL(handler_send_a_request, -EINVAL, "/calls.Echo/Stream",
             "is a calls.Request, not a calls.Reply"),
+    REFUSAL(handler_send_without_init, -EINVAL, "/calls.Echo/Stream", "is a NULL"),
     REFUSAL(handler_send_what_is_no_message, -EINVAL, "/calls.Echo/Stream", "calls.Reply.payload"),
     REFUSAL(handler_listen_twice, -EALREADY, "bow_call_listen: /calls.Echo/Stream"),
     REFUSAL(handler_compress_late, -EALREADY, "bow_call_compress", "/calls.Echo/Stream"),

@@ -331,10 +331,8 @@ static int refuse(const struct bow_stream *stream, const char *why)
 static int refuse_type(const struct bow_stream *stream, const ProtobufCMessage *message)
 {
     return bow__refuse(stream->context, -EINVAL,
-                       "sending on a stream of %s: the message is a %s, "
-                       "not a %s",
-                       stream->method->path, message != NULL ? message->descriptor->name : "NULL",
-                       stream->method->input->name);
+                       "sending on a stream of %s: the message is a %s, not a %s",
+                       stream->method->path, bow__type_name(message), stream->method->input->name);
 }
 
 static int refuse_encoding(const struct bow_stream *stream, const ProtobufCMessage *message)

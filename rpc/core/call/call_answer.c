@@ -301,8 +301,7 @@ static int refuse_type(struct bow_call *call, const ProtobufCMessage *reply)
 
     bow__text_clear(&text);
     bow__text_printf(&text, "the reply of %s is a %s, not a %s", bow_call_path(call),
-                     reply != NULL && reply->descriptor != NULL ? reply->descriptor->name : "NULL",
-                     call->method->output->name);
+                     bow__type_name(reply), call->method->output->name);
     return refuse(call, -EINVAL, BOW_INTERNAL, text.bytes);
 }
 

@@ -10,6 +10,7 @@
 #include "rpc/core/call/call_metadata.h"
 #include "rpc/core/call/call_stream_output.h"
 #include "rpc/core/call/call_stream_send.h"
+#include "rpc/core/codec/encode.h"
 #include "rpc/core/errors.h"
 
 #include <bowline/limits.h>
@@ -161,9 +162,7 @@ int bow__call_stream_reply(struct bow_call *call, const ProtobufCMessage *reply)
     bow__text_clear(&why);
     if (reply == NULL || reply->descriptor != call->method->output) {
         bow__text_printf(&why, "the reply of %s is a %s, not a %s", call->method->path,
-                         reply != NULL && reply->descriptor != NULL ? reply->descriptor->name
-                                                                    : "NULL",
-                         call->method->output->name);
+                         bow__type_name(reply), call->method->output->name);
         return refuse_reply(call, -EINVAL, why.bytes);
     }
     rc = bow__call_stream_encode(call, reply, &call->stream->answer.reply, &reason);

@@ -6,6 +6,7 @@
 
 #include "rpc/core/call/call_stream_send.h"
 #include "base/refuse.h"
+#include "rpc/core/call/call_gone.h"
 #include "rpc/core/call/call_stream_events.h"
 #include "rpc/core/call/call_stream_output.h"
 #include "rpc/core/codec/encode.h"
@@ -239,7 +240,10 @@ static int refuse(const struct bow_call *call, const char *why)
 
 static int refuse_kind(const struct bow_call *call, int rc)
 {
-    return rc != -EINVAL ? rc : refuse(call, "its server sends one message, and that is the reply");
+    if (rc != -EINVAL || bow__call_is_gone(call)) {
+        return rc;
+    }
+    return refuse(call, "its server sends one message, and that is the reply");
 }
 
 static int refuse_encoding(const struct bow_call *call, const ProtobufCMessage *message)
@@ -256,8 +260,7 @@ static int refuse_type(const struct bow_call *call, const ProtobufCMessage *mess
 {
     return bow__refuse(call->arena.context, -EINVAL,
                        "sending on a call of %s: the message is a %s, not a %s", call->method->path,
-                       message != NULL ? message->descriptor->name : "NULL",
-                       call->method->output->name);
+                       bow__type_name(message), call->method->output->name);
 }
 
 int bow_call_send(struct bow_call *call, const ProtobufCMessage *message)

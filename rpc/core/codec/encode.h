@@ -42,6 +42,12 @@ ssize_t bow__encode(const ProtobufCMessage *message, uint8_t *buf, size_t cap,
 /** Append why bow__encode() says -EINVAL. Thread: any. */
 void bow__encode_explain(const ProtobufCMessage *message, struct bow__text *reason);
 
+/** The name of the type of `message`, for errors; "NULL" for none, or one without its INIT. */
+static inline const char *bow__type_name(const ProtobufCMessage *message)
+{
+    return message != NULL && message->descriptor != NULL ? message->descriptor->name : "NULL";
+}
+
 /** The length of `message` encoded; SIZE_MAX when bow__encode() would say -EINVAL. Thread: any. */
 size_t bow__encoded_size(const ProtobufCMessage *message);
 
