@@ -7,7 +7,7 @@
  * of 2 KiB long, and wait like the large ones: some of them freed together are a top of the heap
  * that malloc gives back, to take it again with the next call. Large ones are mappings, the next
  * multiple of 64 KiB long, from 1 MiB on the next of eight steps to twice as much. Only pages that
- * were written to take memory.
+ * were written to take memory; those of mappings from 2 MiB on are huge where the kernel has such.
  *
  * Under AddressSanitizer all blocks are malloc's, for it watches the borders of those. Under
  * ThreadSanitizer, which does not see mremap(), bytes are moved, not pages.
@@ -33,8 +33,9 @@
 #define MIDDLE_STEP ((size_t)2048)
 #define N_MIDDLE ((unsigned)((BOW__LARGE_BYTES - 1 - SMALL_BYTES) / MIDDLE_STEP))
 #define PAGE_BYTES ((size_t)65536) /* of the largest that Linux has; lengths are multiples */
-#define STEPS 8u                   /* from a length to its double */
-#define EXPECTED_BLOCKS 8u         /* of an expected size that may wait */
+#define HUGE_PAGE_BYTES ((size_t)2 << 20)
+#define STEPS 8u           /* from a length to its double */
+#define EXPECTED_BLOCKS 8u /* of an expected size that may wait */
 #define LOOKS_A_TURN 100u
 #define MAX_LOOKS 10000u
 
@@ -192,13 +193,37 @@ static struct bow__spare *pop_oldest(struct bow__large *large, uint64_t kept_bef
 
 /* From here on it is not. */
 
+static void *map(size_t length)
+{
+    void *memory = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+/* Begins where a huge page may. The first touch of one costs less than that of two hundred small
+ * ones, here and, when it is sent, in the kernel. Its last part has small ones, so that it takes no
+ * more memory than its length. */
+static void *map_aligned(size_t length)
+{
+    uint8_t *memory = map(length + HUGE_PAGE_BYTES);
+
+    if (memory == NULL) {
+        return map(length);
+    }
+    size_t before = -(uintptr_t)memory & (HUGE_PAGE_BYTES - 1);
+    if (before > 0) {
+        (void)munmap(memory, before);
+    }
+    (void)munmap(memory + before + length, HUGE_PAGE_BYTES - before);
+    (void)madvise(memory + before, length, MADV_HUGEPAGE);
+    return memory + before;
+}
+
 static void *obtain(size_t length)
 {
     if (!is_mapping(length)) {
         return malloc(length);
     }
-    void *memory = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    return memory == MAP_FAILED ? NULL : memory;
+    return length < HUGE_PAGE_BYTES ? map(length) : map_aligned(length);
 }
 
 static void give_back(void *memory, size_t length)

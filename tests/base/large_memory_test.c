@@ -14,8 +14,10 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -318,6 +320,51 @@ static void test_large_f68_middle_blocks_wait_too(void **state)
     assert_int_equal(bow__spare_bytes(*state), 6 * KIB);
 }
 
+/* Whether the kernel was asked for huge pages for the mapping that has `memory`. */
+static bool asks_for_huge_pages(const void *memory)
+{
+    char line[512];
+    bool is_it = false;
+    bool asks = false;
+    FILE *maps = fopen("/proc/self/smaps", "re");
+
+    assert_non_null(maps);
+    while (fgets(line, sizeof(line), maps) != NULL) {
+        unsigned long from = 0;
+        unsigned long to = 0;
+        if (sscanf(line, "%lx-%lx ", &from, &to) == 2) {
+            is_it = from <= (uintptr_t)memory && (uintptr_t)memory < to;
+        } else if (is_it && strncmp(line, "VmFlags:", 8) == 0) {
+            asks = strstr(line, " hg") != NULL;
+        }
+    }
+    fclose(maps);
+    return asks;
+}
+
+static void test_large_f68_has_huge_pages_from_where_one_fits(void **state)
+{
+    if (is_malloc_only()) {
+        print_message("under AddressSanitizer all blocks are malloc's\n");
+        skip();
+    }
+    void *small = bow__alloc(*state, 1900 * KIB);
+    void *large = bow__alloc(*state, 3 * MIB + 100);
+    assert_non_null(small);
+    assert_non_null(large);
+    assert_int_equal((uintptr_t)large % (2 * MIB), 0);
+    fill(large, 0, 3 * MIB + 100);
+    assert_true(holds(large, 3 * MIB + 100));
+    if (access("/sys/kernel/mm/transparent_hugepage/enabled", F_OK) == 0) {
+        assert_true(asks_for_huge_pages(large));
+        assert_false(asks_for_huge_pages(small));
+    } else {
+        print_message("this kernel has no transparent huge pages: only the border is looked at\n");
+    }
+    bow__free(*state, large, 3 * MIB + 100);
+    bow__free(*state, small, 1900 * KIB);
+}
+
 static void test_large_end_of_the_context_leaves_none(void **state)
 {
     struct bow_context *context;
@@ -404,6 +451,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             test_large_f68_f30_message_takes_a_spare_or_grows_as_it_arrives, make, end),
         cmocka_unit_test_setup_teardown(test_large_f68_middle_blocks_wait_too, make, end),
+        cmocka_unit_test_setup_teardown(test_large_f68_has_huge_pages_from_where_one_fits, make,
+                                        end),
         cmocka_unit_test(test_large_end_of_the_context_leaves_none),
         cmocka_unit_test_setup_teardown(test_large_impossible_size_is_refused, make, end),
         cmocka_unit_test_setup_teardown(test_large_no_two_threads_have_the_same, make, end),

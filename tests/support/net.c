@@ -29,6 +29,7 @@ static ssize_t count_recv(void *user, int fd, void *bytes, size_t len)
     if (len > atomic_load(&net->max_asked)) {
         atomic_store(&net->max_asked, len);
     }
+    fake_system_advance(&net->t.fake, net->call_ns);
     return bow_system_default()->recv(NULL, fd, bytes, len);
 }
 
@@ -54,6 +55,7 @@ static ssize_t count_sendmsg(void *user, int fd, const struct msghdr *message, i
 
     atomic_fetch_add(&net->n_send, 1);
     atomic_store(&net->n_pieces, (int)message->msg_iovlen);
+    fake_system_advance(&net->t.fake, net->call_ns);
     if (net->send_error != 0) {
         return net->send_error;
     }

@@ -42,6 +42,7 @@ struct net {
     int accept_error;        /* what accept() fails with; 0: it does not */
     int send_error;          /* the same for sendmsg() */
     size_t send_bytes;       /* what one sendmsg() takes at most; 0: what the socket takes */
+    uint64_t call_ns;        /* how long a recv() or sendmsg() takes by the fake clock */
 };
 
 enum net_kind {

@@ -158,6 +158,34 @@ static void test_channel_l55_what_a_read_asks_for_adapts_both_ways(void **state)
     net_end(&net);
 }
 
+static void test_channel_f68_others_have_their_turn_after_one_long_read(void **state)
+{
+    struct net net;
+    struct probe probe;
+    int peer;
+    (void)state;
+    net_begin_fake(&net);
+    probe_init(&probe, &net);
+    net.options.max_bytes_per_turn = MIB;
+    net_channel(&net, NET_TCP, &peer, &probe, 1);
+    uint8_t *big = calloc(1, MIB);
+
+    /* Reads become large while they are full. */
+    while (probe.n_bytes < 4 * MIB) {
+        net.call_ns = probe.n_bytes < 2 * MIB ? 0 : 150 * FAKE_US;
+        while (send(peer, big, MIB, MSG_NOSIGNAL) > 0) {
+        }
+        int n_before = net.n_recv;
+        net_turn(&net);
+        if (net.call_ns > 0) {
+            assert_int_equal(net.n_recv - n_before, 1);
+        }
+    }
+    free(big);
+    close(peer);
+    net_end(&net);
+}
+
 static void test_channel_l55_f03_busy_peer_does_not_starve_a_quiet_one(void **state)
 {
     struct net net;
@@ -571,6 +599,7 @@ int main(void)
         cmocka_unit_test(test_channel_l55_small_message_takes_one_receive),
         cmocka_unit_test(test_channel_l55_f03_turn_reads_at_most_256_kib_in_16_reads),
         cmocka_unit_test(test_channel_l55_what_a_read_asks_for_adapts_both_ways),
+        cmocka_unit_test(test_channel_f68_others_have_their_turn_after_one_long_read),
         cmocka_unit_test(test_channel_l55_f03_busy_peer_does_not_starve_a_quiet_one),
         cmocka_unit_test(test_channel_l57_paused_reading_leaves_bytes_in_the_socket),
         cmocka_unit_test(test_channel_l63_what_is_not_consumed_comes_again_with_more),

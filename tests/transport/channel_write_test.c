@@ -273,6 +273,39 @@ static void test_channel_l56_flush_pulls_from_a_handler_until_it_has_no_more(voi
     free(source);
 }
 
+static void test_channel_f68_others_have_their_turn_after_one_long_send(void **state)
+{
+    struct net net;
+    struct probe probe;
+    struct source *source = calloc(1, sizeof(*source));
+    int peer;
+    (void)state;
+    net_begin_fake(&net);
+    probe_init(&probe, &net);
+    struct bow_channel *channel = net_channel(&net, NET_TCP, &peer, &probe, 1);
+    source->handler.ops = &source_ops;
+    source->left = MIB;
+    source->piece_bytes = sizeof(source->bytes);
+    bow_channel_add_first(channel, &source->handler);
+    bow_channel_flush(channel);
+    net.call_ns = 150 * FAKE_US;
+    for (int turn = 1; turn <= 3; turn++) {
+        net_turn(&net);
+        /* What could not go on at once does so when the timers of the turn run. */
+        assert_int_equal(net.n_send, 1 + turn);
+    }
+    /* Short ones share a turn. */
+    net.call_ns = 30 * FAKE_US;
+    net_turn(&net);
+    assert_int_equal(net.n_send, 4 + 4);
+    bow_channel_shutdown_write(channel);
+    assert_int_equal(net_recv_pattern(&net, peer), MIB);
+    assert_int_equal(source->left, 0);
+    close(peer);
+    net_end(&net);
+    free(source);
+}
+
 static void test_channel_l56_pushed_bytes_leave_before_pulled_ones(void **state)
 {
     struct net net;
@@ -502,6 +535,7 @@ int main(void)
         cmocka_unit_test(test_channel_l56_f32_flushes_of_one_batch_are_one_sendmsg),
         cmocka_unit_test(test_channel_l56_counted_buf_is_shared_and_released),
         cmocka_unit_test(test_channel_l56_flush_pulls_from_a_handler_until_it_has_no_more),
+        cmocka_unit_test(test_channel_f68_others_have_their_turn_after_one_long_send),
         cmocka_unit_test(test_channel_l56_pushed_bytes_leave_before_pulled_ones),
         cmocka_unit_test(test_channel_l57_water_marks_tell_once_each_way),
         cmocka_unit_test(test_channel_l57_moved_marks_tell_too),

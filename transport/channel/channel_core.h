@@ -185,6 +185,9 @@ void bow__channel_schedule_phase(struct bow_channel *channel);
 void bow__channel_schedule_reap(struct bow_channel *channel);
 /** Go on in the next turn. */
 void bow__channel_schedule_turn(struct bow_channel *channel);
+/** Whether others are to have their turn: `n_moved` bytes came or left in this one, and it is long.
+ * What few bytes take is not looked at, for the clock costs something, too. */
+bool bow__channel_turn_is_long(const struct bow_channel *channel, size_t n_moved);
 
 void bow__channel_hold(struct bow_channel *channel);
 void bow__channel_release(struct bow_channel *channel);

@@ -217,6 +217,9 @@ static int read_batch(struct bow_channel *channel, uint32_t max_reads, bool *ret
         return -ECANCELED;
     }
     for (uint32_t i = 0; i < max_reads && batch.budget > 0; i++) {
+        if (bow__channel_turn_is_long(channel, channel->max_bytes_per_turn - batch.budget)) {
+            break;
+        }
         bool is_short = false;
         ssize_t n = fill(channel, &batch, &is_short);
         if (n <= 0) {

@@ -109,9 +109,14 @@ static size_t total_of(const struct iovec *pieces, int n)
     return total;
 }
 
+static bool is_share_used(const struct bow_channel *channel, size_t n_sent)
+{
+    return n_sent >= MAX_SEND_BYTES || bow__channel_turn_is_long(channel, n_sent);
+}
+
 /* One sendmsg. Returns the bytes that left, 0 when there was nothing, or a negative errno; -ENODATA
- * when a handler has nothing yet. */
-static ssize_t send_once(struct bow_channel *channel, bool *ret_is_full)
+ * when a handler has nothing yet, -EBUSY when there is more after the turn's share, `n_sent`. */
+static ssize_t send_once(struct bow_channel *channel, size_t n_sent, bool *ret_is_full)
 {
     struct iovec pieces[MAX_PIECES];
     struct bow_handler *source = NULL;
@@ -128,6 +133,9 @@ static ssize_t send_once(struct bow_channel *channel, bool *ret_is_full)
     size_t total = total_of(pieces, n_pieces);
     if (total == 0 || !bow__channel_is_open(channel)) {
         return 0;
+    }
+    if (is_share_used(channel, n_sent)) {
+        return -EBUSY;
     }
     struct msghdr message = {.msg_iov = pieces, .msg_iovlen = (size_t)n_pieces};
     ssize_t n =
@@ -150,11 +158,14 @@ static enum sending send_round(struct bow_channel *channel, int *ret_error)
 {
     size_t n_sent = 0;
 
-    while (n_sent < MAX_SEND_BYTES) {
+    for (;;) {
         bool is_full = false;
-        ssize_t n = send_once(channel, &is_full);
+        ssize_t n = send_once(channel, n_sent, &is_full);
         if (n == 0) {
             return SENT_ALL;
+        }
+        if (n == -EBUSY) {
+            return SENT_SOME;
         }
         if (n == -EINTR) {
             continue;
@@ -171,7 +182,6 @@ static enum sending send_round(struct bow_channel *channel, int *ret_error)
         }
         n_sent += (size_t)n;
     }
-    return SENT_SOME;
 }
 
 static void on_all_sent(struct bow_channel *channel)
