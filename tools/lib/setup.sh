@@ -8,13 +8,15 @@ builds=${BOWLINE_BUILDS:-$top/build-tools}
 say() { printf '== %s\n' "$*"; }
 die() { printf '%s: %s\n' "$(basename "$0")" "$*" >&2; exit 1; }
 
-# Install the packages of tools/apt-packages that are missing. Needs root or sudo only then.
+# install_packages [LIST ...]: those of tools/apt-packages, and of further lists, that are missing; a
+# program of a package's name does as well (npm comes with some builds of nodejs). Needs root or sudo
+# only then.
 install_packages() {
     local wanted missing=() package as_root=()
-    mapfile -t wanted < <(grep -vE '^[[:space:]]*(#|$)' "$top/tools/apt-packages")
+    mapfile -t wanted < <(grep -vhE '^[[:space:]]*(#|$)' "$top/tools/apt-packages" "$@")
     for package in "${wanted[@]}"; do
         dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' ||
-            missing+=("$package")
+            command -v "$package" >/dev/null || missing+=("$package")
     done
     [ ${#missing[@]} -eq 0 ] && return 0
     if [ "$(id -u)" -ne 0 ]; then
