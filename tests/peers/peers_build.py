@@ -48,6 +48,25 @@ def cpp(folder):
     return [str(peer)], {}
 
 
+NETTY = ("buffer", "codec", "codec-http", "codec-http2", "common", "handler", "resolver", "transport")
+JARS = ("grpc-api", "grpc-context", "grpc-core", "grpc-netty", "grpc-stub", "guava", "perfmark-api",
+        *("netty-" + part for part in NETTY))
+
+
+def java(folder):
+    need("java", "javac")
+    jars = [pathlib.Path("/usr/share/java") / (name + ".jar") for name in JARS]
+    for jar in jars:
+        if not jar.exists():
+            raise Missing(f"there is no {jar}")
+    source, peer = HERE / "java/Peer.java", folder / "Peer.class"
+    path = ":".join(map(str, jars))
+    if not newer(peer, source):
+        run(folder, "javac", "-d", ".", "-cp", path, str(source))
+    quick_to_start = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+    return ["java", *quick_to_start, "-cp", f"{folder}:{path}", "Peer"], {}
+
+
 def node(folder):
     need("node", "npm")
     installed = folder / "node_modules/.package-lock.json"
@@ -58,7 +77,22 @@ def node(folder):
     return ["node", str(HERE / "node/peer.js")], {"NODE_PATH": str(folder / "node_modules")}
 
 
-LANGUAGES = {"cpp": cpp, "node": node}
+def go(folder):
+    need("go")
+    source, peer = HERE / "go/peer.go", folder / "peer"
+    if not newer(peer, source):
+        run(folder, "go", "build", "-o", "peer", str(source), GO111MODULE="off",
+            GOPATH="/usr/share/gocode", GOFLAGS="", GOCACHE=str(folder / "cache"))
+    return [str(peer)], {}
+
+
+def python(folder):
+    # Debian's own: another one has not Debian's packages.
+    run(folder, "/usr/bin/python3", "-c", "import grpc")
+    return ["/usr/bin/python3", str(HERE / "python/peer.py")], {"PYTHONDONTWRITEBYTECODE": "1"}
+
+
+LANGUAGES = {"cpp": cpp, "go": go, "java": java, "node": node, "python": python}
 
 
 def build(language, folder):

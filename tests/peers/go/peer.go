@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+
+// gRPC's implementation for Go as a peer of Bowline, for peers.py: see its top for the arguments.
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/keepalive"
+)
+
+const path = "/peers.Echo/Say"
+
+// Messages stay the bytes that they travel as.
+type plain struct{}
+
+func (plain) Marshal(value interface{}) ([]byte, error) {
+	return *value.(*[]byte), nil
+}
+
+func (plain) Unmarshal(data []byte, value interface{}) error {
+	*value.(*[]byte) = append([]byte(nil), data...)
+	return nil
+}
+
+func (plain) Name() string   { return "proto" }
+func (plain) String() string { return "proto" }
+
+// A Message as it travels: field 1, its length, its body.
+func message(slot, size int) []byte {
+	var length [binary.MaxVarintLen64]byte
+	body := append([]byte(fmt.Sprintf("%010d", slot)), bytes.Repeat([]byte("x"), size)...)[:size]
+	encoded := append([]byte{10}, length[:binary.PutUvarint(length[:], uint64(size))]...)
+	return append(encoded, body...)
+}
+
+func say(_ interface{}, ctx context.Context, decode func(interface{}) error,
+	_ grpc.UnaryServerInterceptor) (interface{}, error) {
+	var request []byte
+	if err := decode(&request); err != nil {
+		return nil, err
+	}
+	return &request, nil
+}
+
+func serve(maxAge time.Duration) error {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	options := []grpc.ServerOption{grpc.CustomCodec(plain{})}
+	if maxAge > 0 {
+		age := keepalive.ServerParameters{MaxConnectionAge: maxAge}
+		options = append(options, grpc.KeepaliveParams(age))
+	}
+	server := grpc.NewServer(options...)
+	server.RegisterService(&grpc.ServiceDesc{
+		ServiceName: "peers.Echo",
+		HandlerType: (*interface{})(nil),
+		Methods:     []grpc.MethodDesc{{MethodName: "Say", Handler: say}},
+	}, nil)
+	fmt.Println(listener.Addr().(*net.TCPAddr).Port)
+	go func() {
+		io.Copy(io.Discard, os.Stdin)
+		server.Stop()
+	}()
+	return server.Serve(listener)
+}
+
+type run struct {
+	sync.Mutex
+	calls, failed, ended int
+	err                  string
+}
+
+func (r *run) note(text string) {
+	r.Lock()
+	defer r.Unlock()
+	r.calls++
+	if text == "" {
+		return
+	}
+	if r.failed++; r.err == "" {
+		r.err = text
+	}
+}
+
+// once returns what was wrong with a call, or "".
+func once(conn *grpc.ClientConn, request []byte) string {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	var reply []byte
+	if err := conn.Invoke(ctx, path, &request, &reply, grpc.ForceCodec(plain{})); err != nil {
+		return err.Error()
+	}
+	if !bytes.Equal(reply, request) {
+		return "the reply is another call's"
+	}
+	return ""
+}
+
+// watch counts how often the connection was ready and then was not, until ctx is done.
+func (r *run) watch(ctx context.Context, conn *grpc.ClientConn) {
+	for state := conn.GetState(); conn.WaitForStateChange(ctx, state); state = conn.GetState() {
+		if state == connectivity.Ready {
+			r.ended++
+		}
+	}
+}
+
+func call(target string, inFlight, size int, seconds float64) error {
+	conn, err := grpc.Dial(target, grpc.WithInsecure())
+	if err != nil {
+		return err
+	}
+	var r run
+	ctx, cancel := context.WithCancel(context.Background())
+	var watching, slots sync.WaitGroup
+	watching.Add(1)
+	go func() {
+		r.watch(ctx, conn)
+		watching.Done()
+	}()
+	start := time.Now()
+	end := start.Add(time.Duration(seconds * float64(time.Second)))
+	for i := 0; i < inFlight; i++ {
+		slots.Add(1)
+		go func(request []byte) {
+			for time.Now().Before(end) {
+				r.note(once(conn, request))
+			}
+			slots.Done()
+		}(message(i, size))
+	}
+	slots.Wait()
+	took := time.Since(start).Seconds()
+	cancel()
+	watching.Wait()
+	conn.Close()
+	fmt.Println(r.calls, r.failed, r.ended, took, r.err)
+	return nil
+}
+
+func main() {
+	var err error
+	words := os.Args[1:]
+	if len(words) == 2 && words[0] == "server" {
+		ms, _ := strconv.Atoi(words[1])
+		err = serve(time.Duration(ms) * time.Millisecond)
+	} else if len(words) == 5 && words[0] == "client" {
+		inFlight, _ := strconv.Atoi(words[2])
+		size, _ := strconv.Atoi(words[3])
+		seconds, _ := strconv.ParseFloat(words[4], 64)
+		err = call(words[1], inFlight, size, seconds)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
