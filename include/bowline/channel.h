@@ -250,8 +250,8 @@ BOW_EXPORT BOW_MUST_USE int bow_acceptor_new(struct bow_context *context,
                                              const struct bow_acceptor_options *options,
                                              struct bow_acceptor **ret_acceptor,
                                              struct bow_transport_error *ret_error);
-/** Begin to accept; starts the threads of its loops. Thread: any. Returns: 0; -ESHUTDOWN; what
- * starting a thread failed with. */
+/** Begin to accept; starts the threads of its loops. On failure none of its listeners has begun.
+ * Thread: any. Returns: 0; -ESHUTDOWN; what starting a thread failed with. */
 BOW_EXPORT BOW_MUST_USE int bow_acceptor_start(struct bow_acceptor *acceptor);
 /** The bound port; 0 for Unix sockets and inproc. Thread: any. */
 BOW_EXPORT uint16_t bow_acceptor_port(const struct bow_acceptor *acceptor);

@@ -219,7 +219,10 @@ BOW_EXPORT BOW_MUST_USE int bow_server_limit_calls(struct bow_server *server, co
 
 /**
  * Bind and listen on every address, and start the loops (all but the caller's own). On failure
- * nothing listens and bow_server_error() says what went wrong and where.
+ * nothing listens when this returns, bow_server_error() says what went wrong and where, and it may
+ * be called again (after -ESHUTDOWN in vain). A descriptor that was handed down ("fd:N") is then as
+ * it was before (but one that was bound only goes on listening); after a success it is the
+ * server's, which closes it.
  *
  * Signals are taken by bow_server_run() only: one that comes between the two ends the process. Who
  * needs this function before it (options.on_started is told where the server listens) blocks

@@ -10,6 +10,7 @@
 #include "rpc/server/server_listen.h"
 #include "rpc/server/server_services.h"
 #include "rpc/server/server_stop.h"
+#include "transport/channel/acceptor.h"
 
 #include <bowline/limits.h>
 #include <errno.h>
@@ -203,15 +204,21 @@ static int open_parts(struct bow_server *server)
     server->n_parts = server->n_workers + server->n_acceptors;
     atomic_store(&server->n_open_acceptors, server->n_acceptors);
     int rc = open_workers(server);
-    for (uint32_t i = 0; i < server->n_acceptors && rc == 0; i++) {
-        rc = bow_acceptor_start(server->acceptors[i]);
+    if (rc == 0) {
+        rc = bow__acceptors_start(server->acceptors, server->n_acceptors);
+    }
+    if (rc < 0) {
+        server->n_parts -= server->n_acceptors;
+        atomic_store(&server->n_open_acceptors, 0);
+        bow__server_unlisten(server);
     }
     return rc;
 }
 
 /*
- * `ret_begun`: from here on the parts end by themselves, so a failure stops the server instead of
- * undoing. The main loop is first, for it is what ends them.
+ * `ret_begun`: from here on the workers end by themselves, so a failure stops the server instead of
+ * undoing: one of its loops has ended, and it could not start on them again. The main loop is
+ * first, for it is what ends them.
  */
 static int open_all(struct bow_server *server, bool *ret_begun)
 {

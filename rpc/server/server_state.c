@@ -6,6 +6,7 @@
 
 #include "rpc/server/server_state.h"
 #include "base/alloc.h"
+#include "transport/channel/acceptor.h"
 #include <bowline/executor.h>
 
 enum bow__server_state bow__server_get_state(struct bow_server *server)
@@ -47,11 +48,11 @@ static void let_go_of_main(struct bow_server *server)
     server->owns_main = false;
 }
 
-void bow__server_unmake(struct bow_server *server)
+void bow__server_unlisten(struct bow_server *server)
 {
     for (uint32_t i = 0; i < server->n_acceptors; i++) {
         if (server->acceptors[i] != NULL) {
-            bow_acceptor_close(server->acceptors[i], NULL, NULL);
+            bow__acceptor_undo(server->acceptors[i]);
         }
     }
     if (server->acceptors != NULL) {
@@ -63,6 +64,11 @@ void bow__server_unmake(struct bow_server *server)
     server->port = 0;
     bow__free(server->context, server->addresses, server->addresses_bytes);
     server->addresses = NULL;
+}
+
+void bow__server_unmake(struct bow_server *server)
+{
+    bow__server_unlisten(server);
     if (server->main != NULL) {
         let_go_of_main(server);
     }

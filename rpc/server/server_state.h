@@ -109,6 +109,9 @@ struct bow_server {
     struct bow_task run_task;
 };
 
+/** The listeners that start has made and nobody has started, at once: what was handed down is the
+ * caller's again. None after they were closed. */
+void bow__server_unlisten(struct bow_server *server);
 /** What start has made, in reverse; before anything runs, or after all has stopped. */
 void bow__server_unmake(struct bow_server *server);
 /** What has been noted of addresses to listen on. */

@@ -4,9 +4,8 @@
  * own loop's thread, in whatever order they are let go of. What ends last takes all threads along.
  */
 
-#include "call_fixture.h"
+#include "bound.h"
 
-#include <bowline/group.h>
 #include <bowline/stream.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,9 +14,6 @@
 #include <string.h>
 
 #include <cmocka.h>
-
-#define N_WORKERS 2
-#define TURN_NS (10 * MS)
 
 /* Threads that the library has started, and those whose end somebody has waited for. */
 static atomic_int n_started;
@@ -50,116 +46,35 @@ static int setup(void **state)
     return rc;
 }
 
-/* Kinds of loops */
-
-enum binding { OWN, LOOP, OWNER, GROUP, WORKERS, N_BINDINGS };
-
-struct bound {
-    struct calls *t;
-    struct bow_loop *loop;
-    struct bow_group *group;
-};
-
-static struct bow_loop *new_loop(struct calls *t, enum bow_loop_thread thread)
-{
-    struct bow_loop_options options = BOW_LOOP_OPTIONS_INIT;
-    struct bow_loop *loop = NULL;
-
-    options.thread = thread;
-    assert_int_equal(bow_loop_new(t->context, &options, &loop), 0);
-    return loop;
-}
-
-static void bind_to(struct bound *bound, enum binding binding)
-{
-    struct bow_group_options options = BOW_GROUP_OPTIONS_INIT;
-
-    bound->loop = NULL;
-    bound->group = NULL;
-    if (binding == LOOP || binding == OWNER) {
-        bound->loop = new_loop(bound->t, binding == OWNER ? BOW_LOOP_OWNER : BOW_LOOP_OWN_THREAD);
-    }
-    if (binding == GROUP) {
-        options.n_loops = N_WORKERS;
-        assert_int_equal(bow_group_new(bound->t->context, &options, &bound->group), 0);
-    }
-}
-
-static void let_go(struct bound *bound)
-{
-    bow_loop_unref(bound->loop);
-    bow_group_unref(bound->group);
-}
-
 /* Servers */
 
-static struct bow_server *start(struct bound *bound, enum binding binding, bool per_worker)
+static struct bow_server *start(struct bound *bound, bool per_worker)
 {
-    struct bow_listen_options listen = BOW_LISTEN_OPTIONS_INIT;
-    struct bow_server_options options;
     struct calls *t = bound->t;
+    struct bow_server *server = bound_make_server(bound);
 
-    calls_server_options(t, &options);
-    options.loop = bound->loop;
-    options.group = bound->group;
-    options.workers = binding == WORKERS ? N_WORKERS : 0;
-    options.listen = NULL;
-    struct bow_server *server = calls_make_server(t, &options);
-    listen.per_worker = per_worker;
     for (int i = 0; i < 2; i++) {
         calls_name_address(t->address, sizeof(t->address));
-        listen.address = t->address;
-        assert_int_equal(bow_server_listen(server, &listen), 0);
+        bound_listen(server, t->address, per_worker);
     }
     int rc = calls_open_server(t, server);
     if (rc != 0) {
-        fail_msg("binding %d: %d: %s", (int)binding, rc, bow_server_error(server));
+        fail_msg("binding %d: %d: %s", (int)bound->binding, rc, bow_server_error(server));
     }
     return server;
 }
 
-/* Until the counter, of t, is 1; `loop` (may be NULL) is driven meanwhile. */
-static void drive_until(struct calls *t, struct bow_loop *loop, const int *counter)
-{
-    int n = 0;
-
-    while (loop != NULL && n == 0) {
-        assert_int_equal(bow_loop_run_once(loop, TURN_NS), 0);
-        pthread_mutex_lock(&t->lock);
-        n = *counter;
-        pthread_mutex_unlock(&t->lock);
-    }
-    calls_wait(t, counter, 1);
-}
-
-static void expect_say(struct calls *t, struct bow_client *client, struct bow_loop *driven)
-{
-    Calls__Request request = CALLS__REQUEST__INIT;
-
-    t->n_done = 0;
-    assert_int_equal(calls__echo__say__start(client, &request, NULL, calls_on_done, t, NULL), 0);
-    drive_until(t, driven, &t->n_done);
-    if (t->result.status.code != BOW_OK) {
-        fail_msg("%s", t->result.status.message);
-    }
-}
-
-static void serve_once(struct bound *bound, enum binding binding, bool per_worker)
+static void serve_once(struct bound *bound, bool per_worker)
 {
     struct bow_client_options options;
     struct calls *t = bound->t;
-    struct bow_loop *driven = binding == OWNER ? bound->loop : NULL;
 
-    struct bow_server *server = start(bound, binding, per_worker);
+    struct bow_server *server = start(bound, per_worker);
     calls_client_options(t, &options);
     struct bow_client *client = calls_new_client(t, &options);
-    expect_say(t, client, driven);
+    bound_expect_say(t, client, bound_driven(bound));
     bow_client_free(client);
-    bow_server_stop(server);
-    while (bow_server_join(server) != 0) {
-        assert_non_null(driven);
-        assert_int_equal(bow_loop_run_once(driven, TURN_NS), 0);
-    }
+    bound_stop_server(bound, server);
     bow_server_free(server);
 }
 
@@ -174,9 +89,9 @@ static void test_bindings_f56_each_ends_where_it_belongs(void **state)
 
     for (int binding = OWN; binding < N_BINDINGS; binding++) {
         for (int per_worker = 0; per_worker <= has_to_be_tcp(); per_worker++) {
-            bind_to(&bound, (enum binding)binding);
-            serve_once(&bound, (enum binding)binding, per_worker > 0);
-            let_go(&bound);
+            bound_begin(&bound, (enum binding)binding);
+            serve_once(&bound, per_worker > 0);
+            bound_end(&bound);
         }
     }
 }
@@ -193,8 +108,8 @@ static void test_bindings_f57_no_thread_is_left_after_the_end(void **state)
         if (binding == OWNER) {
             continue;
         }
-        bind_to(&bound, binding);
-        struct bow_server *server = start(&bound, binding, false);
+        bound_begin(&bound, binding);
+        struct bow_server *server = start(&bound, false);
         calls_client_options(bound.t, &options);
         options.loop = NULL;
         struct bow_client *client = calls_new_client(bound.t, &options);
@@ -204,7 +119,7 @@ static void test_bindings_f57_no_thread_is_left_after_the_end(void **state)
         bow_result_fini(&result);
         bow_client_free(client);
         bow_server_free(server);
-        let_go(&bound);
+        bound_end(&bound);
         assert_int_equal(atomic_load(&n_joined), atomic_load(&n_started));
     }
 }
@@ -239,7 +154,7 @@ static void test_bindings_f57_client_freed_in_its_callback_leaves_no_thread(void
         struct ending ending = {.t = t};
         Calls__Request request = CALLS__REQUEST__INIT;
         calls_client_options(t, &options);
-        options.loop = new_loop(t, BOW_LOOP_OWN_THREAD);
+        options.loop = bound_new_loop(t, BOW_LOOP_OWN_THREAD);
         ending.client = calls_new_client(t, &options);
         t->n_done = 0;
         assert_int_equal(
@@ -301,7 +216,7 @@ static void test_bindings_f58_client_on_an_owners_loop_ends_in_any_order(void **
         struct bow_client *client = calls_new_client(t, &options);
         Calls__Request request = CALLS__REQUEST__INIT;
         if (i >= N_ORDERS) {
-            expect_say(t, client, loop);
+            bound_expect_say(t, client, loop);
         } else {
             assert_int_equal(
                 calls__echo__say__start(client, &request, NULL, calls_on_done, t, NULL), 0);
@@ -321,12 +236,12 @@ static void test_bindings_f58_server_on_an_owners_loop_ends_in_any_order(void **
     struct calls *t = *state;
 
     for (int i = 0; i < 2 * N_ORDERS; i++) {
-        bind_to(&bound, OWNER);
-        struct bow_server *server = start(&bound, OWNER, false);
+        bound_begin(&bound, OWNER);
+        struct bow_server *server = start(&bound, false);
         calls_client_options(t, &options);
         struct bow_client *client = calls_new_client(t, &options);
         if (i >= N_ORDERS) {
-            expect_say(t, client, bound.loop);
+            bound_expect_say(t, client, bound.loop);
         }
         bow_client_free(client);
         switch (i % N_ORDERS) {

@@ -11,9 +11,13 @@
 #include <bowline/executor.h>
 #include <bowline/group.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -149,6 +153,32 @@ static int signal_and_pass(void *user, int fd)
     return rc;
 }
 
+/* A socket that listens, and is ours until the server has begun. */
+static int hand_down(struct bow_server *server)
+{
+    struct bow_listen_options listen_at = BOW_LISTEN_OPTIONS_INIT;
+    char address[32];
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    assert_int_equal(listen(fd, 1), 0);
+    snprintf(address, sizeof(address), "fd:%d", fd);
+    listen_at.address = address;
+    listen_at.plaintext = true;
+    assert_int_equal(bow_server_listen(server, &listen_at), 0);
+    return fd;
+}
+
+static void expect_handed_back(int fd)
+{
+    int on = 0;
+    socklen_t len = sizeof(on);
+
+    assert_int_equal(fcntl(fd, F_GETFL) & O_NONBLOCK, 0);
+    assert_int_equal(getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &on, &len), 0);
+    assert_int_equal(on, 1);
+    assert_int_equal(close(fd), 0);
+}
+
 /* Returns whether the start came as far as that point. */
 static bool start_interrupted(struct calls *t, int victim, int at, bool per_worker)
 {
@@ -165,6 +195,7 @@ static bool start_interrupted(struct calls *t, int victim, int at, bool per_work
     options.group = group;
     options.listen = NULL;
     struct bow_server *server = calls_make_server(t, &options);
+    int fd = hand_down(server);
     listen.address = t->address;
     listen.per_worker = per_worker;
     assert_int_equal(bow_server_listen(server, &listen), 0);
@@ -175,6 +206,8 @@ static bool start_interrupted(struct calls *t, int victim, int at, bool per_work
     if (rc < 0) {
         assert_int_equal(rc, -ESHUTDOWN);
         assert_non_null(strstr(bow_server_error(server), "starting the server's loops"));
+        assert_string_equal(bow_server_addresses(server), "");
+        expect_handed_back(fd);
     }
     bow_server_free(server);
     bow_group_unref(group);

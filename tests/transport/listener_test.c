@@ -3,11 +3,13 @@
 
 #include "tests/support/net.h"
 #include "tests/support/scratch.h"
+#include "transport/channel/acceptor.h"
 
 #include <arpa/inet.h>
 #include <bowline/group.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -233,6 +235,134 @@ static void test_listener_l51_workers_that_have_ended_are_closed_too(void **stat
     net_end(&net);
 }
 
+/* A start that fails */
+
+static struct bow_loop *victim; /* NULL: there is none, or it has ended */
+
+static void end_victim(void)
+{
+    struct bow_loop *loop = victim;
+
+    victim = NULL;
+    assert_int_equal(bow_loop_shutdown(loop, 0, 0), 0);
+    assert_int_equal(bow_loop_join(loop, BOW_NEVER), 0);
+}
+
+static int start_and_end(void *user, const struct bow_thread_options *options,
+                         void (*run)(void *argument), void *argument,
+                         struct bow_thread **ret_thread)
+{
+    if (victim != NULL) {
+        end_victim();
+    }
+    return bow_system_default()->thread_start(user, options, run, argument, ret_thread);
+}
+
+/* The last worker ends before the start, or when the first one is told to begin. */
+static void check_failed_start(bool ends_meanwhile)
+{
+    enum { N_CLIENTS = 16 };
+    struct net net;
+    struct served served = {.n_active = 0};
+    struct bow_acceptor *acceptor = NULL;
+    int fds[N_CLIENTS];
+
+    net_begin(&net);
+    struct bow_group *workers = new_workers(&net, &served);
+    struct bow_acceptor_options options = options_for("127.0.0.1:0", &served);
+    options.workers = workers;
+    options.per_worker = true;
+    assert_int_equal(bow_acceptor_new(net.t.context, &options, &acceptor, NULL), 0);
+    victim = bow_group_get(workers, N_WORKERS - 1);
+    if (ends_meanwhile) {
+        net.system.thread_start = start_and_end;
+    } else {
+        end_victim();
+    }
+    assert_int_equal(bow_acceptor_start(acceptor), -ESHUTDOWN);
+    assert_null(victim);
+    for (int i = 0; i < N_CLIENTS; i++) {
+        fds[i] = dial(bow_acceptor_port(acceptor));
+        assert_true(fds[i] >= 0); /* they wait */
+    }
+    /* One that has begun would take them before it ends. */
+    bow_acceptor_close(acceptor, on_closed, &served);
+    await(&served.n_closed, 1);
+    assert_int_equal(atomic_load(&served.n_active), 0);
+    for (int i = 0; i < N_CLIENTS; i++) {
+        close(fds[i]);
+    }
+    bow_group_unref(workers);
+    net_end(&net);
+}
+
+static void test_listener_none_begins_when_one_cannot(void **state)
+{
+    (void)state;
+    check_failed_start(false);
+}
+
+static void test_listener_none_begins_when_a_loop_ends_meanwhile(void **state)
+{
+    (void)state;
+    check_failed_start(true);
+}
+
+/* As for the addresses of a server. */
+static void test_listener_no_acceptor_begins_when_another_cannot(void **state)
+{
+    struct net net;
+    struct served served = {.n_active = 0};
+    struct bow_acceptor *acceptors[2] = {NULL};
+    (void)state;
+    net_begin(&net);
+    struct bow_group *workers = new_workers(&net, &served);
+    for (uint32_t i = 0; i < 2; i++) {
+        struct bow_acceptor_options options = options_for("127.0.0.1:0", &served);
+        options.loop = bow_group_get(workers, i);
+        assert_int_equal(bow_acceptor_new(net.t.context, &options, &acceptors[i], NULL), 0);
+    }
+    victim = bow_group_get(workers, 1);
+    end_victim();
+    assert_int_equal(bow__acceptors_start(acceptors, 2), -ESHUTDOWN);
+    int fd = dial(bow_acceptor_port(acceptors[0]));
+    assert_true(fd >= 0);
+    bow_acceptor_close(acceptors[0], on_closed, &served);
+    await(&served.n_closed, 1);
+    assert_int_equal(atomic_load(&served.n_active), 0);
+    int port = bow_acceptor_port(acceptors[1]);
+    bow__acceptor_undo(acceptors[1]);
+    assert_int_equal(dial((uint16_t)port), -1);
+    close(fd);
+    bow_group_unref(workers);
+    net_end(&net);
+}
+
+static void *start_elsewhere(void *acceptor)
+{
+    assert_int_equal(bow_acceptor_start(acceptor), 0);
+    return NULL;
+}
+
+/* What a loop's own thread posts comes before what others have posted so far. */
+static void test_listener_f59_close_that_overtakes_the_start_waits_for_it(void **state)
+{
+    struct net net;
+    struct served served = {.n_active = 0};
+    struct bow_acceptor *acceptor = NULL;
+    pthread_t thread;
+    (void)state;
+    net_begin(&net);
+    net_turn(&net); /* the loop is this thread's */
+    struct bow_acceptor_options options = options_for("127.0.0.1:0", &served);
+    options.loop = net.loop;
+    assert_int_equal(bow_acceptor_new(net.t.context, &options, &acceptor, NULL), 0);
+    assert_int_equal(pthread_create(&thread, NULL, start_elsewhere, acceptor), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    bow_acceptor_close(acceptor, NULL, NULL);
+    net_end(&net);
+}
+
 static int fail_third_listen(void *user, int fd, int backlog)
 {
     struct net *net = (struct net *)(void *)((char *)user - offsetof(struct net, t.fake));
@@ -437,9 +567,13 @@ static void test_listener_inherited_descriptor_that_will_not_do_stays_open(void 
     assert_int_equal(bow_address_is_local(address), -EBADF);
     int fds[2];
     net_pair(NET_TCP, fds); /* connected ones can't listen */
+    int flags = fcntl(fds[0], F_GETFL) & ~O_NONBLOCK;
+    assert_int_equal(fcntl(fds[0], F_SETFL, flags), 0);
+    assert_int_equal(fcntl(fds[0], F_SETFD, 0), 0);
     snprintf(address, sizeof(address), "fd:%d", fds[0]);
     assert_refused(&net, &options, -EINVAL, "this socket is connected");
-    assert_true(fcntl(fds[0], F_GETFD) >= 0);
+    assert_int_equal(fcntl(fds[0], F_GETFL), flags);
+    assert_int_equal(fcntl(fds[0], F_GETFD), 0);
     close(fds[0]);
     close(fds[1]);
     assert_int_equal(
@@ -491,6 +625,10 @@ int main(void)
         cmocka_unit_test(test_listener_l51_each_worker_listens_on_the_same_port),
         cmocka_unit_test(test_listener_l51_limit_is_of_all_listeners_together),
         cmocka_unit_test(test_listener_l51_workers_that_have_ended_are_closed_too),
+        cmocka_unit_test(test_listener_none_begins_when_one_cannot),
+        cmocka_unit_test(test_listener_none_begins_when_a_loop_ends_meanwhile),
+        cmocka_unit_test(test_listener_no_acceptor_begins_when_another_cannot),
+        cmocka_unit_test(test_listener_f59_close_that_overtakes_the_start_waits_for_it),
         cmocka_unit_test(test_listener_l51_what_cannot_be_shared_is_refused_whole),
         cmocka_unit_test(test_listener_f54_second_server_on_a_port_is_refused),
         cmocka_unit_test(test_listener_f54_port_is_shared_with_whoever_wants_that),

@@ -22,9 +22,13 @@
  * n_pending is one for each listener until closed, one for each that is told to start until it has,
  * and one for each channel that is starting; `closed` runs when it is 0.
  *
- * A listener belongs to its loop's thread.
+ * A listener belongs to its loop's thread, from when it is started.
+ *
+ * Who starts holds `starting` while the listeners are told, so that one that begins meanwhile waits
+ * until it is known whether all of them do.
  */
 
+#include "transport/channel/acceptor.h"
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/options.h"
@@ -35,6 +39,7 @@
 
 #include <bowline/group.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -66,6 +71,8 @@ struct bow_acceptor {
     atomic_uint refs;
     atomic_uint n_pending;
     atomic_uint n_channels;
+    pthread_mutex_t starting;
+    bool withdrawn; /* under the lock: a listener could not be told, so none is to begin */
     _Atomic(uint64_t) n_refused;
     _Atomic(uint64_t) n_unset;    /* channels that were not set up, since it was last logged */
     _Atomic(uint64_t) tell_at_ns; /* when it may be logged again */
@@ -90,6 +97,7 @@ static void release(struct bow_acceptor *acceptor)
         bow__loop_release(acceptor->listeners[i].loop);
     }
     bow__loop_release(acceptor->home);
+    pthread_mutex_destroy(&acceptor->starting);
     bow__free(acceptor->context, acceptor->addresses, acceptor->addresses_bytes);
     bow__free(acceptor->context, acceptor, acceptor_bytes(acceptor->n_allocated));
 }
@@ -100,9 +108,7 @@ static int run_closed(void *user)
 {
     struct bow_acceptor *acceptor = user;
 
-    if (acceptor->closed != NULL) {
-        acceptor->closed(acceptor->closed_user);
-    }
+    acceptor->closed(acceptor->closed_user);
     release(acceptor);
     return 0;
 }
@@ -113,7 +119,9 @@ static void leave(struct bow_acceptor *acceptor)
     if (atomic_fetch_sub_explicit(&acceptor->n_pending, 1, memory_order_acq_rel) != 1) {
         return;
     }
-    if (bow__loop_post_internal(acceptor->home, &acceptor->closed_task, 0) < 0) {
+    if (acceptor->closed == NULL) {
+        release(acceptor);
+    } else if (bow__loop_post_internal(acceptor->home, &acceptor->closed_task, 0) < 0) {
         run_closed(acceptor); /* the loop has ended: there is no better thread */
     }
 }
@@ -362,11 +370,19 @@ static int start_accepting(struct listener *listener)
     return bow__loop_watch(listener->loop, &listener->watch, listener->listening.fd, BOW_POLL_IN);
 }
 
+static bool is_withdrawn(struct bow_acceptor *acceptor)
+{
+    pthread_mutex_lock(&acceptor->starting);
+    bool withdrawn = acceptor->withdrawn;
+    pthread_mutex_unlock(&acceptor->starting);
+    return withdrawn;
+}
+
 static int run_start(void *user)
 {
     struct listener *listener = user;
 
-    int rc = start_accepting(listener);
+    int rc = is_withdrawn(listener->acceptor) ? 0 : start_accepting(listener);
     leave(listener->acceptor);
     return rc;
 }
@@ -483,18 +499,53 @@ void bow_acceptor_close(struct bow_acceptor *acceptor, void (*closed)(void *user
     }
 }
 
-/* What can be asked */
+void bow__acceptor_undo(struct bow_acceptor *acceptor)
+{
+    const uint32_t n_listeners = acceptor->n_listeners;
+
+    for (uint32_t i = 0; i < n_listeners; i++) {
+        bow__listening_undo(&acceptor->listeners[i].listening);
+    }
+    for (uint32_t i = 0; i < n_listeners; i++) {
+        leave(acceptor); /* the last one is the end of it, or a start that has yet to be seen */
+    }
+}
+
+/* Start */
+
+static int start_listeners(struct bow_acceptor *acceptor)
+{
+    int rc = 0;
+
+    for (uint32_t i = 0; i < acceptor->n_listeners && rc == 0; i++) {
+        rc = start_listener(&acceptor->listeners[i]);
+    }
+    return rc;
+}
+
+int bow__acceptors_start(struct bow_acceptor *const *acceptors, uint32_t n_acceptors)
+{
+    int rc = 0;
+
+    for (uint32_t i = 0; i < n_acceptors; i++) {
+        pthread_mutex_lock(&acceptors[i]->starting);
+    }
+    for (uint32_t i = 0; i < n_acceptors && rc == 0; i++) {
+        rc = start_listeners(acceptors[i]);
+    }
+    for (uint32_t i = 0; i < n_acceptors; i++) {
+        acceptors[i]->withdrawn = rc < 0;
+        pthread_mutex_unlock(&acceptors[i]->starting);
+    }
+    return rc;
+}
 
 int bow_acceptor_start(struct bow_acceptor *acceptor)
 {
-    for (uint32_t i = 0; i < acceptor->n_listeners; i++) {
-        int rc = start_listener(&acceptor->listeners[i]);
-        if (rc < 0) {
-            return rc;
-        }
-    }
-    return 0;
+    return bow__acceptors_start(&acceptor, 1);
 }
+
+/* What can be asked */
 
 uint16_t bow_acceptor_port(const struct bow_acceptor *acceptor)
 {
@@ -557,7 +608,7 @@ struct opening {
 static void close_opened(struct bow_acceptor *acceptor)
 {
     for (uint32_t i = 0; i < acceptor->n_listeners; i++) {
-        bow__listening_close(&acceptor->listeners[i].listening);
+        bow__listening_undo(&acceptor->listeners[i].listening);
         acceptor->listeners[i].listening = (struct bow__listening){.fd = -1};
     }
     acceptor->n_listeners = 0;
@@ -729,6 +780,7 @@ static void init(struct bow_acceptor *acceptor)
     acceptor->home = options->loop != NULL ? options->loop : acceptor->listeners[0].loop;
     bow__loop_hold(acceptor->home);
     bow_task_init(&acceptor->closed_task, "acceptor closed", run_closed, acceptor);
+    pthread_mutex_init(&acceptor->starting, NULL);
     atomic_init(&acceptor->refs, 1);
     atomic_init(&acceptor->n_pending, acceptor->n_listeners);
     atomic_init(&acceptor->n_channels, 0);

@@ -92,3 +92,10 @@ void bow__listening_close(struct bow__listening *listening)
         listening->transport->close(listening);
     }
 }
+
+void bow__listening_undo(struct bow__listening *listening)
+{
+    if (listening->transport != NULL) {
+        listening->transport->undo(listening);
+    }
+}

@@ -51,4 +51,9 @@ bool bow__listening_refuse_new(struct bow__listening *listening);
 /** Idempotent. What waits is reset, unless the socket was inherited and others have it. */
 void bow__listening_close(struct bow__listening *listening);
 
+/** The same for one that nothing was accepted from, as if it had not been opened: a socket that was
+ * inherited stays open, and its flags are as they were. (One that was bound only goes on
+ * listening.) */
+void bow__listening_undo(struct bow__listening *listening);
+
 #endif

@@ -141,6 +141,22 @@ static void close_listening(struct bow__listening *listening)
     listening->fd = -1;
 }
 
+/* Made by somebody else, and his again. */
+static void give_back(struct bow__listening *listening)
+{
+    (void)fcntl(listening->fd, F_SETFL, listening->inherited_flags);
+    (void)fcntl(listening->fd, F_SETFD, listening->inherited_fd_flags);
+    listening->fd = -1;
+}
+
+static void undo_listening(struct bow__listening *listening)
+{
+    if (listening->inherited && listening->fd >= 0) {
+        give_back(listening);
+    }
+    close_listening(listening);
+}
+
 /*
  * A port for several sockets of ours alone is bound without SO_REUSEPORT, which fails when anybody
  * listens on it, be it shared; only then it is said that the others, which say so before, may come
@@ -267,12 +283,15 @@ static int adopt(struct bow__listening *listening, const struct bow_system *syst
                                     "this is not a stream socket");
     }
     int flags = fcntl(fd, F_GETFL);
-    if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0 ||
-        fcntl(fd, F_SETFD, FD_CLOEXEC) < 0) {
+    int fd_flags = fcntl(fd, F_GETFD);
+    if (flags < 0 || fd_flags < 0 || fcntl(fd, F_SETFD, FD_CLOEXEC) < 0 ||
+        fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0) {
         return bow__transport_error(ret_error, "binding", text, -errno, NULL);
     }
     listening->fd = fd;
     listening->inherited = true;
+    listening->inherited_flags = flags;
+    listening->inherited_fd_flags = fd_flags;
     return 0;
 }
 
@@ -391,12 +410,11 @@ static int bind_and_listen(struct bow__listening *listening, const struct bow__a
     if (rc < 0) {
         const char *detail = NULL;
         if (address->kind == BOW__ADDRESS_FD) {
-            listening->fd = -1; /* still somebody else's */
             detail = rc == -EINVAL ? "this socket is connected: hand down one that is bound, and "
                                      "listens or is still to"
                                    : NULL;
         }
-        close_listening(listening);
+        undo_listening(listening);
         return bow__transport_error(ret_error, "listening", text, rc, detail);
     }
     return 0;
@@ -465,4 +483,5 @@ const struct bow__transport bow__socket_transport = {
     .accept = accept_socket,
     .refuse_new = refuse_new,
     .close = close_listening,
+    .undo = undo_listening,
 };

@@ -35,6 +35,8 @@ struct bow__listening {
     uint16_t port;
     enum bow__shares shares; /* set before opening */
     bool inherited;
+    int inherited_flags; /* F_GETFL and F_GETFD, as it was handed down */
+    int inherited_fd_flags;
     struct bow_sockaddr peer;            /* whom all connections come from, without `fd` */
     struct bow__unix_rights unix_rights; /* set before opening */
     struct bow__unix_file unix_file;     /* ours to remove */
@@ -62,11 +64,12 @@ struct bow__transport {
     int (*listen)(struct bow__listening *listening, struct bow_context *context,
                   const struct bow__address *address, const char *text, int backlog,
                   struct bow_transport_error *ret_error);
-    /** These three as those of listen.h. */
+    /** These four as those of listen.h. */
     int (*accept)(struct bow__listening *listening, struct bow__socket *ret_socket,
                   struct bow_sockaddr *ret_peer);
     bool (*refuse_new)(struct bow__listening *listening);
     void (*close)(struct bow__listening *listening);
+    void (*undo)(struct bow__listening *listening);
 };
 
 /** Sockets of the system. */

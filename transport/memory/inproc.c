@@ -450,4 +450,5 @@ const struct bow__transport bow__inproc_transport = {
     .accept = accept_inproc,
     .refuse_new = refuse_new,
     .close = close_listening,
+    .undo = close_listening,
 };
