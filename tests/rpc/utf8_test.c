@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#define ROOM 64
+#define ROOM 128
 
 static size_t encode(uint32_t point, uint8_t *to)
 {
@@ -81,8 +81,8 @@ static void test_utf8_fault_is_found_at_each_place(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++) {
-        for (size_t before = 0; before < 20; before++) {
-            for (size_t after = 0; after < 20; after++) {
+        for (size_t before = 0; before < 40; before++) {
+            for (size_t after = 0; after < 40; after++) {
                 char text[ROOM] = {0};
                 uint8_t copy[ROOM];
                 size_t len = before + strlen(faults[i]) + after;
@@ -111,7 +111,7 @@ static void test_utf8_nul_is_a_fault_unless_allowed(void **state)
 {
     uint8_t copy[ROOM];
     (void)state;
-    for (size_t len = 1; len < 30; len++) {
+    for (size_t len = 1; len < 100; len++) {
         for (size_t at = 0; at < len; at++) {
             uint8_t text[ROOM];
             memset(text, 'a', len);
@@ -126,7 +126,7 @@ static void test_utf8_nul_is_a_fault_unless_allowed(void **state)
 static void test_utf8_copy_of_plain_text_copies_all_and_no_more(void **state)
 {
     (void)state;
-    for (size_t len = 0; len < 40; len++) {
+    for (size_t len = 0; len < 100; len++) {
         uint8_t text[ROOM];
         uint8_t copy[ROOM];
         memset(copy, 0xee, sizeof copy);

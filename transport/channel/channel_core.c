@@ -34,16 +34,6 @@ void bow__channel_schedule_turn(struct bow_channel *channel)
     }
 }
 
-/* Bytes say little of time: where their memory is fresh, 64 KiB may take longer than a megabyte. */
-#define LONG_TURN_NS UINT64_C(100000)
-#define UNTIMED_BYTES ((size_t)32 << 10)
-
-bool bow__channel_turn_is_long(const struct bow_channel *channel, size_t n_moved)
-{
-    return n_moved > UNTIMED_BYTES &&
-           bow__loop_read_clock(channel->loop) >= bow_loop_now(channel->loop) + LONG_TURN_NS;
-}
-
 /* References */
 
 void bow__channel_hold(struct bow_channel *channel)

@@ -185,9 +185,19 @@ void bow__channel_schedule_phase(struct bow_channel *channel);
 void bow__channel_schedule_reap(struct bow_channel *channel);
 /** Go on in the next turn. */
 void bow__channel_schedule_turn(struct bow_channel *channel);
+
+/* Bytes say little of time: where their memory is fresh, 64 KiB may take longer than a megabyte. */
+#define BOW__CHANNEL_TURN_NS UINT64_C(100000)
+#define BOW__CHANNEL_UNTIMED_BYTES ((size_t)32 << 10)
+
 /** Whether others are to have their turn: `n_moved` bytes came or left in this one, and it is long.
  * What few bytes take is not looked at, for the clock costs something, too. */
-bool bow__channel_turn_is_long(const struct bow_channel *channel, size_t n_moved);
+static inline bool bow__channel_turn_is_long(const struct bow_channel *channel, size_t n_moved)
+{
+    return n_moved > BOW__CHANNEL_UNTIMED_BYTES &&
+           bow__loop_read_clock(channel->loop) >=
+               bow_loop_now(channel->loop) + BOW__CHANNEL_TURN_NS;
+}
 
 void bow__channel_hold(struct bow_channel *channel);
 void bow__channel_release(struct bow_channel *channel);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * Validation of UTF-8, a word at a time over ASCII, a character at a time elsewhere.
+ * Validation of UTF-8, a word or more at a time over ASCII, a character at a time elsewhere.
  */
 #include "rpc/core/codec/utf8.h"
 #include <string.h>
@@ -96,13 +96,45 @@ static bool copy_short(uint8_t *to, const uint8_t *from, size_t len)
     return blemish < 0x80;
 }
 
+/* What compilers have registers for, or make of words. */
+typedef uint8_t vector __attribute__((vector_size(16)));
+
+static inline vector copy_vector(uint8_t *to, const uint8_t *from)
+{
+    vector bytes;
+    memcpy(&bytes, from, sizeof bytes);
+    memcpy(to, &bytes, sizeof bytes);
+    return (bytes - 1) | bytes;
+}
+
+/* A multiple of LONG_STEP bytes. Returns their blemishes. */
+#define LONG_STEP ((size_t)2 * sizeof(vector))
+#define LONG (2 * LONG_STEP)
+static uint64_t copy_long(uint8_t *to, const uint8_t *from, size_t len)
+{
+    vector blemish[2] = {{0}, {0}};
+    for (size_t i = 0; i < len; i += LONG_STEP) {
+        blemish[0] |= copy_vector(to + i, from + i);
+        blemish[1] |= copy_vector(to + i + sizeof(vector), from + i + sizeof(vector));
+    }
+    blemish[0] |= blemish[1];
+    uint64_t words[2];
+    memcpy(words, blemish, sizeof words);
+    return words[0] | words[1];
+}
+
 bool bow__utf8_copy(uint8_t *to, const uint8_t *from, size_t len)
 {
     if (len < 8) {
         return copy_short(to, from, len);
     }
     uint64_t blemish = 0;
-    for (size_t i = 0; i + 8 < len; i += 8) {
+    size_t i = 0;
+    if (len >= LONG) {
+        i = len - len % LONG_STEP;
+        blemish = copy_long(to, from, i);
+    }
+    for (; i + 8 < len; i += 8) {
         uint64_t word = load64(from + i);
         blemish |= blemishes(word);
         memcpy(to + i, &word, sizeof word);
