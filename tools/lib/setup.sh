@@ -37,16 +37,26 @@ install_packages() {
 # build NAME [meson options]: configure when new or when the options changed, then compile
 # $builds/NAME; quiet unless it fails.
 build() {
-    local name=$1 dir=$builds/$1 log
+    configure "$@"
+    compile "$1"
+}
+
+configure() {
+    local name=$1 dir=$builds/$1 log=$builds/$1.log
     shift
     mkdir -p "$builds"
-    log=$builds/$name.log
     if [ "$(cat "$dir/options-of-tools" 2>/dev/null)" != "${CC:-cc} $*" ]; then
         rm -rf "$dir"
         meson setup "$dir" "$top" "$@" >"$log" 2>&1 ||
             { tail -n 30 "$log" >&2; die "meson setup of $dir failed (above)"; }
         echo "${CC:-cc} $*" >"$dir/options-of-tools"
     fi
-    ninja -C "$dir" >"$log" 2>&1 || { grep -vE '^\[[0-9]+/' "$log" | head -n 60 >&2
+}
+
+# compile NAME [TARGET ...]: no target is all of them.
+compile() {
+    local name=$1 dir=$builds/$1 log=$builds/$1.log
+    shift
+    ninja -C "$dir" "$@" >"$log" 2>&1 || { grep -vE '^\[[0-9]+/' "$log" | head -n 60 >&2
         die "the build in $dir failed (above; whole: $log)"; }
 }
