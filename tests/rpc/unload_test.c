@@ -7,6 +7,7 @@
  *     unload_test LIBRARY [PLUGIN]
  */
 
+#include "tests/support/sanitized.h"
 #include "unload_plugin.h"
 
 #include <bowline/channel.h>
@@ -139,7 +140,7 @@ static void serve_in_plugin(enum unload_binding binding)
 
 static void test_unload_f57_plugin_that_has_ended_leaves_no_thread(void **state)
 {
-    enum { ROUNDS = 60 };
+    enum { ROUNDS = TEST_IS_SANITIZED ? 10 : 60 };
     (void)state;
 
     for (int i = 0; plugin != NULL && i < ROUNDS * UNLOAD_N_BINDINGS; i++) {

@@ -3,6 +3,7 @@
 
 #include "tests/support/loops.h"
 #include "tests/support/ready.h"
+#include "tests/support/sanitized.h"
 #include "transport/loop/inbox.h"
 #include "transport/loop/loop.h"
 
@@ -269,11 +270,7 @@ static void test_loop_l12_f02_a_timer_fires_in_time_though_signals_keep_coming(v
 
 #define N_PRODUCERS 8
 /* A sanitizer makes each post slower by about as much as this is less. */
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-#define N_POSTS 100000
-#else
-#define N_POSTS 1000000
-#endif
+#define N_POSTS (TEST_IS_SANITIZED ? 100000 : 1000000)
 
 struct producer {
     struct bow_loop *loop;

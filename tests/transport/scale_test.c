@@ -6,6 +6,7 @@
  */
 
 #include "tests/support/loops.h"
+#include "tests/support/sanitized.h"
 
 #include <bowline/timer.h>
 #include <pthread.h>
@@ -15,17 +16,6 @@
 #include <time.h>
 
 #include <cmocka.h>
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define IS_SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define IS_SANITIZED 1
-#endif
-#endif
-#ifndef IS_SANITIZED
-#define IS_SANITIZED 0
-#endif
 
 #define MILLION 1000000
 #define ATTEMPT (MILLION / 200)
@@ -44,7 +34,7 @@ static uint64_t now_ns(void)
 static void check_price(const char *what, uint64_t took_ns, int n, uint64_t max_ns)
 {
     print_message("%s: %.0f ns\n", what, (double)took_ns / n);
-    if (!IS_SANITIZED && max_ns > 0) {
+    if (!TEST_IS_SANITIZED && max_ns > 0) {
         assert_in_range(took_ns / (uint64_t)n, 0, max_ns);
     }
 }
@@ -199,7 +189,7 @@ static void check_best(const char *what, const struct attempts *attempts, int n_
     double best = (double)attempts->best_ns / n_each;
 
     print_message("%s: %.0f ns, at best %.0f ns\n", what, mean, best);
-    assert_true(IS_SANITIZED || best <= (double)max_ns);
+    assert_true(TEST_IS_SANITIZED || best <= (double)max_ns);
 }
 
 static void check_newest(struct crowd *crowd)
@@ -249,7 +239,7 @@ static void check_fire(struct crowd *crowd)
     assert_true(crowd->n_fired > 100);
     check_price("fire one", now_ns() - started, crowd->n_fired, 0);
     print_message("the longest turn of these: %.1f ms\n", (double)worst_ns / FAKE_MS);
-    assert_true(IS_SANITIZED || worst_ns < MAX_TURN_NS);
+    assert_true(TEST_IS_SANITIZED || worst_ns < MAX_TURN_NS);
 }
 
 static void
