@@ -21,6 +21,11 @@
 /** Calls in flight on one connection. Answers a flood of calls. Option: max_calls. */
 #define BOW_LIMIT_CALLS_IN_FLIGHT 1024u
 
+/** Calls in flight on one connection whose client cannot know of a lower max_calls yet (HTTP/2: it
+ * has not acknowledged SETTINGS); those above max_calls wait before their handlers. Answers a
+ * client that begins calls without end before it has heard of the limit. */
+#define BOW_LIMIT_EARLY_CALLS 1024u
+
 /** Calls above max_calls that come all the same, per second and connection (HTTP/2): each is
  * refused. Answers a peer that pays no heed to the limit. */
 #define BOW_LIMIT_REFUSED_CALLS_PER_SECOND 10000u

@@ -64,7 +64,7 @@ struct bow_metrics {
     uint64_t reloads_failed;           /* what was there before goes on */
     uint64_t calls_refused_bytes;      /* over max_bytes_in_flight */
     uint64_t calls_delayed;            /* that waited before their handlers, for too much was to be
-                                          sent to their client */
+                                          sent to their client, or handlers had max_calls of it */
     uint64_t connections_untaken;      /* ended for want of max_queued_reply_bytes */
 };
 

@@ -56,9 +56,11 @@ struct bow_server_options {
     uint64_t heartbeat_timeout_ns;   /* 0: 20 s */
     uint64_t first_frame_timeout_ns; /* 0: BOW_LIMIT_FIRST_FRAME_NS */
     size_t max_message_bytes;        /* of a request; 0: BOW_LIMIT_MESSAGE_BYTES */
-    uint32_t max_calls;              /* in flight per connection; 0: BOW_LIMIT_CALLS_IN_FLIGHT */
-    uint32_t max_connections;        /* 0: BOW_LIMIT_CONNECTIONS */
-    int backlog;                     /* 0: SOMAXCONN */
+    uint32_t max_calls; /* in flight per connection; clients are told. What one begins above it
+                           before it knows waits, as do over Bowline's own protocol calls up to 100;
+                           0: BOW_LIMIT_CALLS_IN_FLIGHT */
+    uint32_t max_connections; /* 0: BOW_LIMIT_CONNECTIONS */
+    int backlog;              /* 0: SOMAXCONN */
     struct bow_security
         *security;      /* of all connections, see bow_tls_security(); shared; NULL: none */
     uint32_t protocols; /* spoken: BOW_PROTOCOL_ bits; 0: all */

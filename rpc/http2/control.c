@@ -79,6 +79,7 @@ void bow__http2_on_settings(struct bow__http2_session *session, const nghttp2_se
     bool is_first = !session->has_settings;
 
     if ((frame->hd.flags & NGHTTP2_FLAG_ACK) != 0) {
+        session->is_acknowledged = true;
         return;
     }
     bow__http2_count(session, &session->settings, BOW_LIMIT_SETTINGS_PER_SECOND, "SETTINGS",

@@ -50,6 +50,15 @@ static int refuse_over_limit(struct bow__http2_session *session, int32_t id)
     return result_of(session);
 }
 
+/* A client that has not acknowledged our SETTINGS cannot know of max_calls, and HTTP/2 has it begin
+ * calls nevertheless. Those above it wait for their turn behind the session. */
+static uint32_t calls_taken(const struct bow__http2_session *session)
+{
+    bool is_early = !session->is_acknowledged && session->max_calls < BOW_LIMIT_EARLY_CALLS;
+
+    return is_early ? BOW_LIMIT_EARLY_CALLS : session->max_calls;
+}
+
 static int on_begin_headers(nghttp2_session *ng, const nghttp2_frame *frame, void *user)
 {
     struct bow__http2_session *session = user;
@@ -63,7 +72,7 @@ static int on_begin_headers(nghttp2_session *ng, const nghttp2_frame *frame, voi
     if (!session->base.server || frame->headers.cat != NGHTTP2_HCAT_REQUEST) {
         return 0;
     }
-    if (session->n_live >= session->max_calls) {
+    if (session->n_live >= calls_taken(session)) {
         return refuse_over_limit(session, frame->hd.stream_id);
     }
     stream = bow__http2_stream_new(session, 0);

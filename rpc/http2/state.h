@@ -209,6 +209,7 @@ struct bow__http2_session {
     uint32_t n_live;        /* that nghttp2 has or gets */
     size_t max_message_bytes;
     uint32_t max_calls;
+    bool is_acknowledged; /* our SETTINGS are: the peer knows max_calls */
     bool unattended;
     uint32_t encodings;      /* that we decode, as a set */
     uint32_t peer_encodings; /* client: that the server decodes, as far as it said */

@@ -293,18 +293,18 @@ static uint32_t clip(size_t value, uint32_t low, uint32_t high)
     return value < low ? low : value > high ? high : (uint32_t)value;
 }
 
-/* What we accept; SETTINGS cannot go below what the protocol promises, so less than that is kept by
- * refusing single calls. */
+/* What we accept; SETTINGS cannot go below what the protocol promises, so calls above less than
+ * that are taken, and wait for their turn behind the session. */
 static void set_limits(struct bow__native *session, const struct bow__session_options *options)
 {
     struct bow__header_settings *own = &session->own;
 
     session->max_message_bytes = options->max_message_bytes;
-    session->max_calls = options->max_calls;
     own->max_message_bytes = clip(options->max_message_bytes, own->max_message_bytes, UINT32_MAX);
     if (options->server) {
         own->max_calls = clip(options->max_calls, own->max_calls, UINT32_MAX);
     }
+    session->max_calls = own->max_calls;
     own->max_frame_bytes = clip(BOW_LIMIT_FRAME_BYTES, own->max_frame_bytes, UINT32_MAX);
     own->stream_window_bytes = BOW__NATIVE_STREAM_WINDOW;
     own->max_bound_methods = BOW_LIMIT_BOUND_METHODS;

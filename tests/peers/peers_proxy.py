@@ -18,10 +18,12 @@ from peers_run import Load, Process, Tally, counters, faults_of
 MAX_CALLS = 8
 IN_FLIGHT = 400
 DELAYS_MS = (0, 5)
+# How many calls it gives to a connection that has not said how many it takes, and which share one.
+WAYS = {"haproxy": [(100, "safe"), (MAX_CALLS, "always")], "nginx": [(1, "one by one")]}
 
 HAPROXY = """
 global
-  tune.h2.max-concurrent-streams 100
+  tune.h2.max-concurrent-streams {streams}
 defaults
   mode http
   timeout connect 5s
@@ -31,6 +33,7 @@ frontend front
   bind unix@{front} proto h2
   default_backend back
 backend back
+  http-reuse {reuse}
   server bowline 127.0.0.1:{port} proto h2
 """
 
@@ -63,11 +66,13 @@ def program(kind):
 class Proxy:
     """One that listens at `front` once it is made."""
 
-    def __init__(self, kind, folder, port):
+    def __init__(self, kind, way, folder, port):
+        streams, reuse = way
         self.front = folder / "front"
         config = folder / "config"
         text = HAPROXY if kind == "haproxy" else NGINX
-        config.write_text(text.format(folder=folder, front=self.front, port=port))
+        config.write_text(text.format(folder=folder, front=self.front, port=port,
+                                       streams=streams, reuse=reuse))
         command = ([program(kind), "-q", "-db", "-f", config] if kind == "haproxy"
                    else [program(kind), "-p", folder, "-c", config])
         self.child = subprocess.Popen(command, stdin=subprocess.DEVNULL)
@@ -81,17 +86,17 @@ class Proxy:
         self.child.wait(timeout=60)
 
 
-def through(kind, arguments, delay_ms, tally):
+def through(kind, way, delay_ms, arguments, tally):
     with tempfile.TemporaryDirectory() as name:
         server = Process([arguments.echo_server, "-c", str(MAX_CALLS), "-d", str(delay_ms),
                           "127.0.0.1:0"])
-        proxy = Proxy(kind, pathlib.Path(name), server.line())
+        proxy = Proxy(kind, way, pathlib.Path(name), server.line())
         load = Load.of([arguments.echo_client], {}, f"grpc:unix:{proxy.front}", IN_FLIGHT, 1000,
                        arguments.seconds)
         proxy.end()
         told = counters(server.end())
     faults = load.faults() + faults_of(told, "protocol_errors", "broken", "not_ok")
-    tally.judge(f"{kind}, {IN_FLIGHT} in flight, {MAX_CALLS} taken of a connection, answers after "
+    tally.judge(f"{kind} {way[1]}, {IN_FLIGHT} in flight, {MAX_CALLS} taken of a connection, answers after "
                 f"{delay_ms} ms, {told['opened']} connections, {told['refused']} calls refused",
                 load, faults)
 
@@ -107,8 +112,9 @@ def main():
         print(f"SKIP: there is no {arguments.kind}")
         return 77
     tally = Tally()
-    for delay_ms in DELAYS_MS:
-        through(arguments.kind, arguments, delay_ms, tally)
+    for way in WAYS[arguments.kind]:
+        for delay_ms in DELAYS_MS:
+            through(arguments.kind, way, delay_ms, arguments, tally)
     return tally.end()
 
 

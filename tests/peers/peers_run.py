@@ -3,6 +3,7 @@
 
 Knows nothing of languages and of what is put between the two.
 """
+import atexit
 import os
 import signal
 import subprocess
@@ -14,6 +15,7 @@ class Process:
     def __init__(self, command, environment=None):
         self.child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                       text=True, env={**os.environ, **(environment or {})})
+        atexit.register(self.child.kill)  # no harm to one that has ended
 
     def line(self):
         return self.child.stdout.readline().strip()

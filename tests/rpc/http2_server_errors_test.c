@@ -375,28 +375,10 @@ static void begin_with_max_calls(struct fed_server *t, uint32_t max_calls)
     bytes_preface(&t->in);
 }
 
-static void test_calls_beyond_max_calls_are_refused(void **state)
+static void acknowledge_settings(struct fed_server *t)
 {
-    struct fed_server *t = *state;
-
-    begin_with_max_calls(t, 1);
-    bytes_request(&t->in, 4, 1, NULL);
-    bytes_request(&t->in, 4, 3, NULL);
     assert_int_equal(fed_server_feed(t), 0);
-    assert_true(fed_server_says(t, "RST_STREAM 3 7\n"));
-    side_expect(&t->pair.server, "open 1 /a.B/C\nrefused  max_calls\n");
-}
-
-/* What nghttp2 goes by is not what the peer is told. */
-static void test_f40_settings_say_max_calls(void **state)
-{
-    struct fed_server *t = *state;
-    static const uint8_t entry[] = {0, 3, 0x01, 0x02, 0x03, 0x04};
-
-    begin_with_max_calls(t, 0x01020304);
-    assert_int_equal(fed_server_feed(t), 0);
-    assert_int_equal(t->out.data[3], 4); /* SETTINGS */
-    assert_non_null(memmem(t->out.data, 9 + t->out.data[2], entry, sizeof(entry)));
+    bytes_frame(&t->in, 4, 1, 0, NULL, 0);
 }
 
 static void count_refused(const struct fed_server *t, uint32_t from, uint32_t n)
@@ -409,6 +391,77 @@ static void count_refused(const struct fed_server *t, uint32_t from, uint32_t n)
             fail_msg("stream %u was not refused", from + 2 * i);
         }
     }
+}
+
+static void test_calls_beyond_max_calls_are_refused(void **state)
+{
+    struct fed_server *t = *state;
+
+    begin_with_max_calls(t, 1);
+    acknowledge_settings(t);
+    bytes_request(&t->in, 4, 1, NULL);
+    bytes_request(&t->in, 4, 3, NULL);
+    assert_int_equal(fed_server_feed(t), 0);
+    assert_true(fed_server_says(t, "RST_STREAM 3 7\n"));
+    side_expect(&t->pair.server, "open 1 /a.B/C\nrefused  max_calls\n");
+}
+
+/* Feed what there is, and let go of what comes out. */
+static void feed_in_silence(struct fed_server *t)
+{
+    assert_int_equal(side_feed(&t->pair.server, t->in.data, t->in.len, SIZE_MAX), 0);
+    t->in.len = 0;
+    side_drain(&t->pair.server, t->out.data, sizeof(t->out.data));
+}
+
+static uint32_t request_until(struct fed_server *t, uint32_t id, uint32_t end)
+{
+    for (; id < end; id += 2) {
+        bytes_request(&t->in, 5, id, NULL);
+        feed_in_silence(t);
+    }
+    return id;
+}
+
+static void test_calls_of_a_client_that_does_not_know_max_calls_are_taken(void **state)
+{
+    struct fed_server *t = *state;
+
+    begin_with_max_calls(t, 2);
+    const struct bow__session *server = t->pair.server.session;
+    t->pair.server.is_muted = true;
+    uint32_t id = request_until(t, 1, 2 * BOW_LIMIT_EARLY_CALLS);
+    assert_int_equal(server->n_streams, BOW_LIMIT_EARLY_CALLS);
+    assert_int_equal(server->calls_refused, 0);
+    id = request_until(t, id, id + 2);
+    assert_int_equal(server->calls_refused, 1);
+}
+
+static void test_calls_of_a_client_that_has_heard_of_max_calls_are_refused_above_it(void **state)
+{
+    struct fed_server *t = *state;
+
+    begin_with_max_calls(t, 2);
+    const struct bow__session *server = t->pair.server.session;
+    t->pair.server.is_muted = true;
+    uint32_t id = request_until(t, 1, 2 * 10);
+    assert_int_equal(server->n_streams, 10);
+    bytes_frame(&t->in, 4, 1, 0, NULL, 0);
+    id = request_until(t, id, id + 2);
+    assert_int_equal(server->n_streams, 10);
+    assert_int_equal(server->calls_refused, 1);
+}
+
+/* What nghttp2 goes by is not what the peer is told. */
+static void test_f40_settings_say_max_calls(void **state)
+{
+    struct fed_server *t = *state;
+    static const uint8_t entry[] = {0, 3, 0x01, 0x02, 0x03, 0x04};
+
+    begin_with_max_calls(t, 0x01020304);
+    assert_int_equal(fed_server_feed(t), 0);
+    assert_int_equal(t->out.data[3], 4); /* SETTINGS */
+    assert_non_null(memmem(t->out.data, 9 + t->out.data[2], entry, sizeof(entry)));
 }
 
 /* A stream error (RFC 9113, 5.1.2): those within the limit are answered, and so are later ones. */
@@ -448,6 +501,7 @@ static void test_f40_messages_of_refused_calls_are_forgiven(void **state)
     struct fed_server *t = *state;
 
     begin_with_max_calls(t, 1);
+    acknowledge_settings(t);
     struct bow__http2_session *session = (struct bow__http2_session *)t->pair.server.session;
     bytes_request(&t->in, 4, 1, NULL);
     for (uint32_t i = 0; i < 100; i++) {
@@ -478,6 +532,7 @@ static void test_f40_flood_above_max_calls_is_bounded(void **state)
     uint32_t n = BOW_LIMIT_REFUSED_CALLS_PER_SECOND;
 
     begin_with_max_calls(t, 1);
+    acknowledge_settings(t);
     t->pair.server.is_muted = true;
     bytes_request(&t->in, 4, 1, NULL);
     for (uint32_t i = 0; i <= n; i++) {
@@ -638,6 +693,8 @@ int main(void)
         TEST(test_status_fits_what_the_peer_takes),
         TEST(test_padded_data_is_taken),
         TEST(test_calls_beyond_max_calls_are_refused),
+        TEST(test_calls_of_a_client_that_does_not_know_max_calls_are_taken),
+        TEST(test_calls_of_a_client_that_has_heard_of_max_calls_are_refused_above_it),
         TEST(test_f40_settings_say_max_calls),
         TEST(test_f40_calls_above_an_acknowledged_limit_are_refused_alone),
         TEST(test_f40_messages_of_refused_calls_are_forgiven),

@@ -521,8 +521,8 @@ static void test_native_stream_ended_early_forgives_what_was_on_its_way(void **s
     for (int refused = 0; refused < 2; refused++) {
         pair_init(&pair);
         struct bow__session_options options = pair_options(&pair, true);
-        options.max_calls = refused ? 0 : 1;
         assert_int_equal(side_open(&pair.server, &options), 0);
+        ((struct bow__native *)pair.server.session)->max_calls = refused ? 0 : 1;
         side_feed_hex(&pair.server, OPENING "00000007 01 00 000000000001 06 12042f732f6d ");
         struct bow__session *server = pair.server.session;
         assert_int_equal(pair.server.n_opens, refused ? 0 : 1);

@@ -45,6 +45,7 @@ struct bow__backlog_share {
     uint64_t taken_ns;        /* when the peer was seen to take something */
     size_t reply_bytes;       /* of those that handlers took their time for: what one is, of late */
     uint32_t n_calls;         /* that handlers have, and answer once, and did not at once */
+    uint32_t n_streams;       /* that handlers have, and have outlived their batch */
     struct bow__link waiting; /* calls that wait before their handlers, oldest first */
     size_t n_waiting_bytes;   /* what those take */
 };

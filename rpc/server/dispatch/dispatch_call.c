@@ -72,6 +72,7 @@ static void end_outlived(struct bow__server_call *server_call)
         bow__dispatch_stop_waiting(server_call);
     }
     server_call->conn->backlog.n_calls -= bow__server_call_is_entered_unary(server_call);
+    server_call->conn->backlog.n_streams -= bow__server_call_is_entered_stream(server_call);
     server_call->outlives_batch = false;
     bow_timer_stop(&server_call->timer);
     bow__in_flight_give_call(&server_call->conn->share, server_call->n_in_flight);
@@ -324,6 +325,7 @@ static void outlive_batch(struct bow__server_call *server_call)
     bow__list_remove(&server_call->link);
     server_call->outlives_batch = true;
     server_call->conn->backlog.n_calls += bow__server_call_is_entered_unary(server_call);
+    server_call->conn->backlog.n_streams += bow__server_call_is_entered_stream(server_call);
     server_call->n_in_flight = bare_weight(server_call) + server_call->n_request;
     bow__in_flight_take_call(&server_call->conn->share, server_call->n_in_flight);
     bow_timer_init(&server_call->timer, server_call->worker->loop, on_deadline, server_call);

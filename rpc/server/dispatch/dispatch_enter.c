@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
  * Entering handlers, on the loop or an executor. While too much waits to be sent to a client
- * (backlog.h), its calls wait here, in the order in which they came. One that waits is like one
+ * (backlog.h), or handlers have max_calls of its connection, its calls wait here, in the order in
+ * which they came. One that waits is like one
  * that an interceptor holds: its deadline and its peer may end it, it counts as in flight, and what
  * comes for it is kept undecoded, with no credit given for it.
  */
@@ -51,10 +52,12 @@ static bool invoke_counted(struct bow__server_call *server_call)
     struct bow__backlog_share *backlog = &server_call->conn->backlog;
     uint32_t is_stream = server_call->call.stream != NULL;
     uint32_t is_pending = !is_stream && server_call->outlives_batch;
+    uint32_t is_held = is_stream && server_call->outlives_batch;
     int rc = 0;
 
     server_call->worker->n_streams += is_stream;
     backlog->n_calls += is_pending;
+    backlog->n_streams += is_held;
     if (server_call->call.entry->executor != NULL) {
         rc = bow__executor_dispatch_enter(server_call);
     } else {
@@ -63,6 +66,7 @@ static bool invoke_counted(struct bow__server_call *server_call)
     if (rc < 0) {
         server_call->worker->n_streams -= is_stream;
         backlog->n_calls -= is_pending;
+        backlog->n_streams -= is_held;
         refuse_executor(server_call, rc);
         return false;
     }
@@ -84,10 +88,16 @@ static inline bool invoke(struct bow__server_call *server_call)
 
 /* Waiting */
 
+/* Sessions take more calls than that of a client that does not know of the limit. */
+static bool has_max_calls(const struct bow__server_conn *conn)
+{
+    return conn->backlog.n_calls + conn->backlog.n_streams >= conn->worker->limits->max_calls;
+}
+
 static bool must_wait(struct bow__server_conn *conn)
 {
     bow__dispatch_count_backlog(conn);
-    return bow__backlog_is_full(&conn->backlog);
+    return has_max_calls(conn) || bow__backlog_is_full(&conn->backlog);
 }
 
 static bool refuse_wait(struct bow__server_call *server_call)
@@ -99,9 +109,11 @@ static bool refuse_wait(struct bow__server_call *server_call)
     server_call->worker->counters.now.calls_refused_connection++;
     bow__text_clear(&text);
     bow__text_printf(&text,
-                     "%s: %zu bytes of calls wait on this connection, for too much waits to be "
-                     "sent to its client (%zu bytes); BOW_LIMIT_WAITING_REQUEST_BYTES (%zu)",
+                     "%s: %zu bytes of calls wait on this connection, for %s (%zu bytes); "
+                     "BOW_LIMIT_WAITING_REQUEST_BYTES (%zu)",
                      server_call->call.method->path, conn->backlog.n_waiting_bytes,
+                     has_max_calls(conn) ? "handlers have max_calls of it, or more is to be sent"
+                                         : "too much waits to be sent to its client",
                      conn->backlog.n_bytes, BOW_LIMIT_WAITING_REQUEST_BYTES);
     status.code = BOW_RESOURCE_EXHAUSTED;
     status.message = text.bytes;
@@ -146,6 +158,7 @@ bool bow__dispatch_enter(struct bow__server_call *server_call)
 
     /* As good as always nothing waits. */
     if (conn->conn.session->n_waiting >= server_call->worker->backlog.look_bytes ||
+        conn->conn.session->n_streams > server_call->worker->limits->max_calls ||
         !bow__list_is_empty(&conn->backlog.waiting)) {
         return wait_or_enter(server_call);
     }
