@@ -37,7 +37,8 @@ void bow__outbuf_init(struct bow__outbuf *out, struct bow__pool *pool)
 static void release_chunk(struct bow__pool *pool, struct bow__block *chunk)
 {
     /* relaxed: chunks stay on the thread of their pool */
-    if (atomic_load_explicit(&chunk->refs, memory_order_relaxed) == 1) {
+    if (chunk->cap == BOW__CHUNK_BYTES &&
+        atomic_load_explicit(&chunk->refs, memory_order_relaxed) == 1) {
         bow__pool_put(pool, chunk);
         return;
     }
@@ -89,7 +90,7 @@ static bool continues_tail(const struct bow__outbuf *out)
 }
 
 /* Where in the chunk `len` bytes would go, behind a segment of their own if need be; beyond
- * BOW__CHUNK_BYTES - len there is no room. */
+ * its capacity less `len` there is no room. */
 static size_t write_offset(const struct bow__outbuf *out)
 {
     if (continues_tail(out)) {
@@ -100,12 +101,16 @@ static size_t write_offset(const struct bow__outbuf *out)
 
 static bool has_room(const struct bow__outbuf *out, size_t len)
 {
-    return out->chunk != NULL && write_offset(out) + len <= BOW__CHUNK_BYTES;
+    return out->chunk != NULL && write_offset(out) + len <= out->chunk->cap;
 }
 
-static int add_chunk(struct bow__outbuf *out)
+/* For `n` contiguous bytes and a segment. */
+static int add_chunk(struct bow__outbuf *out, size_t n)
 {
-    struct bow__block *chunk = bow__pool_get(out->pool);
+    struct bow__block *chunk =
+        n <= BOW__CHUNK_BYTES / 2
+            ? bow__pool_get(out->pool)
+            : bow__block_new_to_fill(out->pool->context, n + BOW__OUTBUF_PIECE_BYTES);
     if (chunk == NULL) {
         return -ENOMEM;
     }
@@ -134,12 +139,11 @@ static struct bow__outbuf_segment *push_segment(struct bow__outbuf *out)
 
 uint8_t *bow__outbuf_reserve(struct bow__outbuf *out, size_t n, size_t *ret_cap)
 {
-    assert(n <= BOW__CHUNK_BYTES / 2);
-    if (!has_room(out, n) && add_chunk(out) < 0) {
+    if (!has_room(out, n) && add_chunk(out, n) < 0) {
         return NULL;
     }
     size_t offset = write_offset(out);
-    out->n_reserved = BOW__CHUNK_BYTES - offset;
+    out->n_reserved = out->chunk->cap - offset;
     *ret_cap = out->n_reserved;
     return out->chunk->data + offset;
 }
@@ -201,7 +205,7 @@ int bow__outbuf_append_block(struct bow__outbuf *out, struct bow__block *block, 
     }
     /* Room for the segment alone, but one that continues the tail would have none of its own. */
     if (!has_room(out, SEGMENT_ALIGNMENT + sizeof(struct bow__outbuf_segment)) &&
-        add_chunk(out) < 0) {
+        add_chunk(out, 0) < 0) {
         return -ENOMEM;
     }
     struct bow__outbuf_segment *segment = push_segment(out);

@@ -39,8 +39,8 @@ struct bow__outbuf {
 void bow__outbuf_init(struct bow__outbuf *out, struct bow__pool *pool);
 void bow__outbuf_fini(struct bow__outbuf *out);
 
-/** At least `n` (<= BOW__CHUNK_BYTES / 2) contiguous writable bytes, or NULL. `*ret_cap` says how
- * many. */
+/** At least `n` contiguous writable bytes, or NULL. `*ret_cap` says how many. More than
+ * BOW__CHUNK_BYTES / 2 of them take a chunk of their own, which is no pooled one. */
 uint8_t *bow__outbuf_reserve(struct bow__outbuf *out, size_t n, size_t *ret_cap);
 
 /** The first `len` reserved bytes are part of the output now. 0 drops the reservation. */

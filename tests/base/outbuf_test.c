@@ -277,6 +277,32 @@ static void test_outbuf_reserve_near_the_end_of_a_chunk_fits(void **state)
     }
 }
 
+/* Before and behind it as ever; and the pool gets none of it. */
+static void test_outbuf_reserve_longer_than_a_chunk_is_contiguous(void **state)
+{
+    struct fixture *f = *state;
+    static uint8_t seen[2 * BOW__CHUNK_BYTES + 8];
+    size_t n = BOW__CHUNK_BYTES + 1000;
+    size_t cap = 0;
+
+    assert_int_equal(bow__outbuf_append(&f->out, "front", 5), 0);
+    uint8_t *place = bow__outbuf_reserve(&f->out, n, &cap);
+    assert_non_null(place);
+    assert_true(cap >= n);
+    memset(place, 'x', n);
+    bow__outbuf_commit(&f->out, n);
+    assert_int_equal(bow__outbuf_append(&f->out, "back", 4), 0);
+    assert_int_equal(peek(&f->out, seen, sizeof(seen)), n + 9);
+    assert_memory_equal(seen, "frontx", 6);
+    assert_memory_equal(seen + n + 4, "xback", 5);
+    bow__outbuf_sent(&f->out, n);
+    bow__outbuf_sent(&f->out, 9);
+    assert_int_equal(f->pool.n_idle, 1);
+    f->alloc.fail_at = f->alloc.n_calls + 1;
+    assert_null(bow__outbuf_reserve(&f->out, n, &cap));
+    assert_int_equal(f->out.n_bytes, 0);
+}
+
 static void test_outbuf_append_longer_than_a_chunk_is_whole(void **state)
 {
     struct fixture *f = *state;
@@ -481,6 +507,7 @@ int main(void)
         UNIT(test_outbuf_append_after_drain_leaves_what_was_drained),
         UNIT(test_outbuf_reserve_of_the_most_always_fits),
         UNIT(test_outbuf_reserve_near_the_end_of_a_chunk_fits),
+        UNIT(test_outbuf_reserve_longer_than_a_chunk_is_contiguous),
         UNIT(test_outbuf_append_longer_than_a_chunk_is_whole),
         UNIT(test_outbuf_without_memory_appends_nothing),
         UNIT(test_outbuf_full_chunk_without_memory_keeps_its_bytes),
