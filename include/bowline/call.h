@@ -50,12 +50,13 @@ BOW_EXPORT const struct bow_metadata *bow_call_metadata(const struct bow_call *c
  *
  * Thread:  any; the call's memory is the caller's
  * Returns: 0; -EINVAL for a key or value that the rules of <bowline/metadata.h> forbid; -EMSGSIZE
- *          when all of it would exceed BOW_LIMIT_HEADER_BYTES; -EALREADY for initial metadata
+ *          when all of it would exceed BOW_LIMIT_HEADER_BYTES_MAX; -EALREADY for initial metadata
  *          after the first message; -ENOMEM
  *
- * Over HTTP/2 a client may take less than that. The call then cannot be answered but with an
- * error: replies, messages and finish give -EMSGSIZE, and the client RESOURCE_EXHAUSTED, which says
- * so. With an error of the handler's own the initial metadata is left out.
+ * A client may take less than that, as its max_header_bytes says. The call then cannot be answered
+ * but with an error: replies, messages and finish give -EMSGSIZE, and the client
+ * RESOURCE_EXHAUSTED, which says so. With an error of the handler's own the initial metadata is
+ * left out.
  */
 BOW_EXPORT BOW_MUST_USE int bow_call_add_initial(struct bow_call *call, const char *key,
                                                  struct bow_slice value);

@@ -126,6 +126,8 @@ struct bow_client_options {
                                   system's, some 15 min */
     const char *source;        /* the local address to connect from, "192.0.2.1" or "2001:db8::1":
                                   copied; NULL: what the route says */
+    size_t max_header_bytes;   /* of what a server sends beside its messages, see
+                                  bow_server_options; 0: BOW_LIMIT_HEADER_BYTES */
 };
 
 #define BOW_CLIENT_OPTIONS_INIT BOW__INIT(struct bow_client_options, )
@@ -204,7 +206,7 @@ typedef void (*bow_client_done_fn)(struct bow_result *result, bow_any_fn fn, voi
  * Owns:    borrows `request`; `done` borrows its result
  * Returns: 0; -EINVAL (request not of the method's type or not encodable, wrong thread,
  *          a streaming method, metadata that its rules forbid); -EMSGSIZE for more metadata than
- *          BOW_LIMIT_HEADER_BYTES, or than the server takes; -ENOMEM; -EAGAIN when
+ *          BOW_LIMIT_HEADER_BYTES_MAX, or than the server takes; -ENOMEM; -EAGAIN when
  *          max_queued_calls, or bytes, wait already; -ESHUTDOWN once the client is being freed or
  *          its loop has shut down; -ECHILD for a client that was used before fork(), by the parent
  *          process. No callback will come then. On another thread than the loop's some of these are

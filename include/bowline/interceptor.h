@@ -174,7 +174,7 @@ BOW_EXPORT struct bow_metadata bow_interception_metadata(const struct bow_interc
  * the interceptor holds the call.
  *
  * Returns: 0; -EINVAL on a server, for a key or value that the rules of <bowline/metadata.h>
- *          forbid, or at another time; -EMSGSIZE above BOW_LIMIT_HEADER_BYTES; -ENOMEM
+ *          forbid, or at another time; -EMSGSIZE above BOW_LIMIT_HEADER_BYTES_MAX; -ENOMEM
  */
 BOW_EXPORT BOW_MUST_USE int bow_interception_add_request(struct bow_interception *at,
                                                          const char *key, struct bow_slice value);

@@ -12,8 +12,16 @@
  * max_message_bytes. */
 #define BOW_LIMIT_MESSAGE_BYTES ((size_t)4 << 20)
 
-/** Bytes of one request or status header block. Answers header bombs. */
+/** Bytes of one header block that is received: path and metadata of a request, metadata and texts
+ * of an answer. Answers header bombs. Option: max_header_bytes. */
 #define BOW_LIMIT_HEADER_BYTES ((size_t)16 << 10)
+
+/** The least max_header_bytes that an option can name: what the protocols say themselves fits. */
+#define BOW_LIMIT_HEADER_BYTES_MIN ((size_t)2 << 10)
+
+/** The greatest, and what one header block has at most that is sent, whatever its peer takes.
+ * Answers metadata that grows with the calls that hold it. */
+#define BOW_LIMIT_HEADER_BYTES_MAX ((size_t)128 << 10)
 
 /** Payload bytes of one frame that we accept. Answers claims that allocate. */
 #define BOW_LIMIT_FRAME_BYTES ((size_t)256 << 10)

@@ -106,6 +106,10 @@ struct bow_server_options {
     size_t max_queued_reply_bytes; /* that wait to be sent, of all connections together: see
                                       <bowline/limits.h>; 0: BOW_LIMIT_SERVER_QUEUED_REPLY_BYTES,
                                       or 32 MiB for each loop if that is more */
+    size_t max_header_bytes; /* of path and metadata of a request, keys, values and 32 for each,
+                                from BOW_LIMIT_HEADER_BYTES_MIN to BOW_LIMIT_HEADER_BYTES_MAX:
+                                clients are told, and a call above it ends with RESOURCE_EXHAUSTED;
+                                0: BOW_LIMIT_HEADER_BYTES */
 };
 
 #define BOW_SERVER_OPTIONS_INIT                                                                    \
@@ -118,7 +122,8 @@ struct bow_server_options {
  * Thread:  any
  * Owns:    gives `*ret_server`; free with bow_server_free()
  * Returns: 0; -ENOMEM; -EINVAL for more than one of loop, group and workers, a negative backlog,
- *          a unix_mode above 0777, unknown protocols or compression. `*options->error` then says
+ *          a unix_mode above 0777, unknown protocols or compression, a max_header_bytes out of its
+ *          bounds. `*options->error` then says
  *          which (of options whose size is not a known one, which is -EINVAL too, only when it is
  *          0)
  */

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "rpc/client/call/stream_send.h"
 #include "rpc/core/errors.h"
+#include "rpc/core/header_limit.h"
 
 #include <bowline/limits.h>
 #include <errno.h>
@@ -260,10 +261,8 @@ static int explain_unsent(const struct bow__balancer *balancer, const struct bow
                      balancer->conn->subchannel->address->text);
     bow__text_errno(reason, rc);
     if (rc == -EMSGSIZE) {
-        bow__text_printf(reason,
-                         ": path and metadata are more than it takes; BOW_LIMIT_HEADER_BYTES "
-                         "(%zu), or what it said",
-                         BOW_LIMIT_HEADER_BYTES);
+        bow__text_printf(reason, ": ");
+        bow__header_limit_unsent(reason, balancer->conn->conn.session);
     }
     return rc;
 }

@@ -5,6 +5,7 @@
 
 #include "rpc/client/client_options.h"
 #include "rpc/connection/loop_compression.h"
+#include "rpc/core/header_limit.h"
 #include "transport/address/address.h"
 #include <bowline/limits.h>
 
@@ -32,6 +33,7 @@ void bow__client_options_complete(struct bow_client_options *options)
     if (options->max_message_bytes == 0) {
         options->max_message_bytes = BOW_LIMIT_MESSAGE_BYTES;
     }
+    options->max_header_bytes = bow__header_limit_or_default(options->max_header_bytes);
     if (options->max_queued_bytes == 0) {
         options->max_queued_bytes = BOW_LIMIT_QUEUED_BYTES;
     }
@@ -43,6 +45,7 @@ void bow__client_options_complete(struct bow_client_options *options)
 int bow__client_options_check(const struct bow_client_options *options)
 {
     struct bow_sockaddr source;
+    struct bow__text reason;
 
     if (options->loop != NULL && options->group != NULL) {
         return bow__target_refuse(options, -EINVAL, "set options.loop or options.group, not both");
@@ -50,6 +53,9 @@ int bow__client_options_check(const struct bow_client_options *options)
     if (!bow__compression_is_known(options->compression)) {
         return bow__target_refuse(options, -EINVAL,
                                   "options.compression is none of enum bow_compression");
+    }
+    if (bow__header_limit_check(options->max_header_bytes, &reason) < 0) {
+        return bow__target_refuse(options, -EINVAL, reason.bytes);
     }
     if (options->source != NULL && (strlen(options->source) >= BOW__SOURCE_BYTES ||
                                     bow__sockaddr_parse_ip(options->source, &source) < 0)) {

@@ -556,6 +556,7 @@ static void configure(struct bow__conn *conn, struct bow__session_options *optio
 
     options->unattended = config->confined;
     options->max_message_bytes = config->options.max_message_bytes;
+    options->max_header_bytes = config->options.max_header_bytes;
     options->heartbeat_ns = config->options.heartbeat_ns;
     options->heartbeat_timeout_ns = config->options.heartbeat_timeout_ns;
     options->encodings = bow__encodings_built();

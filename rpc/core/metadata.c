@@ -103,7 +103,7 @@ int bow__metadata_check(const struct bow_metadata *metadata)
             return -EINVAL;
         }
     }
-    return bow__metadata_bytes(metadata) <= BOW_LIMIT_HEADER_BYTES ? 0 : -EMSGSIZE;
+    return bow__metadata_bytes(metadata) <= BOW_LIMIT_HEADER_BYTES_MAX ? 0 : -EMSGSIZE;
 }
 
 static int copy_entry(struct bow__arena *arena, const char *key, struct bow_slice value,
@@ -169,7 +169,7 @@ int bow__metadata_add(struct bow__metadata_list *list, struct bow__arena *arena,
     if (!bow__metadata_is_valid(key, value)) {
         return -EINVAL;
     }
-    if (n_bytes > BOW_LIMIT_HEADER_BYTES) {
+    if (n_bytes > BOW_LIMIT_HEADER_BYTES_MAX) {
         return -EMSGSIZE;
     }
     if (make_room(list, arena) < 0 || copy_entry(arena, key, value, &list->entries[list->n]) < 0) {

@@ -19,10 +19,10 @@ bool bow__metadata_is_reserved(struct bow_slice key);
 /** Whether the rules of <bowline/metadata.h> permit the entry. */
 bool bow__metadata_is_valid(const char *key, struct bow_slice value);
 
-/** All of it as it counts against BOW_LIMIT_HEADER_BYTES. */
+/** All of it as it counts against limits of headers. */
 size_t bow__metadata_bytes(const struct bow_metadata *metadata);
 
-/** Check what a user gives. Returns 0, -EINVAL, or -EMSGSIZE. */
+/** Check what a user gives. Returns 0, -EINVAL, or -EMSGSIZE above BOW_LIMIT_HEADER_BYTES_MAX. */
 int bow__metadata_check(const struct bow_metadata *metadata);
 
 /** Copy it all; a NUL follows each value. Returns 0, or -ENOMEM and an empty one. */

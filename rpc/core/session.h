@@ -184,7 +184,8 @@ struct bow__session_ops {
      * Client: begin a call. Directly after it, before any other operation, comes
      * reserve and commit, or send, or begin, or abandon. `head` is borrowed. Returns 0;
      * -EAGAIN (no stream slot, or not ready); -EPIPE (going away); -ENOMEM;
-     * -EMSGSIZE (the header exceeds BOW_LIMIT_HEADER_BYTES).
+     * -EMSGSIZE (the header exceeds what the peer takes, as `excess` says then). One that may do so
+     * before the peer has said what it takes is -EAGAIN, and so are those behind it.
      */
     int (*open)(struct bow__session *session, const struct bow__request_head *head, void *stream,
                 uint64_t *ret_key);
@@ -198,7 +199,7 @@ struct bow__session_ops {
     /**
      * Server: what precedes the first message: initial metadata, and the encoding of messages
      * that will be marked compressed. At most once, before any message; without it there is none.
-     * Returns 0; -ENOENT; -ENOMEM; -EMSGSIZE over BOW_LIMIT_HEADER_BYTES.
+     * Returns 0; -ENOENT; -ENOMEM; -EMSGSIZE over what the peer takes, see `excess`.
      */
     int (*respond)(struct bow__session *session, uint64_t key, const struct bow_metadata *metadata,
                    enum bow__encoding encoding);
@@ -280,6 +281,13 @@ struct bow__session_ops {
     void (*free)(struct bow__session *session);
 };
 
+/** A header that was more than the peer takes, as its protocol counts. */
+struct bow__header_excess {
+    size_t n_bytes;
+    size_t max_bytes;
+    bool is_value; /* one value of it, which the protocol bounds, and no option */
+};
+
 /** What both protocols keep; the first member of theirs. */
 struct bow__session {
     const struct bow__session_ops *ops;
@@ -295,12 +303,13 @@ struct bow__session {
     struct bow__work work; /* counted by the host; the session stops for it between messages */
     uint64_t heartbeats_sent;
     uint64_t heartbeats_lost;
-    bool is_own_status;         /* in on_status: it is the session's, not what the peer said */
-    bool is_peer_unattended;    /* it has said that nobody reads while there is no call */
-    uint32_t calls_refused;     /* over a limit of the connection; the host sets it back */
-    uint64_t rtt_ns;            /* of the last PING that was answered; 0: none was yet */
-    enum bow_code failure_code; /* after feed or on_time failed */
-    struct bow__text failure;   /* what was wrong, the peer's bytes escaped */
+    bool is_own_status;      /* in on_status: it is the session's, not what the peer said */
+    bool is_peer_unattended; /* it has said that nobody reads while there is no call */
+    uint32_t calls_refused;  /* over a limit of the connection; the host sets it back */
+    uint64_t rtt_ns;         /* of the last PING that was answered; 0: none was yet */
+    struct bow__header_excess excess; /* after -EMSGSIZE of open() or respond() */
+    enum bow_code failure_code;       /* after feed or on_time failed */
+    struct bow__text failure;         /* what was wrong, the peer's bytes escaped */
 };
 
 /** Client: end a call for a reason of the session's own. */
@@ -391,6 +400,7 @@ struct bow__session_options {
         *in_flight;           /* server: where messages that take memory count; or NULL */
     bool unattended;          /* client: nobody reads between calls, so don't ping us then */
     size_t max_message_bytes; /* that we accept */
+    size_t max_header_bytes;  /* the same; 0: BOW_LIMIT_HEADER_BYTES */
     uint32_t max_calls;       /* that we accept in flight (server) */
     uint64_t heartbeat_ns;    /* BOW_NEVER: none */
     uint64_t heartbeat_timeout_ns;

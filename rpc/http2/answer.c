@@ -79,17 +79,17 @@ static bool is_plain_ok(const struct bow_status *status)
 static int encode_trailers(struct bow__http2_session *session, const struct bow_status *status,
                            struct bow__http2_trailers **ret_trailers)
 {
-    size_t room = bow__http2_header_room(session);
-    struct bow_slice message = message_of(status, room);
-    size_t n_metadata = bow__http2_fields_bytes(&status->metadata);
-
     *ret_trailers = NULL;
     if (is_plain_ok(status)) {
         return 0;
     }
+    size_t room = bow__http2_header_room(session);
+    struct bow_slice message = message_of(status, room);
+    size_t n_metadata = bow__http2_fields_bytes(&status->metadata);
     room -= bow__grpc_percent_size(message);
-    bool has_metadata = n_metadata <= room;
+    bool has_metadata = n_metadata <= room && bow__http2_fits_values(&status->metadata);
     room -= has_metadata ? n_metadata : 0;
+    room = room < BOW__HTTP2_VALUE_BYTES ? room : BOW__HTTP2_VALUE_BYTES;
     int rc = encode_texts(session, status, message, room, ret_trailers);
     if (rc == 0 && has_metadata) {
         rc = bow__http2_fields_new(session, &status->metadata, &(*ret_trailers)->fields);
@@ -159,8 +159,9 @@ int bow__http2_respond(struct bow__session *base, uint64_t key, const struct bow
         return -ENOENT;
     }
     assert(base->server && !stream->has_begun);
-    if (bow__http2_fields_bytes(metadata) > bow__http2_header_room(session)) {
-        return -EMSGSIZE;
+    int rc = bow__http2_check_header(session, 0, metadata);
+    if (rc < 0) {
+        return rc;
     }
     stream->encoding = encoding;
     return metadata->n > 0 ? say_metadata(session, stream, metadata) : 0;

@@ -16,14 +16,6 @@ static struct bow__http2_session *session_of(struct bow__session *base)
     return (struct bow__http2_session *)base;
 }
 
-static bool fits_header_limit(const struct bow__http2_session *session,
-                              const struct bow__request_head *head)
-{
-    size_t n = session->authority_size + head->path.len + bow__http2_fields_bytes(&head->metadata);
-
-    return n <= bow__http2_header_room(session);
-}
-
 /* What the request says until it is submitted. Returns 0 or -ENOMEM. */
 static int keep_head(struct bow__http2_session *session, struct bow__http2_stream *stream,
                      const struct bow__request_head *head)
@@ -47,15 +39,17 @@ int bow__http2_open(struct bow__session *base, const struct bow__request_head *h
         session->is_ready_wanted = true;
         return -EAGAIN;
     }
-    if (!fits_header_limit(session, head)) {
-        return -EMSGSIZE;
+    int rc =
+        bow__http2_check_header(session, session->authority_size + head->path.len, &head->metadata);
+    if (rc < 0) {
+        return rc;
     }
     struct bow__http2_stream *stream = bow__http2_stream_new(session, head->path.len);
     if (stream == NULL) {
         return -ENOMEM;
     }
     stream->user = user;
-    int rc = keep_head(session, stream, head);
+    rc = keep_head(session, stream, head);
     if (rc == 0) {
         rc = bow__http2_stream_open(session, stream, session->next_key);
     }

@@ -21,7 +21,7 @@ int bow__http2_submit_settings(struct bow__http2_session *session)
     nghttp2_settings_entry entries[BOW__HTTP2_SETTINGS_SAID] = {
         {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, (uint32_t)BOW__HTTP2_STREAM_WINDOW},
         {NGHTTP2_SETTINGS_MAX_FRAME_SIZE, (uint32_t)BOW_LIMIT_FRAME_BYTES},
-        {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, (uint32_t)BOW_LIMIT_HEADER_BYTES},
+        {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, (uint32_t)session->max_header_bytes},
         {NGHTTP2_SETTINGS_ENABLE_PUSH, 0},
     };
     size_t n = 4;
@@ -70,7 +70,8 @@ bool bow__http2_can_open(const struct bow__session *base)
     const struct bow__http2_session *session = (const struct bow__http2_session *)base;
 
     return !session->broken && !session->is_leaving && !session->has_peer_goaway &&
-           !session->are_ids_used_up && session->n_live < bow__http2_max_streams(session);
+           !session->are_ids_used_up && (session->has_settings || !session->needs_settings) &&
+           session->n_live < bow__http2_max_streams(session);
 }
 
 void bow__http2_on_settings(struct bow__http2_session *session, const nghttp2_settings *frame)

@@ -6,6 +6,7 @@
  */
 
 #include "base/alloc.h"
+#include "base/hints.h"
 #include "rpc/core/compression/compress.h"
 #include "rpc/core/metadata.h"
 #include "rpc/http2/grpc_text.h"
@@ -14,14 +15,18 @@
 #include <errno.h>
 #include <string.h>
 
-/** A block this many times over the limit is no mistake: the connection ends. */
+/** A block this many times over the limit, or the default if that is more, is no mistake: the
+ * connection ends. */
 #define HEADER_BOMB_FACTOR 16u
 
-/* As many as BOW_LIMIT_HEADER_BYTES permits, for each is counted. */
-#define MAX_ENTRIES (BOW_LIMIT_HEADER_BYTES / BOW__METADATA_ENTRY_BYTES)
-#define ENTRIES_BYTES (MAX_ENTRIES * sizeof(struct bow_metadata_entry))
-_Static_assert(ENTRIES_BYTES + BOW_LIMIT_HEADER_BYTES + 2 * MAX_ENTRIES <= BOW__CHUNK_BYTES,
-               "metadata fits a chunk");
+/* What the metadata of a header takes, and its entries of that: as many as its limit permits, for
+ * each is counted. */
+#define ENTRIES_BYTES(n_header)                                                                    \
+    ((n_header) / BOW__METADATA_ENTRY_BYTES * sizeof(struct bow_metadata_entry))
+#define METADATA_BYTES(n_header)                                                                   \
+    (ENTRIES_BYTES(n_header) + (n_header) + 2 * ((n_header) / BOW__METADATA_ENTRY_BYTES))
+_Static_assert(METADATA_BYTES(BOW_LIMIT_HEADER_BYTES) <= BOW__CHUNK_BYTES,
+               "by default metadata fits a chunk");
 
 typedef void (*read_fn)(struct bow__http2_session *session, struct bow__http2_header *header,
                         nghttp2_rcbuf *value);
@@ -65,20 +70,29 @@ static bool is_text(struct bow_slice slice, const char *text)
     return slice.len == strlen(text) && memcmp(slice.data, text, slice.len) == 0;
 }
 
+static BOW__LONG_WAY void refuse_field(struct bow__http2_session *session,
+                                       struct bow__http2_header *header)
+{
+    size_t max = session->max_header_bytes;
+
+    bow__http2_raise_defect(header, BOW__HTTP2_DEFECT_TOO_LARGE);
+    max = max > BOW_LIMIT_HEADER_BYTES ? max : BOW_LIMIT_HEADER_BYTES;
+    if (header->n_bytes > HEADER_BOMB_FACTOR * max) {
+        bow__http2_break(session, NGHTTP2_ENHANCE_YOUR_CALM, -EMSGSIZE, BOW_RESOURCE_EXHAUSTED,
+                         "header block of more than %u times max_header_bytes (%zu)",
+                         HEADER_BOMB_FACTOR, max);
+    }
+}
+
 /* Count a field of `n` bytes. Returns whether the block is within the limit. */
-static bool count_field(struct bow__http2_session *session, struct bow__http2_header *header,
-                        size_t n)
+static inline bool count_field(struct bow__http2_session *session, struct bow__http2_header *header,
+                               size_t n)
 {
     header->n_bytes += n + BOW__METADATA_ENTRY_BYTES;
-    if (header->n_bytes <= BOW_LIMIT_HEADER_BYTES) {
+    if (header->n_bytes <= session->max_header_bytes) {
         return true;
     }
-    bow__http2_raise_defect(header, BOW__HTTP2_DEFECT_TOO_LARGE);
-    if (header->n_bytes > HEADER_BOMB_FACTOR * BOW_LIMIT_HEADER_BYTES) {
-        bow__http2_break(session, NGHTTP2_ENHANCE_YOUR_CALM, -EMSGSIZE, BOW_RESOURCE_EXHAUSTED,
-                         "header block of more than %u times BOW_LIMIT_HEADER_BYTES (%zu)",
-                         HEADER_BOMB_FACTOR, BOW_LIMIT_HEADER_BYTES);
-    }
+    refuse_field(session, header);
     return false;
 }
 
@@ -302,8 +316,8 @@ static const struct field *find_field(const struct field *fields, struct bow_sli
 
 /*
  * Metadata, as the host is lent it: in a chunk of the loop's pool, which goes back when the block's
- * event has returned. What breaks the rules of metadata is left out, field by field: the call is
- * not the worse for it.
+ * event has returned; when more comes than that holds, in a block of its own. What breaks the rules
+ * of metadata is left out, field by field: the call is not the worse for it.
  */
 
 static struct bow_metadata_entry *entries_of(struct bow__http2_incoming_metadata *metadata)
@@ -314,14 +328,21 @@ static struct bow_metadata_entry *entries_of(struct bow__http2_incoming_metadata
 void bow__http2_metadata_begin(struct bow__http2_session *session)
 {
     session->metadata.n = 0;
-    session->metadata.n_bytes = ENTRIES_BYTES;
+    session->metadata.n_bytes = ENTRIES_BYTES(session->metadata.max_bytes);
+}
+
+static void release(struct bow__http2_session *session, struct bow__block *chunk)
+{
+    if (chunk != NULL && chunk->cap == BOW__CHUNK_BYTES) {
+        bow__pool_put(session->out.pool, chunk);
+        return;
+    }
+    bow__block_unref(chunk);
 }
 
 void bow__http2_metadata_end(struct bow__http2_session *session)
 {
-    if (session->metadata.chunk != NULL) {
-        bow__pool_put(session->out.pool, session->metadata.chunk);
-    }
+    release(session, session->metadata.chunk);
     session->metadata = (struct bow__http2_incoming_metadata){0};
 }
 
@@ -341,17 +362,65 @@ static char *top_of(struct bow__http2_incoming_metadata *metadata)
     return (char *)metadata->chunk->data + metadata->n_bytes;
 }
 
-static bool has_chunk(struct bow__http2_session *session)
+/* For a header of `n_header` bytes so far: with some more than it needs, for more will come. */
+static struct bow__block *new_chunk(struct bow__http2_session *session, size_t n_header,
+                                    size_t *ret_max_bytes)
+{
+    size_t max = session->max_header_bytes;
+
+    if (METADATA_BYTES(max) > BOW__CHUNK_BYTES && n_header <= BOW_LIMIT_HEADER_BYTES) {
+        max = BOW_LIMIT_HEADER_BYTES;
+    }
+    *ret_max_bytes = max;
+    if (METADATA_BYTES(max) <= BOW__CHUNK_BYTES) {
+        return bow__pool_get(session->out.pool);
+    }
+    *ret_max_bytes = max < 2 * n_header ? max : 2 * n_header;
+    return bow__block_new(session->base.context, METADATA_BYTES(*ret_max_bytes));
+}
+
+/* What came so far, to a larger chunk. */
+static void move_metadata(struct bow__http2_incoming_metadata *from, struct bow__block *chunk,
+                          size_t max_bytes)
+{
+    const char *old_texts = (const char *)from->chunk->data + ENTRIES_BYTES(from->max_bytes);
+    char *texts = (char *)chunk->data + ENTRIES_BYTES(max_bytes);
+    size_t n_texts = from->n_bytes - ENTRIES_BYTES(from->max_bytes);
+    struct bow_metadata_entry *entries = (void *)chunk->data;
+
+    memcpy(texts, old_texts, n_texts);
+    for (size_t i = 0; i < from->n; i++) {
+        const struct bow_metadata_entry *entry = &entries_of(from)[i];
+        entries[i].key = texts + (entry->key - old_texts);
+        entries[i].value = entry->value;
+        entries[i].value.data =
+            (const uint8_t *)texts + ((const char *)entry->value.data - old_texts);
+    }
+}
+
+/* Whether all of a header that has `n_header` bytes so far has room. */
+static bool has_room(struct bow__http2_session *session, size_t n_header)
 {
     struct bow__http2_incoming_metadata *metadata = &session->metadata;
+    size_t max_bytes = 0;
 
-    if (metadata->chunk == NULL) {
-        metadata->chunk = bow__pool_get(session->out.pool);
+    if (metadata->chunk != NULL && n_header <= metadata->max_bytes) {
+        return true;
     }
-    if (metadata->chunk == NULL) {
+    struct bow__block *chunk = new_chunk(session, n_header, &max_bytes);
+    if (chunk == NULL) {
         bow__http2_check(session, NGHTTP2_ERR_NOMEM);
         return false;
     }
+    size_t n_texts = 0;
+    if (metadata->chunk != NULL) {
+        n_texts = metadata->n_bytes - ENTRIES_BYTES(metadata->max_bytes);
+        move_metadata(metadata, chunk, max_bytes);
+        release(session, metadata->chunk);
+    }
+    metadata->chunk = chunk;
+    metadata->max_bytes = max_bytes;
+    metadata->n_bytes = ENTRIES_BYTES(max_bytes) + n_texts;
     return true;
 }
 
@@ -390,21 +459,30 @@ static void keep_binary(struct bow__http2_incoming_metadata *metadata, const cha
     }
 }
 
-/* HTTP may have joined several fields of one name with commas, which base64 has none of. */
-static void keep_binaries(struct bow__http2_session *session, struct bow__http2_header *header,
-                          const char *key, struct bow_slice text)
+/* HTTP may have joined several fields of one name with commas, which base64 has none of. Returns
+ * whether all of them are within the limit. */
+static bool count_joined(struct bow__http2_session *session, struct bow__http2_header *header,
+                         size_t n_key, struct bow_slice text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        if (text.data[i] == ',' && !count_field(session, header, n_key)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void keep_binaries(struct bow__http2_incoming_metadata *metadata, const char *key,
+                          struct bow_slice text)
 {
     const uint8_t *comma = NULL;
 
     while (text.len > 0 && (comma = memchr(text.data, ',', text.len)) != NULL) {
         size_t len = (size_t)(comma - text.data);
-        keep_binary(&session->metadata, key, (struct bow_slice){text.data, len});
+        keep_binary(metadata, key, (struct bow_slice){text.data, len});
         text = (struct bow_slice){comma + 1, text.len - len - 1};
-        if (!count_field(session, header, strlen(key))) {
-            return;
-        }
     }
-    keep_binary(&session->metadata, key, text);
+    keep_binary(metadata, key, text);
 }
 
 /* A field that has been counted, if it is metadata. */
@@ -414,12 +492,17 @@ static void keep_metadata(struct bow__http2_session *session, struct bow__http2_
     struct bow__http2_incoming_metadata *metadata = &session->metadata;
 
     /* Before anything is kept: every gRPC client's calls have a user-agent. */
-    if (bow__metadata_is_reserved(name) || !has_chunk(session)) {
+    if (bow__metadata_is_reserved(name)) {
+        return;
+    }
+    bool is_binary = bow__http2_is_binary((const char *)name.data, name.len);
+    if ((is_binary && !count_joined(session, header, name.len, value)) ||
+        !has_room(session, header->n_bytes)) {
         return;
     }
     const char *key = keep_key(metadata, name);
-    if (bow__http2_is_binary(key, name.len)) {
-        keep_binaries(session, header, key, value);
+    if (is_binary) {
+        keep_binaries(metadata, key, value);
         return;
     }
     value = bow__grpc_trim(value);

@@ -4,6 +4,7 @@
  */
 
 #include "base/text.h"
+#include "rpc/core/header_limit.h"
 #include "rpc/http2/codes.h"
 #include "rpc/http2/internal.h"
 #include "rpc/http2/retry_info.h"
@@ -41,11 +42,10 @@ static void refuse_size(struct bow__http2_session *session, struct bow__http2_st
 {
     struct bow__text text;
 
-    bow__text_clear(&text);
-    bow__text_printf(&text, "header of %zu bytes exceeds BOW_LIMIT_HEADER_BYTES (%zu)",
-                     stream->header.n_bytes, BOW_LIMIT_HEADER_BYTES);
+    bow__header_limit_received(&text, session->base.server, stream->header.n_bytes,
+                               session->max_header_bytes);
     if (session->base.server) {
-        tell_refused(session, stream, text.bytes, "BOW_LIMIT_HEADER_BYTES");
+        tell_refused(session, stream, text.bytes, "max_header_bytes");
     }
     bow__http2_stream_refuse(session, stream, BOW_RESOURCE_EXHAUSTED, "%s", text.bytes);
 }

@@ -131,7 +131,15 @@ int bow__http2_submit_request(struct bow__http2_session *session, struct bow__ht
 /** `fields` may be NULL. */
 int bow__http2_submit_response(struct bow__http2_session *session, struct bow__http2_stream *stream,
                                struct bow__http2_fields *fields);
-/** Bytes of a header block that both sides permit, without what gRPC's own fields may take. */
+/** Of one value: nghttp2 ends the connection for a longer one that it reads. */
+#define BOW__HTTP2_VALUE_BYTES ((size_t)64 << 10)
+/** Whether no value of it is longer. */
+bool bow__http2_fits_values(const struct bow_metadata *metadata);
+/** Whether a header of `n_own` bytes, gRPC's own fields and the metadata may be sent. Returns 0;
+ * -EMSGSIZE; -EAGAIN: the peer has not said yet whether it takes so much. */
+int bow__http2_check_header(struct bow__http2_session *session, size_t n_own,
+                            const struct bow_metadata *metadata);
+/** Bytes of a header block that the peer takes, without what gRPC's own fields may take. */
 size_t bow__http2_header_room(const struct bow__http2_session *session);
 /** Answer with an HTTP status and nothing else. */
 int bow__http2_submit_http_error(struct bow__http2_session *session,

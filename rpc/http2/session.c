@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "rpc/core/compression/compress.h"
+#include "rpc/core/header_limit.h"
 #include "rpc/http2/internal.h"
 
 #include <assert.h>
@@ -426,6 +427,8 @@ static nghttp2_option *new_option(void)
     nghttp2_option_set_no_closed_streams(option, 1);
     /* Ours counts by the session's clock, with a limit that has a name. */
     bow__http2_option_no_reset_limit(option);
+    /* It counts 12 a field where we count 32. */
+    nghttp2_option_set_max_send_header_block_length(option, BOW_LIMIT_HEADER_BYTES_MAX);
     /* gRPC lets its senders have blanks around values, which would reset their streams. */
     bow__http2_option_blanks(option);
     return option;
@@ -495,6 +498,7 @@ static void init(struct bow__http2_session *session, const struct bow__session_o
     bow__map_init(&session->by_key, options->context);
     session->next_key = 1;
     session->max_message_bytes = options->max_message_bytes;
+    session->max_header_bytes = bow__header_limit_or_default(options->max_header_bytes);
     session->max_calls = options->max_calls;
     session->unattended = options->unattended;
     init_encodings(session, options->encodings);

@@ -98,6 +98,7 @@ struct bow__http2_fields {
 /** The metadata of the header block that is coming in. */
 struct bow__http2_incoming_metadata {
     struct bow__block *chunk; /* entries, then texts; or NULL */
+    size_t max_bytes;         /* of a header that it has room for */
     size_t n;                 /* entries */
     size_t n_bytes;           /* of the chunk, that are used up to the last text */
 };
@@ -208,6 +209,7 @@ struct bow__http2_session {
     uint64_t unsent_key;    /* client: next_key when a byte left last */
     uint32_t n_live;        /* that nghttp2 has or gets */
     size_t max_message_bytes;
+    size_t max_header_bytes;
     uint32_t max_calls;
     bool is_acknowledged; /* our SETTINGS are: the peer knows max_calls */
     bool unattended;
@@ -252,7 +254,8 @@ struct bow__http2_session {
 
     /* the peer */
     bool has_settings;
-    bool may_ping; /* client: the server says so */
+    bool needs_settings; /* client: a call waits to learn whether its header is too large */
+    bool may_ping;       /* client: the server says so */
     bool has_peer_goaway;
 
     /* our own going away */

@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "rpc/core/compression/compress.h"
+#include "rpc/core/header_limit.h"
 #include "rpc/core/metadata.h"
 #include "rpc/http2/grpc_text.h"
 #include "rpc/http2/internal.h"
@@ -48,6 +49,23 @@ size_t bow__http2_fields_bytes(const struct bow_metadata *metadata)
         n += key_len + value_size(entry, key_len) + BOW__METADATA_ENTRY_BYTES;
     }
     return n;
+}
+
+static size_t longest_value(const struct bow_metadata *metadata)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < metadata->n; i++) {
+        const struct bow_metadata_entry *entry = &metadata->entries[i];
+        size_t n_value = value_size(entry, strlen(entry->key));
+        n = n_value > n ? n_value : n;
+    }
+    return n;
+}
+
+bool bow__http2_fits_values(const struct bow_metadata *metadata)
+{
+    return longest_value(metadata) <= BOW__HTTP2_VALUE_BYTES;
 }
 
 /* Writes the entry's texts at `*at`, which moves behind them. */
@@ -341,11 +359,39 @@ int bow__http2_submit_status(struct bow__http2_session *session, struct bow__htt
     return result_of(rv);
 }
 
+/* What a peer takes that has not said it yet may be less, or more. */
+static size_t max_header_bytes(const struct bow__http2_session *session)
+{
+    return session->has_settings ? bow__header_limit_to_send(nghttp2_session_get_remote_settings(
+                                       session->ng, NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE))
+                                 : BOW_LIMIT_HEADER_BYTES;
+}
+
+int bow__http2_check_header(struct bow__http2_session *session, size_t n_own,
+                            const struct bow_metadata *metadata)
+{
+    size_t n = n_own + bow__http2_fields_bytes(metadata) + BLOCK_SPARE_BYTES;
+    size_t max = max_header_bytes(session);
+
+    if (n > max && !session->has_settings && n <= BOW_LIMIT_HEADER_BYTES_MAX) {
+        session->needs_settings = true;
+        return -EAGAIN;
+    }
+    if (n > max) {
+        return bow__header_limit_refuse(&session->base, n, max);
+    }
+    n = longest_value(metadata);
+    n = n > n_own ? n : n_own;
+    if (n > BOW__HTTP2_VALUE_BYTES) {
+        session->base.excess = (struct bow__header_excess){n, BOW__HTTP2_VALUE_BYTES, true};
+        return -EMSGSIZE;
+    }
+    return 0;
+}
+
 size_t bow__http2_header_room(const struct bow__http2_session *session)
 {
-    size_t room =
-        nghttp2_session_get_remote_settings(session->ng, NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE);
+    size_t room = max_header_bytes(session);
 
-    room = room < BOW_LIMIT_HEADER_BYTES ? room : BOW_LIMIT_HEADER_BYTES;
     return room > BLOCK_SPARE_BYTES ? room - BLOCK_SPARE_BYTES : 0;
 }

@@ -23,11 +23,17 @@ static bool takes_calls(const struct bow__native *session)
            session->drain == BOW__NATIVE_SERVING && session->next_id <= BOW__FRAME_STREAM_MAX;
 }
 
+static bool has_slot(const struct bow__native *session)
+{
+    return session->base.n_streams < session->peer.max_calls &&
+           (session->settings_seen || !session->needs_settings);
+}
+
 bool bow__native_can_open(const struct bow__session *base)
 {
     const struct bow__native *session = bow__native_of_const(base);
 
-    return takes_calls(session) && base->n_streams < session->peer.max_calls;
+    return takes_calls(session) && has_slot(session);
 }
 
 /* By the number that the path is bound to, binding one where that is possible. */
@@ -76,14 +82,38 @@ static struct bow__header_request request_of(const struct bow__request_head *hea
     };
 }
 
+/* As the peer counts it: block, or metadata. */
+static size_t header_bytes(const struct bow__header_request *request)
+{
+    size_t n_block = bow__header_request_size(request) + METHOD_FIELD_BYTES;
+    size_t n_metadata = bow__metadata_bytes(&request->metadata);
+
+    return n_block > n_metadata ? n_block : n_metadata;
+}
+
+/* What a peer takes that has not said it yet may be more than what holds until then. */
+static int check_header(struct bow__native *session, size_t n)
+{
+    size_t max = bow__native_max_sent_header(session);
+
+    if (n <= max) {
+        return 0;
+    }
+    if (!session->settings_seen && n <= BOW_LIMIT_HEADER_BYTES_MAX) {
+        session->needs_settings = true;
+        return -EAGAIN;
+    }
+    return bow__header_limit_refuse(&session->base, n, max);
+}
+
 static int encode_request(struct bow__native *session, struct bow__native_stream *stream,
                           const struct bow__request_head *head)
 {
     struct bow__header_request request = request_of(head);
 
-    if (bow__header_request_size(&request) + METHOD_FIELD_BYTES > BOW_LIMIT_HEADER_BYTES ||
-        bow__metadata_bytes(&head->metadata) > BOW_LIMIT_HEADER_BYTES) {
-        return -EMSGSIZE;
+    int rc = check_header(session, header_bytes(&request));
+    if (rc < 0) {
+        return rc;
     }
     name_method(session, head, &request);
     size_t n_block = bow__header_request_size(&request);
@@ -105,7 +135,7 @@ int bow__native_open(struct bow__session *base, const struct bow__request_head *
     if (!takes_calls(session)) {
         return -EPIPE;
     }
-    if (base->n_streams >= session->peer.max_calls) {
+    if (!has_slot(session)) {
         return -EAGAIN;
     }
     bow__native_drop_room(session);

@@ -9,15 +9,9 @@
 #include "rpc/core/metadata.h"
 #include "rpc/native/internal.h"
 
-#include <assert.h>
 #include <bowline/limits.h>
 #include <errno.h>
 #include <string.h>
-
-/* As many as BOW_LIMIT_HEADER_BYTES permits, and what their bytes and NULs take. */
-#define MAX_ENTRIES (BOW_LIMIT_HEADER_BYTES / BOW__METADATA_ENTRY_BYTES)
-#define MAX_BYTES (MAX_ENTRIES * (sizeof(struct bow_metadata_entry) + 2) + BOW_LIMIT_HEADER_BYTES)
-_Static_assert(MAX_BYTES <= BOW__CHUNK_BYTES, "metadata fits a chunk");
 
 /* A call that we ended may have had many messages on their way: those are no fault of the peer's.
  */
@@ -78,11 +72,10 @@ ssize_t bow__native_take_block(struct bow__native *session, const struct bow__fr
     if (n_len < 0) {
         return bow__native_break_at(session, frame, "header block: its length is not a varint");
     }
-    if (len > BOW_LIMIT_HEADER_BYTES) {
+    if (len > session->own.max_header_bytes) {
         return bow__native_break_at(session, frame,
-                                    "header block of %llu bytes exceeds BOW_LIMIT_HEADER_BYTES "
-                                    "(%zu)",
-                                    (unsigned long long)len, BOW_LIMIT_HEADER_BYTES);
+                                    "header block of %llu bytes exceeds max_header_bytes (%u)",
+                                    (unsigned long long)len, session->own.max_header_bytes);
     }
     if ((size_t)n_len + len > frame->length) {
         return bow__native_break_at(session, frame,
@@ -97,10 +90,42 @@ ssize_t bow__native_take_block(struct bow__native *session, const struct bow__fr
     return n_len + (ssize_t)len;
 }
 
+/* As the peer counts it: block, or metadata. */
+static size_t header_bytes(size_t n_block, const struct bow__header_entries *entries)
+{
+    return n_block > entries->n_bytes ? n_block : entries->n_bytes;
+}
+
+void bow__native_describe_header(const struct bow__native *session, size_t n_block,
+                                 const struct bow__header_entries *entries, struct bow__text *text)
+{
+    bow__header_limit_received(text, session->base.server, header_bytes(n_block, entries),
+                               session->max_header_bytes);
+}
+
+/* More than was said breaks; more than is wanted, of a peer that was promised the protocol's own
+ * limit, ends its call. */
+int bow__native_check_large_header(struct bow__native *session, const struct bow__frame *frame,
+                                   size_t n_block, const struct bow__header_entries *entries,
+                                   bool *ret_too_large)
+{
+    size_t n = header_bytes(n_block, entries);
+
+    *ret_too_large = n > session->max_header_bytes;
+    if (n <= session->own.max_header_bytes) {
+        return 0;
+    }
+    return bow__native_break_at(session, frame,
+                                "header block: metadata: exceeds max_header_bytes (%u) with %zu "
+                                "bytes, 32 counted for each entry",
+                                session->own.max_header_bytes, n);
+}
+
 /*
  * Metadata that came, as the host is lent it: strings in a chunk of the loop's pool, which goes
- * back when the event has returned, so that a connection holds none of it. What
- * breaks the rules of metadata is left out, entry by entry: the call is not the worse for it.
+ * back when the event has returned, so that a connection holds none of it; in a block of their own
+ * when they are more than a chunk holds. What breaks the rules of metadata is left out, entry by
+ * entry: the call is not the worse for it.
  */
 
 /* `bytes` with a NUL behind them, at `*at`, which moves on. */
@@ -135,12 +160,15 @@ int bow__native_metadata_copy(struct bow__native *session, struct bow__header_en
                               struct bow__native_metadata *ret_metadata)
 {
     struct bow__header_entry entry;
-    struct bow__block *chunk = bow__pool_get(session->out.pool);
+    /* Of each entry its place, and two NULs where 32 bytes were counted. */
+    size_t size = entries.n * sizeof(struct bow_metadata_entry) + entries.n_bytes;
+    struct bow__block *chunk = size <= BOW__CHUNK_BYTES
+                                   ? bow__pool_get(session->out.pool)
+                                   : bow__block_new(session->base.context, size);
 
     if (chunk == NULL) {
         return -ENOMEM;
     }
-    assert(entries.n <= MAX_ENTRIES);
     struct bow_metadata_entry *list = (void *)chunk->data;
     char *at = (char *)(list + entries.n);
     size_t n = 0;

@@ -15,6 +15,26 @@ ssize_t bow__native_take_late(struct bow__native *session, const struct bow__fra
 /** The header block at the front of a body, behind its length. */
 ssize_t bow__native_take_block(struct bow__native *session, const struct bow__frame *frame,
                                const uint8_t *body, size_t n, struct bow_slice *ret_block);
+/** The next one's long way. */
+int bow__native_check_large_header(struct bow__native *session, const struct bow__frame *frame,
+                                   size_t n_block, const struct bow__header_entries *entries,
+                                   bool *ret_too_large);
+/** What was read of a block of `n_block` bytes, against the limits of headers. Returns 0, with
+ * whether its call is to be refused, or what breaks. */
+static inline int bow__native_check_header(struct bow__native *session,
+                                           const struct bow__frame *frame, size_t n_block,
+                                           const struct bow__header_entries *entries,
+                                           bool *ret_too_large)
+{
+    *ret_too_large = false;
+    if (n_block + entries->n_bytes <= BOW_LIMIT_HEADER_BYTES_MIN) {
+        return 0;
+    }
+    return bow__native_check_large_header(session, frame, n_block, entries, ret_too_large);
+}
+/** Why one is refused. */
+void bow__native_describe_header(const struct bow__native *session, size_t n_block,
+                                 const struct bow__header_entries *entries, struct bow__text *text);
 int bow__native_break_block(struct bow__native *session, const struct bow__frame *frame,
                             const struct bow__header_error *error);
 /** Whether the flags of a frame with `n` message bytes go together. Returns 0 or what breaks. */
@@ -58,9 +78,11 @@ static inline int bow__native_metadata_take(struct bow__native *session,
 static inline void bow__native_metadata_give(struct bow__native *session,
                                              struct bow__native_metadata *metadata)
 {
-    if (metadata->chunk != NULL) {
+    if (metadata->chunk != NULL && metadata->chunk->cap == BOW__CHUNK_BYTES) {
         bow__pool_put(session->out.pool, metadata->chunk);
+        return;
     }
+    bow__block_unref(metadata->chunk);
 }
 
 #endif

@@ -237,9 +237,6 @@ static void count_entry(struct field_reader *reader, struct bow__header_entries 
     }
     entries->n++;
     entries->n_bytes += entry.key.len + entry.value.len + BOW__METADATA_ENTRY_BYTES;
-    if (entries->n_bytes > BOW_LIMIT_HEADER_BYTES) {
-        field_set_error(reader, "metadata", "exceeds 16384 bytes, with 32 counted for each entry");
-    }
 }
 
 bool bow__header_entry_next(struct bow__header_entries *entries,
@@ -393,7 +390,8 @@ size_t bow__header_settings_size(const struct bow__header_settings *settings)
            limit_size(settings->max_message_bytes, low->max_message_bytes) +
            limit_size(settings->max_bound_methods, low->max_bound_methods) +
            field_number_size(settings->min_ping_interval_us) + encodings_size(settings->encodings) +
-           field_number_size(settings->unattended);
+           field_number_size(settings->unattended) +
+           limit_size(settings->max_header_bytes, low->max_header_bytes);
 }
 
 uint8_t *bow__header_settings_encode(uint8_t *to, const struct bow__header_settings *settings)
@@ -408,7 +406,8 @@ uint8_t *bow__header_settings_encode(uint8_t *to, const struct bow__header_setti
     to = write_limit(to, 6, settings->max_bound_methods, low->max_bound_methods);
     to = field_write_number(to, 7, settings->min_ping_interval_us);
     to = write_encodings(to, 8, settings->encodings);
-    return field_write_number(to, 9, settings->unattended);
+    to = field_write_number(to, 9, settings->unattended);
+    return write_limit(to, 10, settings->max_header_bytes, low->max_header_bytes);
 }
 
 static void read_settings_field(struct field_reader *reader, struct bow__header_settings *settings)
@@ -440,6 +439,9 @@ static void read_settings_field(struct field_reader *reader, struct bow__header_
         return;
     case 9:
         field_read_bool(reader, "unattended", &settings->unattended);
+        return;
+    case 10:
+        read_limit(reader, "max_header_bytes", &settings->max_header_bytes);
         return;
     default:
         field_skip(reader);
@@ -654,7 +656,7 @@ static struct bow_slice clip_text(struct bow_slice text, size_t max)
     return text;
 }
 
-struct bow__header_status bow__header_of_status(const struct bow_status *status)
+struct bow__header_status bow__header_of_status(const struct bow_status *status, size_t max_bytes)
 {
     struct bow__header_status wire = {
         .code = (uint32_t)status->code,
@@ -665,14 +667,13 @@ struct bow__header_status bow__header_of_status(const struct bow_status *status)
         .metadata = status->metadata,
     };
 
-    if (bow__metadata_bytes(&wire.metadata) > BOW_LIMIT_HEADER_BYTES) {
+    if (bow__metadata_bytes(&wire.metadata) > max_bytes) {
         wire.metadata.n = 0;
     }
-    if (wire.details.len > BOW_LIMIT_HEADER_BYTES ||
-        bow__header_status_size(&wire) > BOW_LIMIT_HEADER_BYTES) {
+    if (wire.details.len > max_bytes || bow__header_status_size(&wire) > max_bytes) {
         wire.details.len = 0;
     }
-    if (bow__header_status_size(&wire) > BOW_LIMIT_HEADER_BYTES) {
+    if (bow__header_status_size(&wire) > max_bytes) {
         wire.metadata.n = 0;
     }
     return wire;

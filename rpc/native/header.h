@@ -22,6 +22,7 @@ struct bow__header_settings {
     uint64_t min_ping_interval_us;
     uint32_t encodings; /* a set; identity is in it or not */
     bool unattended;
+    uint32_t max_header_bytes;
 };
 
 /** What holds until the peer's SETTINGS arrive, and for fields absent in them. */
@@ -29,7 +30,7 @@ struct bow__header_settings {
     {                                                                                              \
         .max_frame_bytes = 64u << 10, .stream_window_bytes = 64u << 10,                            \
         .connection_window_bytes = 1u << 20, .max_calls = 100, .max_message_bytes = 4u << 20,      \
-        .max_bound_methods = 64,                                                                   \
+        .max_bound_methods = 64, .max_header_bytes = 16u << 10,                                    \
     }
 
 /** Metadata that was read: how much it is, and where to walk it. */
@@ -37,7 +38,7 @@ struct bow__header_entries {
     struct bow_slice block; /* what is left to walk */
     uint32_t field;
     uint32_t n;
-    size_t n_bytes; /* as bow__metadata_bytes() counts; at most BOW_LIMIT_HEADER_BYTES */
+    size_t n_bytes; /* as bow__metadata_bytes() counts; the session judges it */
 };
 
 struct bow__header_entry {
@@ -109,8 +110,9 @@ int bow__header_status_decode(struct bow_slice block, struct bow__header_status 
 bool bow__header_entry_next(struct bow__header_entries *entries,
                             struct bow__header_entry *ret_entry);
 
-/** The header that `status` is sent as: what is too long is cut or left out. */
-struct bow__header_status bow__header_of_status(const struct bow_status *status);
+/** The header that `status` is sent as to a peer that takes `max_bytes`: what is too long is cut or
+ * left out. */
+struct bow__header_status bow__header_of_status(const struct bow_status *status, size_t max_bytes);
 #define BOW__STATUS_TEXT_BYTES (BOW_LIMIT_STATUS_MESSAGE_BYTES + 1)
 /** A status that came; its message is copied to `text`. Without its metadata. */
 struct bow_status bow__status_of_header(const struct bow__header_status *wire, char *text);

@@ -54,7 +54,8 @@ void bow__native_encode_status_body(uint8_t *to, const struct bow__header_status
 int bow__native_put_status(struct bow__native *session, uint64_t id,
                            const struct bow_status *status)
 {
-    struct bow__header_status wire = bow__header_of_status(status);
+    struct bow__header_status wire =
+        bow__header_of_status(status, bow__native_max_sent_header(session));
     struct bow__frame frame = {
         .length = (uint32_t)bow__native_status_body_size(&wire),
         .type = BOW__FRAME_STATUS,
@@ -79,8 +80,8 @@ int bow__native_put_status(struct bow__native *session, uint64_t id,
 int bow__native_put_goaway(struct bow__native *session, uint64_t last,
                            const struct bow_status *status)
 {
-    struct bow__header_status wire = bow__header_of_status(status);
-    uint8_t body[6 + BOW_LIMIT_HEADER_BYTES];
+    struct bow__header_status wire = bow__header_of_status(status, BOW__NATIVE_GOAWAY_BYTES);
+    uint8_t body[6 + BOW__NATIVE_GOAWAY_BYTES];
     struct bow__frame frame = {.type = BOW__FRAME_GOAWAY};
 
     frame.length = (uint32_t)(6 + bow__header_status_size(&wire));
@@ -109,6 +110,8 @@ bool bow__native_make_room(struct bow__native *session, const struct bow__native
     size_t want = min_size(n_prefix + BOW__IN_PLACE_BYTES, BOW__CHUNK_BYTES / 2);
     size_t cap = 0;
 
+    /* Behind such a header the message waits as a block of its own. */
+    want = want < n_prefix ? n_prefix : want;
     uint8_t *at = bow__outbuf_reserve(&session->out, want, &cap);
     if (at == NULL) {
         return false;

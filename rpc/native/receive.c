@@ -37,16 +37,21 @@ struct kind {
     uint32_t max_bytes; /* 0: the frame limit */
 };
 
+/* The body is a header block, as long as we take them. */
+#define OWN_HEADER_BYTES UINT32_MAX
+/* What a peer's may come to that knows more settings than we. */
+#define SETTINGS_BYTES (UINT32_C(16) << 10)
+
 #define MESSAGE_FLAGS                                                                              \
     (BOW__FRAME_END | BOW__FRAME_MORE | BOW__FRAME_COMPRESSED | BOW__FRAME_HAS_MESSAGE)
 
 static const struct kind kinds[BOW__FRAME_N_TYPES] = {
     [BOW__FRAME_SETTINGS] = {bow__native_take_settings, 0, FROM_BOTH, ON_CONNECTION, true, 0,
-                             BOW_LIMIT_HEADER_BYTES},
+                             SETTINGS_BYTES},
     [BOW__FRAME_REQUEST] = {bow__native_take_request, MESSAGE_FLAGS, FROM_CLIENT, ON_STREAM, false,
                             1, 0},
     [BOW__FRAME_RESPONSE] = {bow__native_take_response, 0, FROM_SERVER, ON_STREAM, true, 0,
-                             BOW_LIMIT_HEADER_BYTES},
+                             OWN_HEADER_BYTES},
     [BOW__FRAME_MESSAGE] = {bow__native_take_message, MESSAGE_FLAGS, FROM_BOTH, ON_STREAM, false, 0,
                             0},
     [BOW__FRAME_STATUS] = {bow__native_take_status, MESSAGE_FLAGS, FROM_SERVER, ON_STREAM, false, 1,
@@ -56,7 +61,7 @@ static const struct kind kinds[BOW__FRAME_N_TYPES] = {
     [BOW__FRAME_PING] = {bow__native_take_ping, BOW__FRAME_ACK, FROM_BOTH, ON_CONNECTION, true, 8,
                          8},
     [BOW__FRAME_GOAWAY] = {bow__native_take_goaway, 0, FROM_BOTH, ON_CONNECTION, true, 6,
-                           BOW_LIMIT_HEADER_BYTES + 6},
+                           BOW__NATIVE_GOAWAY_BYTES + 6},
 };
 
 /* The preface. A byte that is wrong is told at once, without waiting for the others. */
@@ -139,9 +144,10 @@ static int check_kind(struct bow__native *session, const struct kind *kind,
         return bow__native_break_at(session, frame, "length %u is below %u", frame->length,
                                     kind->min_bytes);
     }
-    if (kind->max_bytes != 0 && frame->length > kind->max_bytes) {
-        return bow__native_break_at(session, frame, "length %u is above %u", frame->length,
-                                    kind->max_bytes);
+    uint32_t max =
+        kind->max_bytes == OWN_HEADER_BYTES ? session->own.max_header_bytes : kind->max_bytes;
+    if (max != 0 && frame->length > max) {
+        return bow__native_break_at(session, frame, "length %u is above %u", frame->length, max);
     }
     return check_place(session, kind, frame);
 }

@@ -27,11 +27,36 @@ static int say_headers(struct bow__native *session, struct bow__native_stream *s
     return 0;
 }
 
+static int refuse_response(struct bow__native *session, struct bow__native_stream *stream,
+                           size_t n_block, const struct bow__header_entries *entries)
+{
+    struct bow__text text;
+    struct bow_status why = {.code = BOW_RESOURCE_EXHAUSTED, .message = text.bytes};
+
+    bow__native_describe_header(session, n_block, entries, &text);
+    return bow__native_refuse(session, stream, &why);
+}
+
+/* The call has ended on the other side, which need not hear of it. */
+static void refuse_status(struct bow__native *session, struct bow__native_stream *stream,
+                          size_t n_block, const struct bow__header_entries *entries)
+{
+    struct bow__text text;
+    struct bow_status why = {.code = BOW_RESOURCE_EXHAUSTED, .message = text.bytes};
+
+    bow__native_describe_header(session, n_block, entries, &text);
+    stream->peer_ended = true;
+    stream->peer_done = true;
+    bow__native_stream_end(session, stream);
+    bow__session_end_own(&session->base, stream->id, stream->user, &why);
+}
+
 ssize_t bow__native_take_response(struct bow__native *session, const struct bow__frame *frame,
                                   const uint8_t *body, size_t n)
 {
     struct bow__header_response header;
     struct bow__header_error error;
+    bool is_too_large = false;
     struct bow__native_stream *stream = bow__native_stream_find(session, frame->stream);
 
     if (stream == NULL) {
@@ -43,9 +68,14 @@ ssize_t bow__native_take_response(struct bow__native *session, const struct bow_
     if (bow__header_response_decode((struct bow_slice){body, n}, &header, &error) < 0) {
         return bow__native_break_block(session, frame, &error);
     }
+    int rc = bow__native_check_header(session, frame, n, &header.entries, &is_too_large);
+    if (rc < 0) {
+        return rc;
+    }
     stream->responded = true;
     stream->in_encoding = (uint8_t)bow__header_encoding_of(header.encoding);
-    int rc = say_headers(session, stream, header.entries);
+    rc = is_too_large ? refuse_response(session, stream, n, &header.entries)
+                      : say_headers(session, stream, header.entries);
     return rc < 0 ? rc : (ssize_t)frame->length;
 }
 
@@ -111,6 +141,7 @@ ssize_t bow__native_take_status(struct bow__native *session, const struct bow__f
     struct bow_slice block;
     struct bow__header_status wire;
     struct bow__header_error error;
+    bool is_too_large = false;
 
     ssize_t used = bow__native_take_block(session, frame, body, n, &block);
     if (used < 0) {
@@ -130,10 +161,19 @@ ssize_t bow__native_take_status(struct bow__native *session, const struct bow__f
     }
     rc = check_status(session, frame, stream, &wire);
     if (rc == 0) {
+        rc = bow__native_check_header(session, frame, block.len, &wire.entries, &is_too_large);
+    }
+    if (rc == 0) {
         rc = bow__native_receive_credit_spend(session, frame, stream, len);
     }
     if (rc < 0) {
         return rc;
+    }
+    if (is_too_large) {
+        refuse_status(session, stream, block.len, &wire.entries);
+        session->target = NULL;
+        session->n_body_left = len;
+        return used;
     }
     if ((frame->flags & BOW__FRAME_HAS_MESSAGE) == 0) {
         bow__native_end_call(session, stream, &wire);

@@ -122,10 +122,31 @@ static int refuse_new(struct bow__native *session, const struct bow__frame *fram
     return bow__native_refuse_id(session, frame->stream, &why);
 }
 
+/* What came of a REQUEST: its header, and `n` of its `len` message bytes. */
+struct request {
+    struct bow__header_request header;
+    size_t n_block;
+    bool is_too_large; /* the header */
+    const uint8_t *bytes;
+    size_t n;
+    size_t len;
+};
+
+static int refuse_header(struct bow__native *session, const struct bow__frame *frame,
+                         struct bow_slice path, const struct request *request)
+{
+    struct bow__text text;
+    struct bow_status why = {.code = BOW_RESOURCE_EXHAUSTED, .message = text.bytes};
+
+    bow__native_describe_header(session, request->n_block, &request->header.entries, &text);
+    bow__session_refused(&session->base, path, &why, "max_header_bytes");
+    return bow__native_refuse_id(session, frame->stream, &why);
+}
+
 /* NULL: refused, or broken when `*ret_rc` is negative. */
 static struct bow__native_stream *accept_call(struct bow__native *session,
                                               const struct bow__frame *frame, struct bow_slice path,
-                                              int *ret_rc)
+                                              const struct request *request, int *ret_rc)
 {
     session->highest_id = frame->stream;
     *ret_rc = 0;
@@ -135,6 +156,10 @@ static struct bow__native_stream *accept_call(struct bow__native *session,
             (struct limit){BOW_UNAVAILABLE, "draining",
                            "the server takes no new calls on this connection; calls in flight",
                            session->base.n_streams});
+        return NULL;
+    }
+    if (request->is_too_large) {
+        *ret_rc = refuse_header(session, frame, path, request);
         return NULL;
     }
     if (session->base.n_streams >= session->max_calls) {
@@ -162,14 +187,6 @@ static uint64_t ns_of(const struct bow__header_request *header)
     }
     return header->time_left_us * 1000;
 }
-
-/* What came of a REQUEST: its header, and `n` of its `len` message bytes. */
-struct request {
-    struct bow__header_request header;
-    const uint8_t *bytes;
-    size_t n;
-    size_t len;
-};
 
 /* Tell the host. Returns how many message bytes were taken. */
 static ssize_t open_call(struct bow__native *session, struct bow__native_stream *stream,
@@ -219,7 +236,7 @@ static ssize_t begin_call(struct bow__native *session, const struct bow__frame *
     uint64_t overdue_ns = bow__overdue_time(session->now_ns, head->time_left_ns);
     int rc = 0;
 
-    struct bow__native_stream *stream = accept_call(session, frame, head->path, &rc);
+    struct bow__native_stream *stream = accept_call(session, frame, head->path, request, &rc);
     if (stream == NULL) {
         return rc < 0 ? rc : skip_message(session, frame, overdue_ns, request->len);
     }
@@ -239,15 +256,21 @@ static ssize_t begin_call(struct bow__native *session, const struct bow__frame *
 }
 
 static int read_head(struct bow__native *session, const struct bow__frame *frame,
-                     struct bow_slice block, struct bow__header_request *header,
+                     struct bow_slice block, struct request *request,
                      struct bow__request_head *ret_head)
 {
+    struct bow__header_request *header = &request->header;
     struct bow__header_error error;
 
     if (bow__header_request_decode(block, header, &error) < 0) {
         return bow__native_break_block(session, frame, &error);
     }
-    int rc = find_method(session, frame, header, ret_head);
+    request->n_block = block.len;
+    int rc = bow__native_check_header(session, frame, block.len, &header->entries,
+                                      &request->is_too_large);
+    if (rc == 0) {
+        rc = find_method(session, frame, header, ret_head);
+    }
     if (rc < 0) {
         return rc;
     }
@@ -278,7 +301,7 @@ ssize_t bow__native_take_request(struct bow__native *session, const struct bow__
     request.len = frame->length - (size_t)used;
     int rc = bow__native_check_flags(session, frame, request.len);
     if (rc == 0) {
-        rc = read_head(session, frame, block, &request.header, &head);
+        rc = read_head(session, frame, block, &request, &head);
     }
     if (rc < 0) {
         return rc;

@@ -37,6 +37,11 @@ static size_t min_size(size_t a, size_t b)
     return a < b ? a : b;
 }
 
+static size_t max_size(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
 /* What precedes the messages of an answer. */
 
 static int put_response(struct bow__native *session, struct bow__native_stream *stream,
@@ -82,9 +87,9 @@ int bow__native_respond(struct bow__session *base, uint64_t key,
         return -ENOENT;
     }
     assert(base->server && stream->queue == NULL);
-    if (bow__metadata_bytes(metadata) > BOW_LIMIT_HEADER_BYTES ||
-        bow__header_response_size(&header) > BOW_LIMIT_HEADER_BYTES) {
-        return -EMSGSIZE;
+    size_t n_header = max_size(bow__metadata_bytes(metadata), bow__header_response_size(&header));
+    if (n_header > bow__native_max_sent_header(session)) {
+        return bow__header_limit_refuse(base, n_header, bow__native_max_sent_header(session));
     }
     int rc = metadata->n > 0 ? put_response(session, stream, &header) : 0;
     if (rc < 0) {

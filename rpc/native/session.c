@@ -6,6 +6,7 @@
 
 #include "rpc/native/session.h"
 #include "base/alloc.h"
+#include "rpc/core/header_limit.h"
 #include "rpc/native/internal.h"
 
 #include <bowline/limits.h>
@@ -300,7 +301,9 @@ static void set_limits(struct bow__native *session, const struct bow__session_op
     struct bow__header_settings *own = &session->own;
 
     session->max_message_bytes = options->max_message_bytes;
+    session->max_header_bytes = bow__header_limit_or_default(options->max_header_bytes);
     own->max_message_bytes = clip(options->max_message_bytes, own->max_message_bytes, UINT32_MAX);
+    own->max_header_bytes = clip(session->max_header_bytes, own->max_header_bytes, UINT32_MAX);
     if (options->server) {
         own->max_calls = clip(options->max_calls, own->max_calls, UINT32_MAX);
     }

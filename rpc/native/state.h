@@ -10,6 +10,7 @@
 #include "base/list.h"
 #include "base/map.h"
 #include "base/outbuf.h"
+#include "rpc/core/header_limit.h"
 #include "rpc/core/quiet.h"
 #include "rpc/core/session.h"
 #include "rpc/native/frame.h"
@@ -27,7 +28,10 @@
 
 /** A frame up to this size is taken when all of it is there, so that its message can be borrowed;
  * of a larger one that is so with the header block only. */
-#define BOW__NATIVE_WHOLE_BYTES BOW_LIMIT_HEADER_BYTES
+#define BOW__NATIVE_WHOLE_BYTES ((size_t)16 << 10)
+
+/** The header block of a GOAWAY, both ways. */
+#define BOW__NATIVE_GOAWAY_BYTES ((size_t)16 << 10)
 
 /** Beyond this much output messages wait on their streams, so that a peer that does not read costs
  * little more. */
@@ -146,6 +150,7 @@ struct bow__native {
     struct bow__header_settings own;
     struct bow__header_settings peer;
     size_t max_message_bytes;
+    size_t max_header_bytes;
     uint32_t max_calls;
 
     /* Streams. */
@@ -164,8 +169,9 @@ struct bow__native {
     /* In. */
     bool preface_seen;
     bool settings_seen;
-    struct bow__frame frame;           /* whose message bytes are arriving */
-    size_t n_body_left;                /* of it */
+    bool needs_settings;     /* client: a call waits to learn whether its header is too large */
+    struct bow__frame frame; /* whose message bytes are arriving */
+    size_t n_body_left;      /* of it */
     struct bow__native_stream *target; /* whose they are; NULL: they are skipped */
     uint32_t receive_credit;
     struct bow__native_window window;
@@ -241,6 +247,18 @@ static inline struct bow__native *bow__native_of(struct bow__session *base)
 static inline const struct bow__native *bow__native_of_const(const struct bow__session *base)
 {
     return (const struct bow__native *)(const void *)base;
+}
+
+/** Bytes of a header block, and of the metadata in it, that may be sent now: no more than the peer
+ * takes, and than fits one frame of it behind its length. */
+static inline size_t bow__native_max_sent_header(const struct bow__native *session)
+{
+    const size_t n_around = 16;
+    size_t max = bow__header_limit_to_send(session->peer.max_header_bytes);
+
+    return max < session->peer.max_frame_bytes - n_around
+               ? max
+               : session->peer.max_frame_bytes - n_around;
 }
 
 /** A message of `n` bytes comes or goes. */

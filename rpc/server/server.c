@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/options.h"
+#include "rpc/core/header_limit.h"
 #include "rpc/server/server_fork.h"
 #include "rpc/server/server_listen.h"
 #include "rpc/server/server_stop.h"
@@ -34,6 +35,7 @@ static void set_limits(struct bow_server *server)
             or_default(options->first_frame_timeout_ns, BOW_LIMIT_FIRST_FRAME_NS),
         .max_message_bytes =
             options->max_message_bytes > 0 ? options->max_message_bytes : BOW_LIMIT_MESSAGE_BYTES,
+        .max_header_bytes = bow__header_limit_or_default(options->max_header_bytes),
         .max_calls = options->max_calls > 0 ? options->max_calls : BOW_LIMIT_CALLS_IN_FLIGHT,
         .max_connections =
             options->max_connections > 0 ? options->max_connections : BOW_LIMIT_CONNECTIONS,
@@ -59,6 +61,7 @@ static int refuse(const struct bow_server_options *options, int rc, const char *
 
 static int check_options(const struct bow_server_options *options)
 {
+    struct bow__text reason;
     int n_loops = (options->loop != NULL) + (options->group != NULL) + (options->workers > 0);
 
     if (n_loops > 1) {
@@ -73,6 +76,9 @@ static int check_options(const struct bow_server_options *options)
     }
     if (options->unix_mode > BOW__MODE_MAX) {
         return refuse(options, -EINVAL, "options.unix_mode is above 0777");
+    }
+    if (bow__header_limit_check(options->max_header_bytes, &reason) < 0) {
+        return refuse(options, -EINVAL, reason.bytes);
     }
     if (!bow__compression_is_known(options->compression)) {
         return refuse(options, -EINVAL, "options.compression is none of enum bow_compression");

@@ -59,6 +59,7 @@ static void try_settings(struct bow_slice block)
     require(again.min_ping_interval_us == first.min_ping_interval_us);
     require((again.encodings | 1) == (first.encodings | 1));
     require(again.unattended == first.unattended);
+    require(again.max_header_bytes == first.max_header_bytes);
 }
 
 static void try_request(struct bow_slice block)

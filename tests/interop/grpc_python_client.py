@@ -211,10 +211,33 @@ class BowlineServer(unittest.TestCase):
         self.assertEqual(reply.body, b"m")
 
     def test_metadata_over_the_limit_is_refused(self):
+        for n in (40000, 60000):
+            with self.assertRaises(grpc.RpcError) as caught:
+                method(self.channel, "Echo")(interop_pb2.Request(), timeout=20,
+                                             metadata=(("x-text", "v" * n),))
+            self.assertEqual(caught.exception.code(), grpc.StatusCode.RESOURCE_EXHAUSTED)
+            self.assertEqual(self.call("Echo", body=b"still").body, b"still")
+
+    def test_large_metadata_both_ways(self):
+        # Each way a header of more than the default of 16 KiB.
+        value = "".join(chr(ord("a") + i % 23) for i in range(20 << 10))
+        with grpc.insecure_channel(self.address,
+                                   options=[("grpc.max_metadata_size", 32 << 10)]) as channel:
+            for _ in range(3):
+                reply, call = method(channel, "Echo").with_call(
+                    interop_pb2.Request(body=b"m"), timeout=20, metadata=(("x-back", value),))
+                self.assertEqual(reply.body, b"m")
+                self.assertEqual(dict(call.initial_metadata())["x-first"], value)
+                self.assertEqual(dict(call.trailing_metadata())["x-last"], value)
+
+    def test_metadata_that_the_client_does_not_take_is_not_sent(self):
+        # It takes 8 KiB, as it says by itself.
         with self.assertRaises(grpc.RpcError) as caught:
             method(self.channel, "Echo")(interop_pb2.Request(), timeout=20,
-                                         metadata=(("x-text", "v" * 30000),))
-        self.assertEqual(caught.exception.code(), grpc.StatusCode.RESOURCE_EXHAUSTED)
+                                         metadata=(("x-back", "v" * 20000),))
+        error = caught.exception
+        self.assertEqual(error.code(), grpc.StatusCode.RESOURCE_EXHAUSTED)
+        self.assertIn("that the client takes: raise max_header_bytes there", error.details())
 
     def test_a_thousand_calls_at_once(self):
         echo = method(self.channel, "Echo")

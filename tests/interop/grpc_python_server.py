@@ -26,6 +26,10 @@ class Interop:
     def echo(self, request, context):
         body = b"r" * request.reply_bytes if request.reply_bytes else request.body
         left = context.time_remaining()
+        for key, value in context.invocation_metadata():
+            if key == "x-back":
+                context.send_initial_metadata((("x-first", value),))
+                context.set_trailing_metadata((("x-last", value),))
         if request.message == "gzip":
             context.set_compression(grpc.Compression.Gzip)
         with self.lock:
@@ -67,7 +71,8 @@ def main(client_test):
     server = grpc.server(
         futures.ThreadPoolExecutor(max_workers=16),
         # Fewer than the client has calls, so that some wait for a slot.
-        options=[("grpc.max_concurrent_streams", 100), ("grpc.max_send_message_length", -1)],
+        options=[("grpc.max_concurrent_streams", 100), ("grpc.max_send_message_length", -1),
+                 ("grpc.max_metadata_size", 32 << 10)],
     )
     methods = {
         "Echo": interop.echo, "Fail": interop.fail, "Hang": interop.hang, "Slow": interop.slow,

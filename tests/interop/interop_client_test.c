@@ -37,6 +37,7 @@ static int set_up(void **state)
     assert_int_equal(bow_context_new(&context_options, &t->context), 0);
     options.context = t->context;
     options.target = target;
+    options.max_header_bytes = (size_t)32 << 10;
     assert_int_equal(bow_client_new(&options, &t->client), 0);
     t->result = (struct bow_result)BOW_RESULT_INIT;
     t->request = (Interop__Request)INTEROP__REQUEST__INIT;
@@ -182,6 +183,36 @@ static void wait_cancelled(struct fixture *t, uint64_t count)
         }
     }
     fail_msg("the server was not told");
+}
+
+static void expect_back(const struct bow_metadata *metadata, const char *key, const char *text)
+{
+    const struct bow_slice *value = bow_metadata_find(metadata, key);
+
+    assert_non_null(value);
+    assert_string_equal((const char *)value->data, text);
+}
+
+/* Each way a header of more than the default of 16 KiB; and one of more than the server takes. */
+static void test_large_metadata_both_ways(void **state)
+{
+    static char text[40 << 10];
+    struct fixture *t = *state;
+    struct bow_metadata_entry entry = {"x-back", {(const uint8_t *)text, 20 << 10}};
+    const struct bow_metadata metadata = {&entry, 1};
+
+    for (size_t i = 0; i < (20 << 10); i++) {
+        text[i] = (char)('a' + i % 23);
+    }
+    t->call.metadata = &metadata;
+    for (int i = 0; i < 3; i++) {
+        assert_non_null(echo(t));
+        expect_back(&t->result.initial, "x-first", text);
+        expect_back(&t->result.status.metadata, "x-last", text);
+    }
+    memset(text, 'v', sizeof(text));
+    entry.value.len = sizeof(text);
+    expect_fails(t, echo(t), BOW_RESOURCE_EXHAUSTED, "above the 32768 that the server takes");
 }
 
 static void test_deadline_ends_the_call_on_both_sides(void **state)
@@ -338,6 +369,7 @@ int main(int argc, char **argv)
         TEST(test_reply_that_inflates_beyond_the_limit_is_refused),
         TEST(test_every_code_and_its_message),
         TEST(test_details_are_bytes),
+        TEST(test_large_metadata_both_ways),
         TEST(test_deadline_ends_the_call_on_both_sides),
         TEST(test_server_sees_the_deadline),
         TEST(test_unknown_method_is_unimplemented),

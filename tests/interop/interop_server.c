@@ -15,6 +15,7 @@
 /* Calls of Hang at a time. */
 #define MAX_HANGS 3
 #define SLOW_NS UINT64_C(300000000)
+#define MAX_HEADER_BYTES ((size_t)32 << 10)
 
 static atomic_uint n_cancelled;
 
@@ -29,11 +30,27 @@ static void note_bytes(const struct bow_method_metrics *metrics, void *user)
     }
 }
 
+/* The key "x-back" comes back, before the reply and behind it. */
+static int send_back(struct bow_call *call)
+{
+    const struct bow_slice *value = bow_metadata_find(bow_call_metadata(call), "x-back");
+
+    if (value == NULL) {
+        return 0;
+    }
+    int rc = bow_call_add_initial(call, "x-first", *value);
+    return rc < 0 ? rc : bow_call_add_trailing(call, "x-last", *value);
+}
+
 static void echo(struct bow_call *call, const Interop__Request *request, void *user)
 {
     Interop__Reply reply = INTEROP__REPLY__INIT;
 
     reply.body = request->body;
+    if (send_back(call) < 0) {
+        bow_call_fail(call, BOW_INTERNAL, "the metadata cannot be sent back");
+        return;
+    }
     bow_server_each_method(*(struct bow_server **)user, note_bytes, &reply);
     if (strcmp(request->message, "gzip") == 0 && bow_call_compress(call, true) < 0) {
         bow_call_fail(call, BOW_INTERNAL, "the reply cannot be compressed");
@@ -100,6 +117,7 @@ int main(int argc, char **argv)
 
     options.listen = argc == 2 ? argv[1] : NULL;
     options.retry_after_ns = UINT64_C(2500000000);
+    options.max_header_bytes = MAX_HEADER_BYTES;
     if (bow_server_new(&options, &server) != 0 ||
         interop__interop__serve(server, &handlers, &server) != 0 ||
         bow_server_limit_calls(server, "interop.Interop/Hang", MAX_HANGS) != 0) {

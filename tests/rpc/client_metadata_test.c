@@ -193,11 +193,12 @@ static void test_metadata_against_the_rules_is_refused(void **state)
 
 static void test_metadata_over_the_limit_is_refused(void **state)
 {
-    static uint8_t bytes[BOW_LIMIT_HEADER_BYTES];
+    static uint8_t bytes[BOW_LIMIT_HEADER_BYTES_MAX];
     struct streams *s = *state;
     struct bow_metadata_entry large = {"large-bin", {bytes, sizeof(bytes)}};
 
-    expect_refused(s, &large, -EMSGSIZE, BOW_RESOURCE_EXHAUSTED, "BOW_LIMIT_HEADER_BYTES (16384)");
+    expect_refused(s, &large, -EMSGSIZE, BOW_RESOURCE_EXHAUSTED,
+                   "BOW_LIMIT_HEADER_BYTES_MAX (131072)");
 }
 
 #define METADATA_TEST(name) cmocka_unit_test_setup_teardown(name, streams_setup, streams_teardown)

@@ -299,7 +299,8 @@ static void test_header_beyond_the_limit_is_refused(void **state)
     answer(t, 0, FIELDS(":status: 200", GRPC_TYPE, fields[0], fields[1]));
     assert_int_equal(feed_in(t), 0);
     side_expect(&t->pair.client, "ready\nstatus 1 RESOURCE_EXHAUSTED header of 18160 bytes exceeds "
-                                 "BOW_LIMIT_HEADER_BYTES (16384)\n");
+                                 "the client's max_header_bytes (16384): raise it there, or send "
+                                 "less metadata\n");
 }
 
 static void test_compressed_reply_is_an_error(void **state)

@@ -200,8 +200,10 @@ static void test_header_beyond_the_limit_is_refused(void **state)
     side_clear(&t->pair.server);
     bytes_request(&t->in, 4 | 1, 3, (const char *[]){fields[0], fields[1], NULL});
     assert_int_equal(fed_server_feed(t), 0);
-    expect_status(t, "8", "header of 18332 bytes exceeds BOW_LIMIT_HEADER_BYTES (16384)");
-    side_expect(&t->pair.server, "refused /a.B/C BOW_LIMIT_HEADER_BYTES\n");
+    expect_status(t, "8",
+                  "header of 18332 bytes exceeds the server's max_header_bytes (16384): raise it "
+                  "there, or send less metadata");
+    side_expect(&t->pair.server, "refused /a.B/C max_header_bytes\n");
 }
 
 /* One field of 4000 bytes goes into the table; a byte each repeats it. */
@@ -223,8 +225,7 @@ static void test_header_bomb_ends_the_connection(void **state)
     bytes_frame(&t->in, 1, 4 | 1, 1, block.data, block.len);
     assert_int_equal(fed_server_feed(t), -EMSGSIZE);
     assert_true(fed_server_says(
-        t, "GOAWAY 0 1 11 header block of more than 16 times BOW_LIMIT_HEADER_BYTES "
-           "(16384)\n"));
+        t, "GOAWAY 0 1 11 header block of more than 16 times max_header_bytes (16384)\n"));
     assert_int_equal(t->pair.server.session->failure_code, BOW_RESOURCE_EXHAUSTED);
 }
 

@@ -342,6 +342,7 @@ static void test_header_beyond_the_limit_is_not_sent(void **state)
     uint64_t key = 0;
 
     memset(path, '/', sizeof(path) - 1);
+    pair_run(pair, SIZE_MAX);
     assert_int_equal(side_call(&pair->client, path, "x", BOW_NEVER, &key), -EMSGSIZE);
     assert_int_equal(pair->client.session->n_streams, 0);
 }

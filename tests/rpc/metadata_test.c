@@ -130,12 +130,12 @@ static void test_list_refuses_what_exceeds_the_header_limit(void **state)
 {
     struct fixture *fixture = *state;
     struct bow__metadata_list list = {0};
-    static uint8_t large[BOW_LIMIT_HEADER_BYTES];
+    static uint8_t large[BOW_LIMIT_HEADER_BYTES_MAX];
 
     assert_int_equal(bow__metadata_add(&list, &fixture->arena, "k-bin",
                                        (struct bow_slice){large, sizeof(large) - 37}),
                      0);
-    assert_int_equal(list.n_bytes, BOW_LIMIT_HEADER_BYTES);
+    assert_int_equal(list.n_bytes, BOW_LIMIT_HEADER_BYTES_MAX);
     assert_int_equal(bow__metadata_add(&list, &fixture->arena, "k", text("")), -EMSGSIZE);
     assert_int_equal(list.n, 1);
     assert_int_equal(bow__metadata_add(&list, &fixture->arena, "Bad", text("")), -EINVAL);
@@ -143,7 +143,7 @@ static void test_list_refuses_what_exceeds_the_header_limit(void **state)
 
 static void test_check_names_what_a_user_did_wrong(void **state)
 {
-    static uint8_t large[BOW_LIMIT_HEADER_BYTES];
+    static uint8_t large[BOW_LIMIT_HEADER_BYTES_MAX];
     struct bow_metadata_entry bad = {"Bad", {NULL, 0}};
     struct bow_metadata_entry long_one = {"k-bin", {large, sizeof(large)}};
 

@@ -257,6 +257,7 @@ static void test_native_call_with_a_path_too_long_is_refused(void **state)
     memset(path, 'a', sizeof(path));
     pair_init(&pair);
     assert_int_equal(pair_open(&pair), 0);
+    pair_run(&pair);
     pair.server.on_message = reply_hello;
     struct bow__session *client = pair.client.session;
     assert_int_equal(client->ops->open(client, &head, NULL, &key), -EMSGSIZE);

@@ -156,8 +156,7 @@ static void test_native_error_in_request_is_named(void **state)
          "REQUEST frame, stream 1: header block of 16384 bytes runs past the frame (3 bytes)",
          BOW_OK},
         {OPENING "00000003 01 01 000000000001 818001",
-         "REQUEST frame, stream 1: header block of 16385 bytes exceeds BOW_LIMIT_HEADER_BYTES "
-         "(16384)",
+         "REQUEST frame, stream 1: header block of 16385 bytes exceeds max_header_bytes (16384)",
          BOW_OK},
         {OPENING "00000001 01 01 000000000001 80",
          "REQUEST frame, stream 1: header block: its length is not a varint", BOW_OK},

@@ -335,8 +335,113 @@ static void test_native_metadata_beyond_the_limit_breaks_when_received(void **st
     assert_int_equal(n, 12 + 0x9bd);
     side_feed(&pair.server, frame, n);
     side_assert_broken(&pair.server, BOW_INTERNAL,
-                       "REQUEST frame, stream 1: header block: metadata: exceeds 16384 bytes, with "
-                       "32 counted for each entry");
+                       "REQUEST frame, stream 1: header block: metadata: exceeds max_header_bytes "
+                       "(16384) with 16401 bytes, 32 counted for each entry");
+    pair_fini(&pair);
+}
+
+/* Another limit than the default. */
+
+static void open_limited(struct pair *pair, size_t max_header_bytes)
+{
+    struct bow__session_options client = pair_options(pair, false);
+    struct bow__session_options server = pair_options(pair, true);
+
+    client.max_header_bytes = max_header_bytes;
+    server.max_header_bytes = max_header_bytes;
+    assert_int_equal(side_open(&pair->client, &client), 0);
+    assert_int_equal(side_open(&pair->server, &server), 0);
+}
+
+static void test_native_metadata_above_what_was_said_breaks(void **state)
+{
+    struct pair pair;
+
+    (void)state;
+    pair_init(&pair);
+    open_limited(&pair, 32 * KIB);
+    side_feed_hex(&pair.server, OPENING "00008004 01 00 000000000001 818002");
+    side_assert_broken(
+        &pair.server, BOW_INTERNAL,
+        "REQUEST frame, stream 1: header block of 32769 bytes exceeds max_header_bytes (32768)");
+    begin(&pair, none, BOW__ENCODING_IDENTITY);
+    side_feed_hex(&pair.client, OPENING "00008001 02 00 000000000001");
+    side_assert_broken(&pair.client, BOW_INTERNAL,
+                       "RESPONSE frame, stream 1: length 32769 is above 32768");
+    pair_fini(&pair);
+}
+
+/* A client does not know what the server takes, and asks again when it has said so. */
+static void test_native_metadata_that_may_be_too_much_waits_for_settings(void **state)
+{
+    struct pair pair;
+
+    (void)state;
+    pair_init(&pair);
+    open_limited(&pair, 32 * KIB);
+    struct bow__session *client = pair.client.session;
+    assert_true(client->ops->can_open(client));
+    assert_int_equal(open_with(&pair, "/s/m", many(2, 10000)), -EAGAIN);
+    assert_false(client->ops->can_open(client));
+    assert_int_equal(open_with(&pair, "/s/m", none), -EAGAIN);
+    pair_run(&pair);
+    assert_int_equal(pair.client.n_readies, 1);
+    assert_true(client->ops->can_open(client));
+    assert_int_equal(open_with(&pair, "/s/m", many(2, 10000)), 0);
+    assert_int_equal(pair.server.n_opens, 1);
+    assert_int_equal(open_with(&pair, "/s/m", many(4, 10000)), -EMSGSIZE);
+    assert_int_equal(client->excess.n_bytes, 4 * (10000 + 33));
+    assert_int_equal(client->excess.max_bytes, 32 * KIB);
+    pair_fini(&pair);
+}
+
+/* Whatever it takes, no header spans frames. */
+static void test_native_metadata_fits_the_peer_s_frames(void **state)
+{
+    struct pair pair;
+
+    (void)state;
+    pair_init(&pair);
+    open_limited(&pair, 0);
+    /* max_header_bytes: 131072, with frames of 65536 */
+    side_feed_hex(&pair.client, "b04f5701 00000004 00 00 000000000000 50808008");
+    assert_int_equal(pair.client.rc, 0);
+    assert_int_equal(open_with(&pair, "/s/m", many(7, 10000)), -EMSGSIZE);
+    assert_int_equal(pair.client.session->excess.max_bytes, 65536 - 16);
+    pair_fini(&pair);
+}
+
+/* What the protocol promises a peer, and is not wanted, ends calls and no connection. */
+static void test_native_metadata_above_less_than_the_default_ends_its_call(void **state)
+{
+    struct bow_status ok = BOW_STATUS_OK_INIT;
+    struct pair pair;
+
+    (void)state;
+    pair_init(&pair);
+    open_limited(&pair, 4 * KIB);
+    pair_run(&pair);
+    assert_int_equal(open_with(&pair, "/s/m", many(1, 5000)), 0);
+    assert_int_equal(pair.server.n_opens, 0);
+    assert_string_equal(pair.server.refused, "RESOURCE_EXHAUSTED /s/m max_header_bytes");
+    assert_int_equal(pair.client.code, BOW_RESOURCE_EXHAUSTED);
+    assert_string_equal(pair.client.text,
+                        "header of 5033 bytes exceeds the server's max_header_bytes (4096): raise "
+                        "it there, or send less metadata");
+    uint64_t key = begin(&pair, none, BOW__ENCODING_IDENTITY);
+    assert_int_equal(respond(&pair.server, key, many(1, 5000), 0), 0);
+    pair_run(&pair);
+    assert_int_equal(pair.client.n_headers, 0);
+    assert_int_equal(pair.client.n_statuses, 2);
+    assert_int_equal(pair.server.n_resets, 1);
+    key = begin(&pair, none, BOW__ENCODING_IDENTITY);
+    ok.metadata = many(1, 5000);
+    assert_int_equal(pair.server.session->ops->finish(pair.server.session, key, &ok), 0);
+    pair_run(&pair);
+    assert_int_equal(pair.client.n_statuses, 3);
+    assert_int_equal(pair.client.code, BOW_RESOURCE_EXHAUSTED);
+    assert_int_equal(pair.client.rc, 0);
+    assert_int_equal(pair.server.rc, 0);
     pair_fini(&pair);
 }
 
@@ -439,6 +544,10 @@ int main(void)
         cmocka_unit_test(test_native_metadata_with_a_long_message_goes_last),
         cmocka_unit_test(test_native_metadata_that_breaks_the_rules_is_left_out),
         cmocka_unit_test(test_native_metadata_beyond_the_limit_breaks_when_received),
+        cmocka_unit_test(test_native_metadata_above_what_was_said_breaks),
+        cmocka_unit_test(test_native_metadata_that_may_be_too_much_waits_for_settings),
+        cmocka_unit_test(test_native_metadata_fits_the_peer_s_frames),
+        cmocka_unit_test(test_native_metadata_above_less_than_the_default_ends_its_call),
         cmocka_unit_test(test_native_metadata_costs_a_connection_nothing_afterwards),
         cmocka_unit_test(test_native_metadata_without_memory_refuses_the_call),
         cmocka_unit_test(test_native_metadata_without_memory_leaves_the_status),

@@ -269,9 +269,9 @@ static void test_metadata_of_a_stream_s_status_is_checked(void **state)
 
 static void add_too_much(struct serving *s, struct bow_call *call)
 {
-    char *long_value = calloc(1, BOW_LIMIT_HEADER_BYTES + 1);
+    char *long_value = calloc(1, BOW_LIMIT_HEADER_BYTES_MAX + 1);
 
-    memset(long_value, 'v', BOW_LIMIT_HEADER_BYTES);
+    memset(long_value, 'v', BOW_LIMIT_HEADER_BYTES_MAX);
     assert_int_equal(bow_call_add_initial(call, "Upper", text("v")), -EINVAL);
     assert_int_equal(bow_call_add_trailing(call, "grpc-status", text("0")), -EINVAL);
     assert_int_equal(bow_call_add_initial(call, "te", text("trailers")), -EINVAL);

@@ -43,8 +43,8 @@ static int check(const struct bow_metadata *metadata, struct bow__text *reason)
         return refuse(metadata, reason);
     }
     if (rc == -EMSGSIZE) {
-        bow__text_printf(reason, "metadata of %zu bytes is above BOW_LIMIT_HEADER_BYTES (%zu)",
-                         bow__metadata_bytes(metadata), BOW_LIMIT_HEADER_BYTES);
+        bow__text_printf(reason, "metadata of %zu bytes is above BOW_LIMIT_HEADER_BYTES_MAX (%zu)",
+                         bow__metadata_bytes(metadata), BOW_LIMIT_HEADER_BYTES_MAX);
     }
     return rc;
 }

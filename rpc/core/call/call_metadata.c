@@ -9,6 +9,7 @@
 #include "rpc/core/call/call_stream.h"
 #include "rpc/core/compression/compression.h"
 #include "rpc/core/errors.h"
+#include "rpc/core/header_limit.h"
 
 #include <bowline/limits.h>
 #include <errno.h>
@@ -71,11 +72,8 @@ void bow__call_describe_unsent(const struct bow_call *call, int rc, struct bow__
 {
     bow__text_clear(text);
     if (rc == -EMSGSIZE) {
-        bow__text_printf(
-            text,
-            "the initial metadata of %s, %zu bytes of keys, values and 32 for each, is "
-            "more than its client takes; BOW_LIMIT_HEADER_BYTES (%zu), or what it said",
-            call->method->path, call->metadata->initial.n_bytes, BOW_LIMIT_HEADER_BYTES);
+        bow__text_printf(text, "the initial metadata of %s cannot be sent: ", call->method->path);
+        bow__header_limit_unsent(text, call->session);
     } else {
         bow__text_printf(text, "the server has no memory to send the reply of %s",
                          call->method->path);
@@ -102,10 +100,10 @@ static int refuse_entry(const struct bow_call *call, int rc, const char *functio
     }
     bow__text_clear(&text);
     bow__text_escape(&text, (struct bow_slice){(const uint8_t *)key, strlen(key)}, 128);
-    return bow__refuse(call->arena.context, rc, "%s: %s: \"%s\" %s", function, call->method->path,
-                       text.bytes,
-                       rc == -EINVAL ? "or its value is not as <bowline/metadata.h> wants it"
-                                     : "is too much: all of it is above BOW_LIMIT_HEADER_BYTES");
+    return bow__refuse(
+        call->arena.context, rc, "%s: %s: \"%s\" %s", function, call->method->path, text.bytes,
+        rc == -EINVAL ? "or its value is not as <bowline/metadata.h> wants it"
+                      : "is too much: all of it is above BOW_LIMIT_HEADER_BYTES_MAX");
 }
 
 int bow_call_compress(struct bow_call *call, bool on)

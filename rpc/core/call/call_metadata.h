@@ -38,7 +38,7 @@ void bow__call_describe_unsent(const struct bow_call *call, int rc, struct bow__
 /** What a client is told when the metadata of a handler's status cannot be. */
 #define BOW__STATUS_METADATA_TEXT                                                                  \
     "the metadata of the status cannot be sent: a key or value is one that <bowline/metadata.h> "  \
-    "forbids, or there is too much of it (BOW_LIMIT_HEADER_BYTES)"
+    "forbids, or there is too much of it (BOW_LIMIT_HEADER_BYTES_MAX)"
 
 /** Add all of `metadata` to the trailing one. Returns as bow_call_add_trailing(). */
 int bow__call_add_status(struct bow_call *call, const struct bow_metadata *metadata);

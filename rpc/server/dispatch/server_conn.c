@@ -22,6 +22,7 @@ static void configure(struct bow__conn *conn, struct bow__session_options *optio
 
     options->in_flight = &own->share;
     options->max_message_bytes = worker->limits->max_message_bytes;
+    options->max_header_bytes = worker->limits->max_header_bytes;
     options->max_calls = worker->limits->max_calls;
     options->heartbeat_ns = worker->limits->heartbeat_ns;
     options->heartbeat_timeout_ns = worker->limits->heartbeat_timeout_ns;

@@ -28,6 +28,7 @@ struct bow__worker_limits {
     uint64_t heartbeat_timeout_ns;
     uint64_t first_frame_timeout_ns;
     size_t max_message_bytes;
+    size_t max_header_bytes;
     size_t max_bytes_in_flight; /* of the whole server, and of each loop */
     size_t max_loop_bytes_in_flight;
     size_t max_queued_reply_bytes; /* likewise */
