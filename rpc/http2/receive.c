@@ -72,7 +72,7 @@ static int on_begin_headers(nghttp2_session *ng, const nghttp2_frame *frame, voi
     if (!session->base.server || frame->headers.cat != NGHTTP2_HCAT_REQUEST) {
         return 0;
     }
-    if (session->n_live >= calls_taken(session)) {
+    if (session->n_live >= session->max_calls && session->n_live >= calls_taken(session)) {
         return refuse_over_limit(session, frame->hd.stream_id);
     }
     stream = bow__http2_stream_new(session, 0);
