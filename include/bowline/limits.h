@@ -45,8 +45,9 @@
  * is left alone with its table full of paths as long as header blocks. */
 #define BOW_LIMIT_BOUND_PATH_BYTES ((size_t)1 << 10)
 
-/** Arena bytes of one call; while a message is decoded 64 × its size + 64 KiB, if that is less.
- * Answers amplification while decoding. */
+/** Arena bytes of one call; while a message is decoded 64 × its size + 64 KiB, if that is less; 3 ×
+ * its size + 64 KiB, if that is more, for whoever raises max_message_bytes. Answers amplification
+ * while decoding. */
 #define BOW_LIMIT_CALL_ARENA_BYTES ((size_t)64 << 20)
 
 /** Levels of nested messages. Answers exhaustion of the stack. */

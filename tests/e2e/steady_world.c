@@ -29,6 +29,7 @@
 #define N_ROUNDS 10u
 /* What is waited for at once, where another thread has to do something. */
 #define WAIT_NS (1 * LAB_MS)
+#define TIMEOUT_NS (300000 * LAB_MS) /* of a call, on a machine that has much else to do */
 
 static const char *const kind_names[STEADY_N_KINDS] = {
     "unary", "large request", "large reply", "client stream", "server stream", "bidi",
@@ -356,6 +357,7 @@ static void begin_client(struct steady_world *w, const char *target)
     options.context = w->context[1];
     options.loop = w->loop[1];
     options.target = target;
+    options.default_timeout_ns = TIMEOUT_NS;
     options.max_message_bytes = setting->max_message_bytes;
     options.compression = compression_of(setting);
     options.security = setting->link == STEADY_TLS ? bow_tls_security(w->tls[1]) : NULL;

@@ -12,6 +12,7 @@
 #include "rpc/connection/detect.h"
 #include "rpc/core/call/call_invoke.h"
 #include "rpc/core/call/child_calls.h"
+#include "rpc/core/codec/wire.h"
 #include "rpc/core/errors.h"
 #include "rpc/core/registry.h"
 #include "tests/support/alloc.h"
@@ -367,6 +368,38 @@ static void test_call_decode_takes_memory_in_proportion(void **state)
     test_context_end(context, &alloc);
 }
 
+/* Whoever raises max_message_bytes gets such messages, in the block they came in, which may have
+ * grown to twice as much; strings are copied. */
+static void test_call_decode_f31_takes_messages_above_the_cap(void **state)
+{
+    static const size_t len = BOW_LIMIT_CALL_ARENA_BYTES + 1;
+    static const struct bow_method method = {.path = "/a/B", .input = &codec3__scalars__descriptor};
+    struct test_alloc alloc;
+    struct bow__text reason;
+    struct bow_call call;
+    uint8_t slab[256];
+
+    (void)state;
+    test_alloc_init(&alloc);
+    struct bow_context *context = test_context_new(&alloc);
+    struct bow__block *block = bow__block_new(context, 2 * len);
+    assert_non_null(block);
+    memset(block->data, 'x', len);
+    uint8_t *end = bow__wire_write_varint(block->data + 1, len - 6);
+    assert_ptr_equal(end, block->data + 5);
+    block->data[0] = 15 << 3 | 2; /* f_string */
+    struct bow__message message = {.bytes = {block->data, len - 1}, .block = block};
+    bow__call_init(&call, NULL, context, slab, sizeof(slab));
+    call.method = &method;
+    bow__text_clear(&reason);
+    assert_int_equal(bow__call_decode(&call, &message, &reason), 0);
+    assert_int_equal(strlen(((Codec3__Scalars *)call.request)->f_string), len - 6);
+    assert_null(message.block);
+    assert_true(call.arena.max_bytes >= call.arena.used);
+    bow__arena_reset(&call.arena);
+    test_context_end(context, &alloc);
+}
+
 /* A session's text is gone when its event returns; so is an empty one. */
 static void test_result_keeps_texts_of_its_own(void **state)
 {
@@ -403,6 +436,7 @@ int main(void)
         cmocka_unit_test(test_family_ends_its_children_and_those_that_join_later),
         cmocka_unit_test(test_counters_are_published_within_their_time),
         cmocka_unit_test(test_call_decode_takes_memory_in_proportion),
+        cmocka_unit_test(test_call_decode_f31_takes_messages_above_the_cap),
         cmocka_unit_test(test_result_keeps_texts_of_its_own),
         cmocka_unit_test(test_errors_durations_read_well),
         cmocka_unit_test(test_errors_codes_follow_errno),

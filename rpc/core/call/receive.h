@@ -37,7 +37,7 @@ static inline int bow__decode_message(const ProtobufCMessageDescriptor *type,
         message->block = NULL;
     }
     int rc = bow__decode(type, message->bytes, &options, arena, ret_decoded, reason);
-    arena->max_bytes = BOW_LIMIT_CALL_ARENA_BYTES;
+    arena->max_bytes = bow__call_cap(message->bytes.len);
     message->n_made += arena->used - before;
     return rc;
 }

@@ -46,15 +46,26 @@ struct bow__decode_options {
     bool allow_nul;     /* inside strings */
 };
 
-/** What decoding `n_bytes` from a peer may take of a call's arena: it may amplify, but not by more
- * than the largest of messages needs. Whoever works with the call has the whole cap. */
+/** What a call's arena may hold beside `n_bytes` from a peer, decoded: of a large message the block
+ * it came in, which may be twice as long, and its strings once more. Whoever works with the call
+ * has that much. */
+static inline size_t bow__call_cap(size_t n_bytes)
+{
+    if (n_bytes <= BOW_LIMIT_CALL_ARENA_BYTES / 4) {
+        return BOW_LIMIT_CALL_ARENA_BYTES;
+    }
+    size_t most = n_bytes > SIZE_MAX / 4 ? SIZE_MAX : 3 * n_bytes + ((size_t)64 << 10);
+    return most > BOW_LIMIT_CALL_ARENA_BYTES ? most : BOW_LIMIT_CALL_ARENA_BYTES;
+}
+
+/** What decoding them may take of it: it may amplify, but not by more than the largest of messages
+ * needs. */
 static inline size_t bow__decode_cap(size_t n_bytes)
 {
-    size_t cap = BOW_LIMIT_CALL_ARENA_BYTES;
-
-    if (n_bytes < BOW_LIMIT_CALL_ARENA_BYTES / 64) {
-        cap = n_bytes * 64 + ((size_t)64 << 10);
+    if (n_bytes >= BOW_LIMIT_CALL_ARENA_BYTES / 64) {
+        return bow__call_cap(n_bytes);
     }
+    size_t cap = n_bytes * 64 + ((size_t)64 << 10);
     return cap < BOW_LIMIT_CALL_ARENA_BYTES ? cap : BOW_LIMIT_CALL_ARENA_BYTES;
 }
 
