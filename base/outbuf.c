@@ -57,7 +57,7 @@ static void pop_segment(struct bow__outbuf *out)
     release_chunk(out->pool, segment->chunk);
 }
 
-static void drop_write_chunk(struct bow__outbuf *out)
+static inline void drop_write_chunk(struct bow__outbuf *out)
 {
     if (out->chunk != NULL) {
         release_chunk(out->pool, out->chunk);

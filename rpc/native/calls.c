@@ -94,7 +94,7 @@ static size_t header_bytes(const struct bow__header_request *request)
 /* What a peer takes that has not said it yet may be more than what holds until then. */
 static int check_header(struct bow__native *session, size_t n)
 {
-    size_t max = bow__native_max_sent_header(session);
+    size_t max = session->peer.max_header_bytes;
 
     if (n <= max) {
         return 0;

@@ -62,6 +62,16 @@ static void raise_windows(struct bow__native *session, const struct bow__header_
     }
 }
 
+/* Of a header block, and of the metadata in it: no more than the peer takes, and than fits one
+ * frame of it behind its length. */
+static uint32_t max_sent_header(const struct bow__header_settings *settings)
+{
+    const uint32_t n_around = 16;
+    uint32_t max = (uint32_t)bow__header_limit_to_send(settings->max_header_bytes);
+
+    return max < settings->max_frame_bytes - n_around ? max : settings->max_frame_bytes - n_around;
+}
+
 ssize_t bow__native_take_settings(struct bow__native *session, const struct bow__frame *frame,
                                   const uint8_t *body, size_t n)
 {
@@ -80,6 +90,7 @@ ssize_t bow__native_take_settings(struct bow__native *session, const struct bow_
     }
     raise_windows(session, &settings);
     session->peer = settings;
+    session->peer.max_header_bytes = max_sent_header(&settings);
     session->base.is_peer_unattended = settings.unattended;
     session->settings_seen = true;
     session->base.events->on_ready(session->base.owner);

@@ -78,11 +78,14 @@ static inline int bow__native_metadata_take(struct bow__native *session,
 static inline void bow__native_metadata_give(struct bow__native *session,
                                              struct bow__native_metadata *metadata)
 {
-    if (metadata->chunk != NULL && metadata->chunk->cap == BOW__CHUNK_BYTES) {
-        bow__pool_put(session->out.pool, metadata->chunk);
+    if (metadata->chunk == NULL) {
         return;
     }
-    bow__block_unref(metadata->chunk);
+    if (metadata->chunk->cap == BOW__CHUNK_BYTES) {
+        bow__pool_put(session->out.pool, metadata->chunk);
+    } else {
+        bow__block_unref(metadata->chunk);
+    }
 }
 
 #endif

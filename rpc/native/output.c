@@ -54,8 +54,7 @@ void bow__native_encode_status_body(uint8_t *to, const struct bow__header_status
 int bow__native_put_status(struct bow__native *session, uint64_t id,
                            const struct bow_status *status)
 {
-    struct bow__header_status wire =
-        bow__header_of_status(status, bow__native_max_sent_header(session));
+    struct bow__header_status wire = bow__header_of_status(status, session->peer.max_header_bytes);
     struct bow__frame frame = {
         .length = (uint32_t)bow__native_status_body_size(&wire),
         .type = BOW__FRAME_STATUS,

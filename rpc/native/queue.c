@@ -147,8 +147,7 @@ int bow__native_half_close(struct bow__session *base, uint64_t key)
 static int queue_status(struct bow__native *session, struct bow__native_stream *stream,
                         const struct bow_status *status)
 {
-    struct bow__header_status wire =
-        bow__header_of_status(status, bow__native_max_sent_header(session));
+    struct bow__header_status wire = bow__header_of_status(status, session->peer.max_header_bytes);
     size_t n = bow__native_status_body_size(&wire);
 
     struct bow__block *block = bow__block_new(session->base.context, n);

@@ -37,8 +37,8 @@ struct kind {
     uint32_t max_bytes; /* 0: the frame limit */
 };
 
-/* The body is a header block, as long as we take them. */
-#define OWN_HEADER_BYTES UINT32_MAX
+/* The body is a header block, as long as we take them. Below what any block has. */
+#define OWN_HEADER_BYTES UINT32_C(1)
 /* What a peer's may come to that knows more settings than we. */
 #define SETTINGS_BYTES (UINT32_C(16) << 10)
 
@@ -127,6 +127,11 @@ static int check_place(struct bow__native *session, const struct kind *kind,
     return 0;
 }
 
+static uint32_t max_bytes(const struct bow__native *session, const struct kind *kind)
+{
+    return kind->max_bytes == OWN_HEADER_BYTES ? session->own.max_header_bytes : kind->max_bytes;
+}
+
 static int check_kind(struct bow__native *session, const struct kind *kind,
                       const struct bow__frame *frame)
 {
@@ -144,10 +149,10 @@ static int check_kind(struct bow__native *session, const struct kind *kind,
         return bow__native_break_at(session, frame, "length %u is below %u", frame->length,
                                     kind->min_bytes);
     }
-    uint32_t max =
-        kind->max_bytes == OWN_HEADER_BYTES ? session->own.max_header_bytes : kind->max_bytes;
-    if (max != 0 && frame->length > max) {
-        return bow__native_break_at(session, frame, "length %u is above %u", frame->length, max);
+    if (kind->max_bytes != 0 && frame->length > kind->max_bytes &&
+        frame->length > max_bytes(session, kind)) {
+        return bow__native_break_at(session, frame, "length %u is above %u", frame->length,
+                                    max_bytes(session, kind));
     }
     return check_place(session, kind, frame);
 }

@@ -88,8 +88,8 @@ int bow__native_respond(struct bow__session *base, uint64_t key,
     }
     assert(base->server && stream->queue == NULL);
     size_t n_header = max_size(bow__metadata_bytes(metadata), bow__header_response_size(&header));
-    if (n_header > bow__native_max_sent_header(session)) {
-        return bow__header_limit_refuse(base, n_header, bow__native_max_sent_header(session));
+    if (n_header > session->peer.max_header_bytes) {
+        return bow__header_limit_refuse(base, n_header, session->peer.max_header_bytes);
     }
     int rc = metadata->n > 0 ? put_response(session, stream, &header) : 0;
     if (rc < 0) {

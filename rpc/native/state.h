@@ -249,18 +249,6 @@ static inline const struct bow__native *bow__native_of_const(const struct bow__s
     return (const struct bow__native *)(const void *)base;
 }
 
-/** Bytes of a header block, and of the metadata in it, that may be sent now: no more than the peer
- * takes, and than fits one frame of it behind its length. */
-static inline size_t bow__native_max_sent_header(const struct bow__native *session)
-{
-    const size_t n_around = 16;
-    size_t max = bow__header_limit_to_send(session->peer.max_header_bytes);
-
-    return max < session->peer.max_frame_bytes - n_around
-               ? max
-               : session->peer.max_frame_bytes - n_around;
-}
-
 /** A message of `n` bytes comes or goes. */
 static inline void bow__native_note_message(struct bow__native *session, size_t n)
 {

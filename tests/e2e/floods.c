@@ -254,7 +254,7 @@ const struct flood floods[] = {
     {"HTTP/2: made to reset", true, put_made_you_reset, 100000, "BOW_LIMIT_CANCELS_PER_SECOND"},
     {"HTTP/2: empty CONTINUATION without end", true, put_continuations, 1000000, "HTTP/2"},
     {"HTTP/2: CONTINUATION without end", true, put_full_continuations, 1000000, "HTTP/2"},
-    {"HTTP/2: header bomb", true, put_header_bomb, 1000, "BOW_LIMIT_HEADER_BYTES"},
+    {"HTTP/2: header bomb", true, put_header_bomb, 1000, "max_header_bytes"},
     {"HTTP/2: HPACK garbage", true, put_hpack_garbage, 1, ""},
     {"HTTP/2: window overflow", true, put_http2_window_overflow, 10, ""},
     {"HTTP/2: late DATA", true, put_late_data, 300000, "BOW_LIMIT_LATE_FRAMES_PER_SECOND"},

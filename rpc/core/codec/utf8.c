@@ -3,6 +3,7 @@
  * Validation of UTF-8, a word or more at a time over ASCII, a character at a time elsewhere.
  */
 #include "rpc/core/codec/utf8.h"
+#include "base/hints.h"
 #include <string.h>
 
 static const uint64_t ones = UINT64_C(0x0101010101010101);
@@ -107,34 +108,10 @@ static inline vector copy_vector(uint8_t *to, const uint8_t *from)
     return (bytes - 1) | bytes;
 }
 
-/* A multiple of LONG_STEP bytes. Returns their blemishes. */
-#define LONG_STEP ((size_t)2 * sizeof(vector))
-#define LONG (2 * LONG_STEP)
-static uint64_t copy_long(uint8_t *to, const uint8_t *from, size_t len)
+/* At least 8 bytes. `blemish`: of bytes before them. */
+static inline bool copy_words(uint8_t *to, const uint8_t *from, size_t len, uint64_t blemish)
 {
-    vector blemish[2] = {{0}, {0}};
-    for (size_t i = 0; i < len; i += LONG_STEP) {
-        blemish[0] |= copy_vector(to + i, from + i);
-        blemish[1] |= copy_vector(to + i + sizeof(vector), from + i + sizeof(vector));
-    }
-    blemish[0] |= blemish[1];
-    uint64_t words[2];
-    memcpy(words, blemish, sizeof words);
-    return words[0] | words[1];
-}
-
-bool bow__utf8_copy(uint8_t *to, const uint8_t *from, size_t len)
-{
-    if (len < 8) {
-        return copy_short(to, from, len);
-    }
-    uint64_t blemish = 0;
-    size_t i = 0;
-    if (len >= LONG) {
-        i = len - len % LONG_STEP;
-        blemish = copy_long(to, from, i);
-    }
-    for (; i + 8 < len; i += 8) {
+    for (size_t i = 0; i + 8 < len; i += 8) {
         uint64_t word = load64(from + i);
         blemish |= blemishes(word);
         memcpy(to + i, &word, sizeof word);
@@ -144,4 +121,29 @@ bool bow__utf8_copy(uint8_t *to, const uint8_t *from, size_t len)
     blemish |= blemishes(word);
     memcpy(to + len - 8, &word, sizeof word);
     return (blemish & highs) == 0;
+}
+
+#define LONG_STEP ((size_t)2 * sizeof(vector))
+#define LONG (2 * LONG_STEP)
+/* More than LONG bytes. */
+BOW__LONG_WAY static bool copy_long(uint8_t *to, const uint8_t *from, size_t len)
+{
+    vector blemish[2] = {{0}, {0}};
+    size_t i = 0;
+    for (; i + LONG_STEP + 8 <= len; i += LONG_STEP) {
+        blemish[0] |= copy_vector(to + i, from + i);
+        blemish[1] |= copy_vector(to + i + sizeof(vector), from + i + sizeof(vector));
+    }
+    blemish[0] |= blemish[1];
+    uint64_t words[2];
+    memcpy(words, blemish, sizeof words);
+    return copy_words(to + i, from + i, len - i, words[0] | words[1]);
+}
+
+bool bow__utf8_copy(uint8_t *to, const uint8_t *from, size_t len)
+{
+    if (len < 8) {
+        return copy_short(to, from, len);
+    }
+    return len > LONG ? copy_long(to, from, len) : copy_words(to, from, len, 0);
 }
