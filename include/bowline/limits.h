@@ -147,8 +147,8 @@
 #define BOW_LIMIT_QUEUED_REPLY_BYTES ((size_t)64 << 20)
 
 /** Memory of the calls of one connection that wait before their handlers, since too much waits to
- * be sent to it: 4 KiB each, and what metadata and request take decoded. Answers a peer that asks
- * on and on and takes nothing. Above it calls are refused. */
+ * be sent to it, or handlers have max_calls of it: 4 KiB each, and what metadata and request take
+ * decoded. Answers a peer that asks on and on and takes nothing. Above it calls are refused. */
 #define BOW_LIMIT_WAITING_REQUEST_BYTES ((size_t)64 << 20)
 
 /** Memory of what waits to be sent to all peers of one server: messages with what keeps their

@@ -5,6 +5,7 @@
  */
 
 #include "rpc/core/codec/wire.h"
+#include "rpc/core/header_limit.h"
 #include "rpc/core/metadata.h"
 #include "rpc/native/internal.h"
 

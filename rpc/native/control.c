@@ -8,6 +8,7 @@
  * which calls are served. A client that leaves just says so.
  */
 
+#include "rpc/core/header_limit.h"
 #include "rpc/native/internal.h"
 
 #include <bowline/limits.h>

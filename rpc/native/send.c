@@ -15,6 +15,7 @@
  * inside its STATUS, whose header names it as well.
  */
 
+#include "rpc/core/header_limit.h"
 #include "rpc/core/metadata.h"
 #include "rpc/native/internal.h"
 

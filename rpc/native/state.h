@@ -10,7 +10,6 @@
 #include "base/list.h"
 #include "base/map.h"
 #include "base/outbuf.h"
-#include "rpc/core/header_limit.h"
 #include "rpc/core/quiet.h"
 #include "rpc/core/session.h"
 #include "rpc/native/frame.h"
@@ -148,7 +147,7 @@ struct bow__native {
     struct bow__session base;
     struct bow__outbuf out;
     struct bow__header_settings own;
-    struct bow__header_settings peer;
+    struct bow__header_settings peer; /* its max_header_bytes is what we may send */
     size_t max_message_bytes;
     size_t max_header_bytes;
     uint32_t max_calls;

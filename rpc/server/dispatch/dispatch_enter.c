@@ -2,9 +2,9 @@
 /*
  * Entering handlers, on the loop or an executor. While too much waits to be sent to a client
  * (backlog.h), or handlers have max_calls of its connection, its calls wait here, in the order in
- * which they came. One that waits is like one
- * that an interceptor holds: its deadline and its peer may end it, it counts as in flight, and what
- * comes for it is kept undecoded, with no credit given for it.
+ * which they came. One that waits is like one that an interceptor holds: its deadline and its peer
+ * may end it, it counts as in flight, and what comes for it is kept undecoded, with no credit given
+ * for it.
  */
 
 #include "rpc/server/dispatch/dispatch_enter.h"
@@ -108,13 +108,17 @@ static bool refuse_wait(struct bow__server_call *server_call)
 
     server_call->worker->counters.now.calls_refused_connection++;
     bow__text_clear(&text);
-    bow__text_printf(&text,
-                     "%s: %zu bytes of calls wait on this connection, for %s (%zu bytes); "
-                     "BOW_LIMIT_WAITING_REQUEST_BYTES (%zu)",
-                     server_call->call.method->path, conn->backlog.n_waiting_bytes,
-                     has_max_calls(conn) ? "handlers have max_calls of it, or more is to be sent"
-                                         : "too much waits to be sent to its client",
-                     conn->backlog.n_bytes, BOW_LIMIT_WAITING_REQUEST_BYTES);
+    bow__text_printf(&text, "%s: %zu bytes of calls wait on this connection, for ",
+                     server_call->call.method->path, conn->backlog.n_waiting_bytes);
+    if (has_max_calls(conn)) {
+        bow__text_printf(&text, "handlers have max_calls (%u) of it",
+                         (unsigned)conn->worker->limits->max_calls);
+    } else {
+        bow__text_printf(&text, "too much waits to be sent to its client (%zu bytes)",
+                         conn->backlog.n_bytes);
+    }
+    bow__text_printf(&text, "; BOW_LIMIT_WAITING_REQUEST_BYTES (%zu)",
+                     BOW_LIMIT_WAITING_REQUEST_BYTES);
     status.code = BOW_RESOURCE_EXHAUSTED;
     status.message = text.bytes;
     status.not_processed = true;
