@@ -28,6 +28,9 @@ struct run {
     bool failed;
 };
 
+/* Of a reply's text, looked at: raw_client looks at no more, and a megabyte takes its time. */
+#define CHECKED_BYTES 64
+
 static void start_call(struct slot *slot);
 
 static void finish_run(struct run *run)
@@ -45,7 +48,7 @@ static void on_reply(struct bow_result *result, const Bench__Text *reply, void *
     if (run->failed) {
         return;
     }
-    if (reply == NULL || strcmp(reply->text, slot->text) != 0) {
+    if (reply == NULL || strncmp(reply->text, slot->text, CHECKED_BYTES) != 0) {
         fprintf(stderr, "bowline_client: %s: %s\n", bow_code_name(result->status.code),
                 reply == NULL ? result->status.message : "the reply is another call's");
         run->failed = true;
@@ -84,7 +87,7 @@ static int start_all(void *user)
     return 0;
 }
 
-/* Each slot echoes a text of its own, so that a crossed reply shows. */
+/* Each slot echoes a text of its own: it begins with its number, so that a crossed reply shows. */
 static void make_slots(struct run *run)
 {
     for (size_t i = 0; i < run->n_slots; i++) {
@@ -92,7 +95,7 @@ static void make_slots(struct run *run)
         slot->run = run;
         slot->client = run->clients[i % run->load.n_connections];
         slot->text = run->texts + i * ((size_t)run->load.text_bytes + 1);
-        snprintf(slot->text, (size_t)run->load.text_bytes + 1, "%0*zu", (int)run->load.text_bytes,
+        snprintf(slot->text, (size_t)run->load.text_bytes + 1, "%-*zu", (int)run->load.text_bytes,
                  i);
     }
 }

@@ -85,12 +85,8 @@ static int encode(struct bow__client_call *call, const ProtobufCMessage *request
 {
     ssize_t n = bow__encode(request, call->request, BOW__INLINE_REQUEST_BYTES, reason);
 
-    if (n == -ENOBUFS) {
-        size_t size = bow__encoded_size(request);
-        if (size == SIZE_MAX) {
-            bow__text_printf(reason, "it is too large");
-            return refuse_request(call, reason);
-        }
+    if (n > BOW__INLINE_REQUEST_BYTES) {
+        size_t size = (size_t)n;
         call->block = bow__block_new_to_fill(call->calls->context, size);
         if (call->block == NULL) {
             return -ENOMEM;

@@ -20,23 +20,10 @@ static int result_of(int rc)
     return rc < 0 ? -errno : rc;
 }
 
-static uint64_t read_clock(clockid_t clock)
-{
-    struct timespec now;
-
-    clock_gettime(clock, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 uint64_t bow__linux_now_ns(void *user)
 {
     (void)user;
-    return read_clock(CLOCK_MONOTONIC);
-}
-
-uint64_t bow__linux_coarse_ns(void)
-{
-    return read_clock(CLOCK_MONOTONIC_COARSE);
+    return bow__linux_read_clock(CLOCK_MONOTONIC);
 }
 
 static int linux_random(void *user, void *bytes, size_t len)

@@ -10,6 +10,7 @@
 
 #include <bowline/system.h>
 #include <sched.h>
+#include <time.h>
 
 extern const struct bow_poller_ops bow__poller_epoll;
 
@@ -24,9 +25,21 @@ int bow__linux_resolve(void *user, const char *host, uint16_t port, struct bow_s
 
 uint32_t bow__linux_cpus(void *user);
 
+static inline uint64_t bow__linux_read_clock(clockid_t clock)
+{
+    struct timespec now;
+
+    clock_gettime(clock, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
 uint64_t bow__linux_now_ns(void *user);
+
 /** The same clock as it stood at the kernel's last tick. */
-uint64_t bow__linux_coarse_ns(void);
+static inline uint64_t bow__linux_coarse_ns(void)
+{
+    return bow__linux_read_clock(CLOCK_MONOTONIC_COARSE);
+}
 
 /**
  * CPUs that the cgroup named in `self_path` (a /proc/self/cgroup) may use: the smallest quota on

@@ -279,7 +279,10 @@ static int send_in_place(struct bow_stream *stream, const ProtobufCMessage *mess
     }
     ssize_t n = bow__encode(message, room, cap, NULL);
     if (n < 0) {
-        return n == -ENOBUFS ? 1 : -EINVAL;
+        return -EINVAL;
+    }
+    if ((size_t)n > cap) {
+        return 1;
     }
     bow__intercept_sent(stream->call->intercepted, room, (size_t)n);
     int rc = send_compressed(stream, session, (struct bow_slice){room, (size_t)n});

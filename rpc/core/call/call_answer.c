@@ -5,6 +5,7 @@
  */
 
 #include "base/alloc.h"
+#include "base/hints.h"
 #include "base/refuse.h"
 #include "rpc/core/call/call.h"
 #include "rpc/core/call/call_metadata.h"
@@ -74,14 +75,16 @@ static int refuse_unsent(struct bow_call *call, int rc)
     return rc == -ENOENT ? -ECANCELED : rc;
 }
 
-/* After the deadline the peer gets that for an answer. `text` is for the reason. */
-static bool is_late(struct bow_call *call, struct bow__text *text)
+BOW__LONG_WAY static bool fail_late(struct bow_call *call, const struct bow__text *text)
 {
-    if (!call->ops->is_late(call, text)) {
-        return false;
-    }
     fail_locally(call, BOW_DEADLINE_EXCEEDED, text->bytes);
     return true;
+}
+
+/* After the deadline the peer gets that for an answer. `text` is for the reason. */
+static inline bool is_late(struct bow_call *call, struct bow__text *text)
+{
+    return call->ops->is_late(call, text) && fail_late(call, text);
 }
 
 /* With trailing metadata a status of its own ends the call, behind the reply. */
@@ -306,11 +309,10 @@ static int refuse_type(struct bow_call *call, const ProtobufCMessage *reply)
 }
 
 /* A reply that does not fit in place, or is made off the loop: into memory of its own. */
-static int encode_apart(struct bow_call *call, const ProtobufCMessage *reply,
+static int encode_apart(struct bow_call *call, const ProtobufCMessage *reply, size_t size,
                         struct bow__text *reason)
 {
     struct bow__answer *answer = &call->answer;
-    size_t size = bow__encoded_size(reply);
     size_t cap = size > 0 && size != SIZE_MAX ? size : 1; /* 1: to be told what is wrong */
 
     uint8_t *room = NULL;
@@ -333,10 +335,10 @@ static int encode_apart(struct bow_call *call, const ProtobufCMessage *reply,
     return 0;
 }
 
-static int reply_apart(struct bow_call *call, const ProtobufCMessage *reply,
+static int reply_apart(struct bow_call *call, const ProtobufCMessage *reply, size_t size,
                        struct bow__text *reason)
 {
-    int rc = encode_apart(call, reply, reason);
+    int rc = encode_apart(call, reply, size, reason);
 
     if (rc == -ENOMEM) {
         return refuse_memory(call);
@@ -363,16 +365,16 @@ static int reply_in_place(struct bow_call *call, const ProtobufCMessage *reply,
     uint32_t flags = reply_flags(call);
     uint8_t *room = ops->reserve(call->session, call->key, flags, &cap);
     if (room == NULL) {
-        return reply_apart(call, reply, reason);
+        return reply_apart(call, reply, bow__encoded_size(reply), reason);
     }
     ssize_t n = bow__encode(reply, room, cap, reason);
-    if (n == -ENOBUFS) {
-        return reply_apart(call, reply, reason);
-    }
     if (n < 0) {
         return refuse_encoding(call, reason);
     }
     size_t len = (size_t)n;
+    if (len > cap) {
+        return reply_apart(call, reply, len, reason);
+    }
     bow__intercept_sent(call->intercepted, room, len);
     rc = send_packed(call, (struct bow_slice){room, len}, &len);
     if (rc > 0) {
@@ -409,7 +411,7 @@ int bow_call_reply(struct bow_call *call, const ProtobufCMessage *reply)
     if (in_loop) {
         return reply_in_place(call, reply, &reason);
     }
-    return reply_apart(call, reply, &reason);
+    return reply_apart(call, reply, bow__encoded_size(reply), &reason);
 }
 
 int bow_call_fail(struct bow_call *call, enum bow_code code, const char *format, ...)

@@ -159,7 +159,10 @@ int bow__call_stream_put_in_place(struct bow_call *call, const ProtobufCMessage 
     }
     ssize_t n = bow__encode(message, room, cap, reason);
     if (n < 0) {
-        return n == -ENOBUFS ? 1 : -EINVAL;
+        return -EINVAL;
+    }
+    if ((size_t)n > cap) {
+        return 1;
     }
     *ret_len = (size_t)n;
     bow__intercept_sent(call->intercepted, room, *ret_len);

@@ -6,6 +6,7 @@
  * that nothing is kept for it here. Knows nothing of who sends the bytes, or where.
  */
 #include "rpc/core/codec/encode.h"
+#include "base/hints.h"
 #include "rpc/core/codec/field_path.h"
 #include "rpc/core/codec/value.h"
 #include "rpc/core/codec/wire.h"
@@ -140,9 +141,16 @@ static inline uint64_t varint_of(ProtobufCType type, const void *member)
 
 /* Writing */
 
+/* A string whose end was looked for. In a large message that is worth knowing. */
+struct known_string {
+    const char *text; /* or NULL */
+    size_t len;
+};
+
 struct encoder {
-    uint8_t *begin;  /* of the room */
-    unsigned levels; /* that may still be nested */
+    uint8_t *begin;               /* of the room */
+    unsigned levels;              /* that may still be nested */
+    struct known_string too_long; /* for the room; it was given up for it */
 };
 
 static uint8_t *put_message(struct encoder *e, const ProtobufCMessage *message, uint8_t *at);
@@ -185,7 +193,15 @@ static inline uint8_t *put_string(struct encoder *e, const ProtobufCFieldDescrip
     if (is_implicit && (text == NULL || text[0] == '\0')) {
         return at;
     }
-    return text != NULL ? put_prefixed(e, field, text, strlen(text), at) : NULL;
+    if (text == NULL) {
+        return NULL;
+    }
+    size_t len = strlen(text);
+    if (len > (size_t)(at - e->begin)) {
+        e->too_long = (struct known_string){text, len};
+        return NULL;
+    }
+    return put_prefixed(e, field, text, len, at);
 }
 
 static inline uint8_t *put_sub_message(struct encoder *e, const ProtobufCFieldDescriptor *field,
@@ -364,6 +380,7 @@ static uint8_t *put_message(struct encoder *e, const ProtobufCMessage *message, 
 
 struct measure {
     struct bow__text *reason; /* or NULL */
+    struct known_string known;
     const ProtobufCMessage *root;
     size_t depth;
     struct bow__field_step steps[BOW_LIMIT_MESSAGE_DEPTH];
@@ -421,6 +438,14 @@ static size_t measure_sub_message(struct measure *m, const ProtobufCFieldDescrip
     return size != SIZE_MAX ? prefixed(size) : SIZE_MAX;
 }
 
+static size_t length_of(const struct measure *m, const char *text)
+{
+    if (text == NULL) {
+        return 0;
+    }
+    return text == m->known.text ? m->known.len : strlen(text);
+}
+
 /* A value without its tag. */
 static size_t measure_value(struct measure *m, const ProtobufCFieldDescriptor *field,
                             const void *member, size_t index)
@@ -428,7 +453,7 @@ static size_t measure_value(struct measure *m, const ProtobufCFieldDescriptor *f
     switch (field->type) {
     case PROTOBUF_C_TYPE_STRING: {
         const char *text = text_of(field, member);
-        size_t len = text != NULL ? strlen(text) : 0;
+        size_t len = length_of(m, text);
         if (len > INT32_MAX) {
             return refuse_size(m, field);
         }
@@ -542,15 +567,25 @@ static size_t measure_message(struct measure *m, const ProtobufCMessage *message
 
 /* The length of `message` encoded; SIZE_MAX when it cannot be, with why appended to `reason` unless
  * that is NULL. */
-static size_t measure_whole(const ProtobufCMessage *message, struct bow__text *reason)
+static size_t measure_whole(const ProtobufCMessage *message, struct known_string known,
+                            struct bow__text *reason)
 {
-    struct measure m = {.reason = reason, .root = message};
+    struct measure m = {.reason = reason, .known = known, .root = message};
     return measure_message(&m, message);
 }
 
 void bow__encode_explain(const ProtobufCMessage *message, struct bow__text *reason)
 {
-    (void)measure_whole(message, reason);
+    (void)measure_whole(message, (struct known_string){NULL, 0}, reason);
+}
+
+/* Why there was no room, or what is wrong. */
+BOW__LONG_WAY static ssize_t measure_failed(const ProtobufCMessage *message, size_t cap,
+                                            struct known_string known, struct bow__text *reason)
+{
+    size_t size = measure_whole(message, known, reason);
+    /* What fits has changed meanwhile. */
+    return size == SIZE_MAX || size <= cap ? -EINVAL : (ssize_t)size;
 }
 
 ssize_t bow__encode(const ProtobufCMessage *message, uint8_t *buf, size_t cap,
@@ -562,7 +597,7 @@ ssize_t bow__encode(const ProtobufCMessage *message, uint8_t *buf, size_t cap,
     struct encoder e = {.begin = buf, .levels = BOW_LIMIT_MESSAGE_DEPTH};
     const uint8_t *begin = put_message(&e, message, buf + cap);
     if (begin == NULL) {
-        return measure_whole(message, reason) == SIZE_MAX ? -EINVAL : -ENOBUFS;
+        return measure_failed(message, cap, e.too_long, reason);
     }
     size_t len = (size_t)(buf + cap - begin);
     memmove(buf, begin, len);
@@ -571,5 +606,5 @@ ssize_t bow__encode(const ProtobufCMessage *message, uint8_t *buf, size_t cap,
 
 size_t bow__encoded_size(const ProtobufCMessage *message)
 {
-    return measure_whole(message, NULL);
+    return measure_whole(message, (struct known_string){NULL, 0}, NULL);
 }

@@ -32,8 +32,8 @@
  *
  * Thread:  any
  * Owns:    borrows `message`, `buf`, `reason`
- * Returns: the length; or -ENOBUFS when it does not fit (bow__encoded_size() says
- *          what would); or -EINVAL when a pointer that is needed is NULL, at more
+ * Returns: the length; when that is above `cap`, the message did not fit and needs so
+ *          much, as with snprintf(); or -EINVAL when a pointer that is needed is NULL, at more
  *          than BOW_LIMIT_MESSAGE_DEPTH levels, or over 2 GiB - 1
  */
 ssize_t bow__encode(const ProtobufCMessage *message, uint8_t *buf, size_t cap,
