@@ -5,7 +5,7 @@
 /*
  * One connection's TLS, from inside:
  *
- *     why.c           what OpenSSL says, in words
+ *     openssl_error.c what OpenSSL says, in words
  *     connection.c    the handshake, failure, the end
  *     input.c         from the wire to the handlers behind
  *     output.c        from the handlers behind to the wire
@@ -118,7 +118,7 @@ int64_t bow__tls_valid_until(SSL *ssl);
 /** How long it is until then, by the clock of verification, in seconds; 0: it is past. */
 int64_t bow__tls_valid_for(SSL *ssl, int64_t until_s);
 
-/* why.c */
+/* openssl_error.c */
 
 /** Keep words for bow_tls_failure(); the first ones count. */
 void bow__tls_say(struct bow_tls *tls, const char *why);

@@ -9,7 +9,7 @@
  *     grpc_text.c, codes.c   gRPC's texts and codes, without state
  *     nghttp2.c        memory and options for nghttp2
  *     error.c          errors of the connection
- *     window.c         how large receive windows are
+ *     flow.c           receive windows: when they are granted anew, how large they are
  *     inspect.c        the peer's frame headers, before nghttp2 sees them
  *     heartbeat.c      is the peer alive
  *     queue.c          messages that wait on their streams
@@ -22,8 +22,8 @@
  *     send.c           messages sent
  *     message.c        messages being assembled
  *     headers.c        what whole header blocks of the peer mean
- *     data.c           nghttp2's sending half
- *     receive.c        its receiving half: callbacks
+ *     nghttp2_send.c   nghttp2's sending half
+ *     nghttp2_receive.c   its receiving half: callbacks
  *     session.c        the table, feed and drain
  *
  * Design: nghttp2 runs in two places only, mem_recv inside feed() and mem_send
@@ -60,8 +60,17 @@ void bow__http2_ping(struct bow__http2_session *session, const uint8_t *opaque);
 void bow__http2_count(struct bow__http2_session *session, struct bow__http2_rate *rate,
                       uint32_t max, const char *what, const char *limit);
 
-/* window.c */
+/* flow.c */
 
+/** `n` bytes of a message that is not whole came, or of its prefix: the stream's window has them
+ * back, now or when the host has consumed what it holds. */
+void bow__http2_charge(struct bow__http2_session *session, struct bow__http2_stream *stream,
+                       size_t n);
+void bow__http2_consumed(struct bow__session *base, uint64_t key, size_t n);
+/** Grant anew to the connection what came on it, unless that is withheld for what the whole
+ * server has in flight. */
+void bow__http2_return_credit(struct bow__http2_session *session);
+bool bow__http2_refill(struct bow__session *base);
 /** `n` bytes of DATA came; the stream may be NULL. */
 void bow__http2_window_spent(struct bow__http2_session *session, struct bow__http2_stream *stream,
                              size_t n);
@@ -251,6 +260,7 @@ int bow__http2_send(struct bow__session *base, uint64_t key, uint32_t flags,
 int bow__http2_half_close(struct bow__session *base, uint64_t key);
 /** Let go of the chunk when nothing lies in it. */
 void bow__http2_trim_chunk(struct bow__http2_session *session);
+
 /* message.c */
 
 /** Room for the message that `stream` is taking in, of which `n` more bytes are to come in this
@@ -264,11 +274,6 @@ void bow__http2_take(struct bow__http2_session *session, struct bow__http2_strea
 /** The peer's side ended. */
 void bow__http2_take_end(struct bow__http2_session *session, struct bow__http2_stream *stream);
 bool bow__http2_is_mid_message(const struct bow__http2_stream *stream);
-void bow__http2_consumed(struct bow__session *base, uint64_t key, size_t n);
-/** Grant anew to the connection what came on it, unless that is withheld for what the whole
- * server has in flight. */
-void bow__http2_return_credit(struct bow__http2_session *session);
-bool bow__http2_refill(struct bow__session *base);
 
 /* headers.c */
 
@@ -278,13 +283,13 @@ void bow__http2_on_request(struct bow__http2_session *session, struct bow__http2
 void bow__http2_on_response(struct bow__http2_session *session, struct bow__http2_stream *stream,
                             bool end);
 
-/* data.c */
+/* nghttp2_send.c */
 
 void bow__http2_set_send_callbacks(nghttp2_session_callbacks *callbacks);
 /** Move nghttp2's output into `out`, up to a bound. */
 void bow__http2_pump(struct bow__http2_session *session);
 
-/* receive.c */
+/* nghttp2_receive.c */
 
 void bow__http2_set_receive_callbacks(nghttp2_session_callbacks *callbacks);
 

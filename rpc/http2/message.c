@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * From DATA to messages, each behind its five bytes of prefix (a flag and a
- * length), and the stream's receive window. A message that arrives in one piece
- * is emitted where it lies; another gets a block that grows with what has
+ * From DATA to messages, each behind its five bytes of prefix (a flag and a length). A message that
+ * arrives in one piece is emitted where it lies; another gets a block that grows with what has
  * arrived, not with what was claimed; where much of it is missing, the host may put it there
- * itself. Knows nothing of frames.
- *
- * The window: bytes of the one message being assembled are granted anew at once,
- * so that it may be larger than the window. What arrives while the host holds
- * messages it has not consumed is granted when it has. The connection's is granted anew at once,
- * but to one that holds most in a server that is short, while no message of it is under way.
+ * itself. Knows nothing of frames, nor of how what came is granted anew (flow.c).
  */
 
 #include "rpc/core/compression/compress.h"
@@ -38,60 +32,6 @@ static uint32_t get_u32(const uint8_t *at)
 bool bow__http2_is_mid_message(const struct bow__http2_stream *stream)
 {
     return stream->incoming.n_prefix > 0;
-}
-
-static void grant(struct bow__http2_session *session, struct bow__http2_stream *stream, size_t n)
-{
-    if (n == 0 || session->broken || stream->closed || stream->remote_ended) {
-        return;
-    }
-    bow__http2_check(session, nghttp2_session_consume_stream(session->ng, stream->id, n));
-}
-
-static void charge(struct bow__http2_session *session, struct bow__http2_stream *stream, size_t n)
-{
-    if (stream->n_unread > 0) {
-        stream->n_unreturned += n;
-        return;
-    }
-    grant(session, stream, n);
-}
-
-void bow__http2_return_credit(struct bow__http2_session *session)
-{
-    size_t n = session->n_unreturned;
-
-    if (n == 0 || session->broken ||
-        (session->n_under_way == 0 && bow__in_flight_withholds(session->base.in_flight))) {
-        return;
-    }
-    session->n_unreturned = 0;
-    bow__http2_check(session, nghttp2_session_consume_connection(session->ng, n));
-}
-
-bool bow__http2_refill(struct bow__session *base)
-{
-    struct bow__http2_session *session = (struct bow__http2_session *)base;
-    size_t before = session->n_unreturned;
-
-    bow__http2_return_credit(session);
-    return session->n_unreturned < before;
-}
-
-void bow__http2_consumed(struct bow__session *base, uint64_t key, size_t n)
-{
-    struct bow__http2_session *session = (struct bow__http2_session *)base;
-    struct bow__http2_stream *stream = bow__http2_stream_find(session, key);
-
-    if (stream == NULL || stream->n_unread == 0) {
-        return;
-    }
-    stream->n_unread -= n < stream->n_unread ? n : stream->n_unread;
-    if (stream->n_unread == 0) {
-        grant(session, stream, stream->n_unreturned);
-        stream->n_unreturned = 0;
-    }
-    bow__http2_return_credit(session);
 }
 
 static struct bow_slice name_of(const struct bow__http2_header *header)
@@ -253,7 +193,7 @@ static size_t take_body(struct bow__http2_session *session, struct bow__http2_st
     size_t n = missing < bytes.len ? missing : bytes.len;
 
     if (n < missing) {
-        charge(session, stream, n);
+        bow__http2_charge(session, stream, n);
         return keep(session, stream, bytes.data, n) ? n : 0;
     }
     if (incoming->block != NULL && !keep(session, stream, bytes.data, n)) {
@@ -274,7 +214,7 @@ static size_t take_prefix(struct bow__http2_session *session, struct bow__http2_
 
     memcpy(incoming->prefix + incoming->n_prefix, bytes.data, n);
     incoming->n_prefix = (uint8_t)(incoming->n_prefix + n);
-    charge(session, stream, n);
+    bow__http2_charge(session, stream, n);
     return n;
 }
 

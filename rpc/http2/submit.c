@@ -233,8 +233,8 @@ int bow__http2_submit_trailers(struct bow__http2_session *session, struct bow__h
 }
 
 /*
- * nghttp2's data provider of a stream: it counts what waits; data.c writes it. The trailers are
- * submitted when the last of it is asked for.
+ * nghttp2's data provider of a stream: it counts what waits; nghttp2_send.c writes it. The trailers
+ * are submitted when the last of it is asked for.
  */
 static ssize_t read_data(nghttp2_session *ng, int32_t id, uint8_t *bytes, size_t len,
                          uint32_t *data_flags, nghttp2_data_source *source, void *user)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
  * Taking signals for the time of bow_server_run(), and giving them back as they
- * were. Knows nothing of servers.
+ * were. Knows nothing of servers: what a signal does to one is in server_run.c.
  */
 
 #include "rpc/server/signals.h"

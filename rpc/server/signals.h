@@ -3,7 +3,7 @@
 #define BOWLINE_RPC_SERVER_SIGNALS_H
 
 /*
- * SIGTERM and SIGINT as events of a loop, while a server runs on it.
+ * SIGTERM, SIGINT and SIGHUP as events of a loop, while a server runs on it (server_run.c).
  *
  * Design. A handler that wakes a loop would have to find it through a global. So
  * the signals are blocked on the loop's thread and read from a signalfd. The

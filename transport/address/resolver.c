@@ -16,7 +16,7 @@
  *
  * A call of getaddrinfo() cannot be ended. The end of the context does not wait for it, but leaves
  * the thread to itself: that one finds out when it comes back, touches nothing but what is in here,
- * and goes. Its code must be there then, so the library stays mapped (base/code.h).
+ * and goes. Its code must be there then, so the library stays mapped (base/keep_loaded.h).
  *
  * Design
  *
@@ -31,7 +31,7 @@
 
 #include "transport/address/resolver.h"
 #include "base/alloc.h"
-#include "base/code.h"
+#include "base/keep_loaded.h"
 #include "base/slot.h"
 #include "transport/address/address.h"
 
@@ -302,7 +302,7 @@ static void slot_fini(void *object)
     struct worker *finished = resolver->finished;
     bool is_last = resolver->n_threads == 0;
     if (!is_last) {
-        bow__code_keep();
+        bow__keep_loaded();
     }
     resolver->has_ended = true;
     pthread_mutex_unlock(&resolver->mutex);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * Which limits a new call meets, and what one that meets them is told. How calls are
- * counted over several loops is in quota.c.
+ * Which limits of the server and of a method a new call meets (max_server_calls,
+ * bow_server_limit_calls()), and what one that meets them is told. How calls are counted over
+ * several loops is in quota.c. The limit of a connection, max_calls, is its session's:
+ * rpc/native/requests.c, rpc/http2/nghttp2_receive.c; waiting for it: dispatch_enter.c.
  */
 
 #include "rpc/server/dispatch/admission.h"

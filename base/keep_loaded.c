@@ -4,14 +4,14 @@
  * the name that it was loaded by, as one that is not to be unloaded.
  */
 
-#include "base/code.h"
+#include "base/keep_loaded.h"
 
 #include <dlfcn.h>
 #include <stddef.h>
 
 static const char here = 0;
 
-void bow__code_keep(void)
+void bow__keep_loaded(void)
 {
     Dl_info found;
 

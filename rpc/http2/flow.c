@@ -1,18 +1,82 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * How large our receive windows are. A window bounds what is sent in a round trip, so it
- * grows for a sender that uses all of it up in little more than one: then it, and nothing else,
- * held the sender back. How long a round trip takes is asked by a PING when much comes in,
- * once a second at most, and learnt from heartbeats too.
+ * Our receive windows: when what came is granted anew, and how large they are.
  *
- * Windows only grow, for what was promised cannot be taken back; all that one connection's
- * streams have grown by is bounded, for a peer may make them grow and then fill them while
- * nobody reads.
+ * Bytes of the one message being assembled are granted anew at once, so that it may be larger than
+ * the window. What arrives while the host holds messages it has not consumed is granted when it
+ * has. The connection's is granted anew at once, but to one that holds most in a server that is
+ * short, while no message of it is under way.
+ *
+ * A window bounds what is sent in a round trip, so it grows for a sender that uses all of it up in
+ * little more than one: then it, and nothing else, held the sender back. How long a round trip
+ * takes is asked by a PING when much comes in, once a second at most, and learnt from heartbeats
+ * too. Windows only grow, for what was promised cannot be taken back; all that one connection's
+ * streams have grown by is bounded, for a peer may make them grow and then fill them while nobody
+ * reads.
  */
 
 #include "rpc/http2/internal.h"
 
 #define SECOND_NS UINT64_C(1000000000)
+
+/* Granting anew */
+
+static void grant(struct bow__http2_session *session, struct bow__http2_stream *stream, size_t n)
+{
+    if (n == 0 || session->broken || stream->closed || stream->remote_ended) {
+        return;
+    }
+    bow__http2_check(session, nghttp2_session_consume_stream(session->ng, stream->id, n));
+}
+
+void bow__http2_charge(struct bow__http2_session *session, struct bow__http2_stream *stream,
+                       size_t n)
+{
+    if (stream->n_unread > 0) {
+        stream->n_unreturned += n;
+        return;
+    }
+    grant(session, stream, n);
+}
+
+void bow__http2_return_credit(struct bow__http2_session *session)
+{
+    size_t n = session->n_unreturned;
+
+    if (n == 0 || session->broken ||
+        (session->n_under_way == 0 && bow__in_flight_withholds(session->base.in_flight))) {
+        return;
+    }
+    session->n_unreturned = 0;
+    bow__http2_check(session, nghttp2_session_consume_connection(session->ng, n));
+}
+
+bool bow__http2_refill(struct bow__session *base)
+{
+    struct bow__http2_session *session = (struct bow__http2_session *)base;
+    size_t before = session->n_unreturned;
+
+    bow__http2_return_credit(session);
+    return session->n_unreturned < before;
+}
+
+void bow__http2_consumed(struct bow__session *base, uint64_t key, size_t n)
+{
+    struct bow__http2_session *session = (struct bow__http2_session *)base;
+    struct bow__http2_stream *stream = bow__http2_stream_find(session, key);
+
+    if (stream == NULL || stream->n_unread == 0) {
+        return;
+    }
+    stream->n_unread -= n < stream->n_unread ? n : stream->n_unread;
+    if (stream->n_unread == 0) {
+        grant(session, stream, stream->n_unreturned);
+        stream->n_unreturned = 0;
+    }
+    bow__http2_return_credit(session);
+}
+
+/* How large they are */
 
 static uint64_t min_u64(uint64_t a, uint64_t b)
 {
