@@ -11,6 +11,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include <cmocka.h>
 
@@ -133,8 +134,9 @@ static void test_stream_lost_connection_ends_it_after_its_messages(void **state)
     stream_peer_wait(&s->peer, &s->peer.n_messages, 1);
     stream_peer_send(&s->peer, 1);
     stream_peer_send(&s->peer, 2);
-    stream_peer_end(&s->peer);
-    s->peer.session = NULL;
+    /* Not closed: for bytes that nobody has read then, the kernel resets the connection, and what
+     * the client has not read yet is gone. */
+    assert_int_equal(shutdown(s->peer.fd, SHUT_WR), 0);
     streams_expect_closed(s, BOW_UNAVAILABLE, "lost");
     assert_int_equal(s->n_messages, 2);
 }
