@@ -8,6 +8,9 @@
 #include "codec_plain.pb-c.h"
 #include "tests/rpc/codec_fixture.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+
 static void test_decode_all_scalars_are_read(void **state)
 {
     struct codec_fixture f;
@@ -467,6 +470,159 @@ static void test_decode_with_a_block_points_bytes_into_it(void **state)
     codec_end(&f);
 }
 
+#define LONG_BYTES 5000
+
+/* A message that lies in a block of its own, with a byte to spare if wanted, which the arena has.
+ */
+static struct bow_slice adopt(struct codec_fixture *f, const ProtobufCMessage *message,
+                              bool has_spare)
+{
+    size_t len = protobuf_c_message_get_packed_size(message);
+    struct bow__block *block = bow__block_new(f->context, len + has_spare);
+
+    assert_non_null(block);
+    memset(block->data, 'A', block->cap);
+    assert_int_equal(protobuf_c_message_pack(message, block->data), len);
+    if (block->cap > len + has_spare) {
+        block->cap = len + has_spare;
+    }
+    assert_int_equal(bow__arena_adopt(&f->arena, block), 0);
+    f->options.block = block;
+    return (struct bow_slice){block->data, len};
+}
+
+static bool lies_in(struct bow_slice bytes, const char *text)
+{
+    return (const uint8_t *)text >= bytes.data && (const uint8_t *)text < bytes.data + bytes.len;
+}
+
+static char *long_text(char letter, size_t len)
+{
+    char *text = malloc(len + 1);
+
+    assert_non_null(text);
+    memset(text, letter, len);
+    text[len] = '\0';
+    return text;
+}
+
+/* Long strings of one message and of those in it: in front of other fields, of each other, last. */
+static void test_decode_with_a_block_leaves_long_strings_in_it(void **state)
+{
+    struct codec_fixture f;
+    Codec3__HelloRequest hello = CODEC3__HELLO_REQUEST__INIT;
+    Codec3__Everything m = CODEC3__EVERYTHING__INIT;
+    Codec3__Everything more = CODEC3__EVERYTHING__INIT;
+    Codec3__Everything *mores[] = {&more, &more};
+    Codec3__Scalars scalars = CODEC3__SCALARS__INIT;
+    Codec3__Scalars inner = CODEC3__SCALARS__INIT;
+    (void)state;
+    codec_begin(&f);
+    scalars.f_string = long_text('s', LONG_BYTES);
+    scalars.f_bytes = (ProtobufCBinaryData){3, (uint8_t *)(uintptr_t) "xyz"};
+    scalars.f_message = &inner;
+    inner.f_string = long_text('i', LONG_BYTES + 1);
+    m.scalars = &scalars;
+    m.n_more = 2;
+    m.more = mores;
+    more.scalars = &inner;
+    m.far = 7;
+    struct bow_slice bytes = adopt(&f, &m.base, true);
+    const Codec3__Everything *got = codec_decode(&f, &codec3__everything__descriptor, bytes);
+    assert_string_equal(got->scalars->f_string, scalars.f_string);
+    assert_memory_equal(got->scalars->f_bytes.data, "xyz", 3);
+    assert_string_equal(got->scalars->f_message->f_string, inner.f_string);
+    assert_string_equal(got->more[0]->scalars->f_string, inner.f_string);
+    assert_string_equal(got->more[1]->scalars->f_string, inner.f_string);
+    assert_int_equal(got->far, 7);
+    assert_true(lies_in(bytes, got->scalars->f_string));
+    assert_true(lies_in(bytes, got->scalars->f_message->f_string));
+    assert_true(lies_in(bytes, got->more[1]->scalars->f_string));
+
+    hello.name = scalars.f_string;
+    hello.city = inner.f_string;
+    bytes = adopt(&f, &hello.base, true);
+    const Codec3__HelloRequest *said = codec_decode(&f, &codec3__hello_request__descriptor, bytes);
+    assert_string_equal(said->name, hello.name);
+    assert_string_equal(said->city, hello.city);
+    assert_true(lies_in(bytes, said->name));
+    assert_true(lies_in(bytes, said->city));
+    free(scalars.f_string);
+    free(inner.f_string);
+    codec_end(&f);
+}
+
+static void test_decode_copies_a_long_string_that_cannot_stay(void **state)
+{
+    struct codec_fixture f;
+    Codec3__HelloRequest hello = CODEC3__HELLO_REQUEST__INIT;
+    (void)state;
+    codec_begin(&f);
+    hello.name = long_text('n', LONG_BYTES);
+    hello.city = long_text('c', LONG_BYTES);
+    /* No byte behind the last one. */
+    struct bow_slice bytes = adopt(&f, &hello.base, false);
+    const Codec3__HelloRequest *said = codec_decode(&f, &codec3__hello_request__descriptor, bytes);
+    assert_string_equal(said->name, hello.name);
+    assert_string_equal(said->city, hello.city);
+    assert_true(lies_in(bytes, said->name));
+    assert_false(lies_in(bytes, said->city));
+    /* Another reads the same bytes. */
+    bytes = adopt(&f, &hello.base, true);
+    struct bow__block *held = bow__block_ref(f.options.block);
+    said = codec_decode(&f, &codec3__hello_request__descriptor, bytes);
+    assert_string_equal(said->name, hello.name);
+    assert_false(lies_in(bytes, said->name));
+    ProtobufCMessage *again =
+        protobuf_c_message_unpack(&codec3__hello_request__descriptor, NULL, bytes.len, bytes.data);
+    assert_non_null(again);
+    protobuf_c_message_free_unpacked(again, NULL);
+    bow__block_unref(held);
+    free(hello.name);
+    free(hello.city);
+    codec_end(&f);
+}
+
+static void test_decode_checks_long_strings_where_they_lie(void **state)
+{
+    static const struct {
+        size_t at;
+        char bytes[4];
+        const char *what;
+    } cases[] = {{0, "\xFF", "not UTF-8"},
+                 {63, "\xC0\x80", "not UTF-8"},
+                 {64, "\xED\xA0\x80", "not UTF-8"},
+                 {LONG_BYTES - 1, "\xC3", "not UTF-8"},
+                 {LONG_BYTES - 2, "", "NUL inside a string"},
+                 {2000, "", "NUL inside a string"},
+                 {2001, "\xC3\xA4", NULL},
+                 {LONG_BYTES - 2, "\xC3\xA4", NULL}};
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct codec_fixture f;
+        Codec3__HelloRequest hello = CODEC3__HELLO_REQUEST__INIT;
+        size_t n = cases[i].bytes[0] == '\0' ? 1 : strlen(cases[i].bytes);
+        codec_begin(&f);
+        hello.name = long_text('n', LONG_BYTES);
+        struct bow_slice bytes = adopt(&f, &hello.base, true);
+        memcpy((uint8_t *)(uintptr_t)bytes.data + bytes.len - LONG_BYTES + cases[i].at,
+               cases[i].bytes, n);
+        if (cases[i].what != NULL) {
+            char reason[80];
+            snprintf(reason, sizeof(reason), "codec3.HelloRequest.name at byte %zu: %s",
+                     bytes.len - LONG_BYTES + cases[i].at, cases[i].what);
+            codec_refuse(&f, &codec3__hello_request__descriptor, bytes, reason);
+        } else {
+            const Codec3__HelloRequest *said =
+                codec_decode(&f, &codec3__hello_request__descriptor, bytes);
+            assert_memory_equal(said->name + cases[i].at, cases[i].bytes, n);
+            assert_int_equal(strlen(said->name), LONG_BYTES);
+        }
+        free(hello.name);
+        codec_end(&f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -492,6 +648,9 @@ int main(void)
         cmocka_unit_test(test_decode_bad_tags_and_lengths_are_refused),
         cmocka_unit_test(test_decode_overlong_but_whole_varints_are_taken),
         cmocka_unit_test(test_decode_with_a_block_points_bytes_into_it),
+        cmocka_unit_test(test_decode_with_a_block_leaves_long_strings_in_it),
+        cmocka_unit_test(test_decode_copies_a_long_string_that_cannot_stay),
+        cmocka_unit_test(test_decode_checks_long_strings_where_they_lie),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,6 +6,8 @@
  * What is seldom needed is in the other decode_ files.
  */
 #include "rpc/core/codec/decode.h"
+#include "base/block.h"
+#include "base/hints.h"
 #include "rpc/core/codec/decode_array.h"
 #include "rpc/core/codec/decode_message.h"
 #include "rpc/core/codec/decode_reason.h"
@@ -209,6 +211,49 @@ static inline const uint8_t *read_len(struct bow__decoder *d, const ProtobufCFie
     return body;
 }
 
+/* A shorter string is copied as soon as it is noted down. */
+#define STAYING_STRING_BYTES ((size_t)4 << 10)
+
+/* Returns 0; or 1 when the string has to be copied: another holds the bytes too, or no byte is left
+ * for the NUL. */
+BOW__LONG_WAY static int leave_string(struct bow__decoder *d, const uint8_t *at, size_t len,
+                                      char **slot)
+{
+    const struct bow__block *block = d->block;
+    if (block == NULL || at + len == block->data + block->cap ||
+        atomic_load_explicit(&block->refs, memory_order_acquire) > 1) {
+        return 1;
+    }
+    struct bow__decode_string *string = bow__arena_alloc(d->arena, sizeof(*string));
+    if (string == NULL) {
+        return 1;
+    }
+    string->end = (uint8_t *)(uintptr_t)(at + len); /* the block is the call's own by now */
+    string->next = d->strings;
+    d->strings = string;
+    *slot = (char *)(uintptr_t)at;
+    return 0;
+}
+
+static void terminate_strings(const struct bow__decoder *d)
+{
+    for (const struct bow__decode_string *string = d->strings; string != NULL;
+         string = string->next) {
+        *string->end = 0;
+    }
+}
+
+static const uint8_t *check_string(struct bow__decoder *d, const ProtobufCFieldDescriptor *field,
+                                   const uint8_t *at, size_t len)
+{
+    size_t valid = bow__utf8_prefix((struct bow_slice){at, len}, d->allow_nul);
+    if (valid == len) {
+        return at + len;
+    }
+    bool is_nul = at[valid] == 0;
+    return bow__decode_refuse(d, field, at + valid, is_nul ? "NUL inside a string" : "not UTF-8");
+}
+
 static const uint8_t *read_string(struct bow__decoder *d, const ProtobufCFieldDescriptor *field,
                                   const uint8_t *at, char **slot)
 {
@@ -217,21 +262,16 @@ static const uint8_t *read_string(struct bow__decoder *d, const ProtobufCFieldDe
     if (at == NULL) {
         return NULL;
     }
+    if (len >= STAYING_STRING_BYTES && leave_string(d, at, len, slot) == 0) {
+        return check_string(d, field, at, len);
+    }
     char *text = bow__arena_alloc_bytes(d->arena, len + 1);
     if (text == NULL) {
         return bow__decode_no_memory(d, field, at);
     }
     text[len] = '\0';
     *slot = text;
-    if (bow__utf8_copy((uint8_t *)text, at, len)) {
-        return at + len;
-    }
-    size_t valid = bow__utf8_prefix((struct bow_slice){at, len}, d->allow_nul);
-    if (valid == len) {
-        return at + len;
-    }
-    bool is_nul = at[valid] == 0;
-    return bow__decode_refuse(d, field, at + valid, is_nul ? "NUL inside a string" : "not UTF-8");
+    return bow__utf8_copy((uint8_t *)text, at, len) ? at + len : check_string(d, field, at, len);
 }
 
 static const uint8_t *read_bytes(struct bow__decoder *d, const ProtobufCFieldDescriptor *field,
@@ -247,7 +287,7 @@ static const uint8_t *read_bytes(struct bow__decoder *d, const ProtobufCFieldDes
     if (len == 0) {
         return at;
     }
-    if (d->borrows_bytes) {
+    if (d->block != NULL) {
         slot->data = (uint8_t *)(uintptr_t)at; /* the block is the call's own by now */
         return at + len;
     }
@@ -497,7 +537,7 @@ int bow__decode(const ProtobufCMessageDescriptor *type, struct bow_slice bytes,
         .arena = arena,
         .reason = reason,
         .frames = frames,
-        .borrows_bytes = options->block != NULL,
+        .block = options->block,
         .allow_nul = options->allow_nul,
     };
     size_t max_depth = options->max_depth != 0 ? options->max_depth : BOW_LIMIT_MESSAGE_DEPTH;
@@ -510,5 +550,7 @@ int bow__decode(const ProtobufCMessageDescriptor *type, struct bow_slice bytes,
     }
     d.top = d.frames;
     d.last = d.frames + max_depth;
-    return decode_root(&d, bytes, ret_message);
+    int rc = decode_root(&d, bytes, ret_message);
+    terminate_strings(&d);
+    return rc;
 }

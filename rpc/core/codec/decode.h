@@ -39,8 +39,9 @@
 struct bow__block;
 
 struct bow__decode_options {
-    /* NULL, or the block that holds the bytes: bytes fields and unknown fields then point into it,
-     * the arena having adopted it. */
+    /* NULL, or the block that holds the bytes and nothing else: bytes fields, unknown fields and
+     * long strings then point into it, the arena having adopted it. Tags in it are overwritten by
+     * the NULs of strings, unless others hold the block. */
     struct bow__block *block;
     uint32_t max_depth; /* levels below the message itself; 0: BOW_LIMIT_MESSAGE_DEPTH */
     bool allow_nul;     /* inside strings */

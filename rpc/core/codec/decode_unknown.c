@@ -96,7 +96,7 @@ static ProtobufCMessageUnknownField *unknown_slot(struct bow__decoder *d, Protob
 
 static uint8_t *keep_bytes(struct bow__decoder *d, const uint8_t *at, size_t len)
 {
-    if (d->borrows_bytes) {
+    if (d->block != NULL) {
         return (uint8_t *)(uintptr_t)at; /* the block is the call's own by now */
     }
     uint8_t *copy = bow__arena_alloc_bytes(d->arena, len);

@@ -37,6 +37,13 @@ struct bow__decode_frame {
     size_t next;                           /* bow__decode_check_required()'s: the next element */
 };
 
+/* A string that is left where it came, and still lacks the NUL behind it: the next field's tag may
+ * lie there, which is to be read first. */
+struct bow__decode_string {
+    struct bow__decode_string *next;
+    uint8_t *end;
+};
+
 struct bow__decoder {
     const ProtobufCMessageDescriptor *type; /* of the whole */
     const uint8_t *begin;
@@ -47,7 +54,8 @@ struct bow__decoder {
     struct bow__decode_frame *last;            /* the deepest that is allowed */
     const ProtobufCMessageDescriptor *relaxed; /* a type without required fields, or NULL */
     int error;
-    bool borrows_bytes; /* of the block that the arena has adopted */
+    struct bow__block *block;           /* NULL, or what the arena has adopted: bytes stay in it */
+    struct bow__decode_string *strings; /* that stay in it, too */
     bool allow_nul;
     bool incomplete; /* a message ended without all of its required fields */
 };

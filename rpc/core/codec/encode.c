@@ -198,7 +198,8 @@ static inline uint8_t *put_string(struct encoder *e, const ProtobufCFieldDescrip
     }
     size_t len = strlen(text);
     if (len > (size_t)(at - e->begin)) {
-        e->too_long = (struct known_string){text, len};
+        e->too_long.text = text;
+        e->too_long.len = len;
         return NULL;
     }
     return put_prefixed(e, field, text, len, at);
@@ -594,7 +595,10 @@ ssize_t bow__encode(const ProtobufCMessage *message, uint8_t *buf, size_t cap,
     if (cap > INT32_MAX) { /* what does not fit then is over the limit */
         cap = INT32_MAX;
     }
-    struct encoder e = {.begin = buf, .levels = BOW_LIMIT_MESSAGE_DEPTH};
+    struct encoder e; /* field by field: it costs each call */
+    e.begin = buf;
+    e.levels = BOW_LIMIT_MESSAGE_DEPTH;
+    e.too_long.text = NULL;
     const uint8_t *begin = put_message(&e, message, buf + cap);
     if (begin == NULL) {
         return measure_failed(message, cap, e.too_long, reason);

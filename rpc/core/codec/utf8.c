@@ -67,10 +67,51 @@ static size_t character_size(const uint8_t *at, size_t left)
     return size;
 }
 
+/* What compilers have registers for, or make of words. */
+typedef uint8_t vector __attribute__((vector_size(16)));
+
+static inline vector load_vector(const uint8_t *at)
+{
+    vector bytes;
+    memcpy(&bytes, at, sizeof bytes);
+    return bytes;
+}
+
+static inline vector vector_blemishes(vector bytes)
+{
+    return (bytes - 1) | bytes;
+}
+
+static inline uint64_t joined(vector blemish)
+{
+    uint64_t words[2];
+    memcpy(words, &blemish, sizeof words);
+    return words[0] | words[1];
+}
+
+/* How many bytes at the front are ASCII and not NUL, as far as whole steps tell. */
+static size_t plain_steps(const uint8_t *at, size_t len)
+{
+    enum { N_VECTORS = 4 };
+    const size_t step = N_VECTORS * sizeof(vector);
+    size_t i = 0;
+    for (; i + step <= len; i += step) {
+        vector blemish = {0};
+        for (size_t k = 0; k < N_VECTORS; k++) {
+            blemish |= vector_blemishes(load_vector(at + i + k * sizeof(vector)));
+        }
+        if ((joined(blemish) & highs) != 0) {
+            break;
+        }
+    }
+    return i;
+}
+
 size_t bow__utf8_prefix(struct bow_slice bytes, bool allow_nul)
 {
-    const uint8_t *at = bytes.data;
-    size_t left = bytes.len;
+    size_t n_plain = plain_steps(bytes.data, bytes.len);
+    const uint8_t *at = bytes.data + n_plain;
+    size_t left = bytes.len - n_plain;
     while (left > 0) {
         if (left >= 8 && (blemishes(load64(at)) & highs) == 0) {
             at += 8;
@@ -97,15 +138,11 @@ static bool copy_short(uint8_t *to, const uint8_t *from, size_t len)
     return blemish < 0x80;
 }
 
-/* What compilers have registers for, or make of words. */
-typedef uint8_t vector __attribute__((vector_size(16)));
-
 static inline vector copy_vector(uint8_t *to, const uint8_t *from)
 {
-    vector bytes;
-    memcpy(&bytes, from, sizeof bytes);
+    vector bytes = load_vector(from);
     memcpy(to, &bytes, sizeof bytes);
-    return (bytes - 1) | bytes;
+    return vector_blemishes(bytes);
 }
 
 /* At least 8 bytes. `blemish`: of bytes before them. */
@@ -134,10 +171,7 @@ BOW__LONG_WAY static bool copy_long(uint8_t *to, const uint8_t *from, size_t len
         blemish[0] |= copy_vector(to + i, from + i);
         blemish[1] |= copy_vector(to + i + sizeof(vector), from + i + sizeof(vector));
     }
-    blemish[0] |= blemish[1];
-    uint64_t words[2];
-    memcpy(words, blemish, sizeof words);
-    return copy_words(to + i, from + i, len - i, words[0] | words[1]);
+    return copy_words(to + i, from + i, len - i, joined(blemish[0] | blemish[1]));
 }
 
 bool bow__utf8_copy(uint8_t *to, const uint8_t *from, size_t len)
