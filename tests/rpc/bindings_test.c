@@ -96,6 +96,50 @@ static void test_bindings_f56_each_ends_where_it_belongs(void **state)
     }
 }
 
+/* As many calls as a client may begin without having heard of max_calls: the others wait. */
+static void hold_many(struct bound *bound, bool per_worker)
+{
+    enum { MAX_CALLS = 3, N_CALLS = 30 };
+    struct bow_client_options options;
+    struct calls *t = bound->t;
+    Calls__Request request = CALLS__REQUEST__INIT;
+
+    bound->max_calls = MAX_CALLS;
+    struct bow_server *server = start(bound, per_worker);
+    calls_client_options(t, &options);
+    struct bow_client *client = calls_new_client(t, &options);
+    t->n_done = t->n_failed = 0;
+    for (int i = 0; i < N_CALLS; i++) {
+        assert_int_equal(calls__echo__hold__start(client, &request, NULL, calls_on_done, t, NULL),
+                         0);
+    }
+    for (int i = 0; i < N_CALLS; i++) {
+        bound_wait(bound, &t->n_held, 1);
+        pthread_mutex_lock(&t->lock);
+        int n_held = t->n_held;
+        pthread_mutex_unlock(&t->lock);
+        assert_in_range(n_held, 1, MAX_CALLS);
+        assert_int_equal(calls_reply(calls_take_held(t), (uint64_t)i), 0);
+    }
+    bound_wait(bound, &t->n_done, N_CALLS);
+    assert_int_equal(t->n_failed, 0);
+    bow_client_free(client);
+    bound_stop_server(bound, server);
+    bow_server_free(server);
+}
+
+static void test_bindings_f40_early_calls_wait_for_their_turn_on_each(void **state)
+{
+    for (int binding = OWN; binding < N_BINDINGS; binding++) {
+        for (int per_worker = 0; per_worker <= has_to_be_tcp(); per_worker++) {
+            struct bound bound = {.t = *state};
+            bound_begin(&bound, (enum binding)binding);
+            hold_many(&bound, per_worker > 0);
+            bound_end(&bound);
+        }
+    }
+}
+
 /* Freed while it serves, and its loop let go of: what is posted there goes along. */
 static void test_bindings_f57_no_thread_is_left_after_the_end(void **state)
 {
@@ -273,6 +317,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_bindings_f56_each_ends_where_it_belongs),
+        TEST(test_bindings_f40_early_calls_wait_for_their_turn_on_each),
         TEST(test_bindings_f57_no_thread_is_left_after_the_end),
         TEST(test_bindings_f57_client_freed_in_its_callback_leaves_no_thread),
         TEST(test_bindings_f58_client_on_an_owners_loop_ends_in_any_order),

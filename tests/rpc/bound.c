@@ -48,6 +48,7 @@ struct bow_server *bound_make_server(struct bound *bound)
     calls_server_options(bound->t, &options);
     options.loop = bound->loop;
     options.group = bound->group;
+    options.max_calls = bound->max_calls;
     options.workers = bound->binding == WORKERS ? BOUND_N_WORKERS : 0;
     options.listen = NULL;
     return calls_make_server(bound->t, &options);
@@ -67,18 +68,23 @@ struct bow_loop *bound_driven(const struct bound *bound)
     return bound->binding == OWNER ? bound->loop : NULL;
 }
 
-/* Until the counter, of t, is 1; `loop` (may be NULL) is driven meanwhile. */
-static void drive_until(struct calls *t, struct bow_loop *loop, const int *counter)
+/* Until the counter, of t, is at least `n`; `loop` (may be NULL) is driven meanwhile. */
+static void drive_until(struct calls *t, struct bow_loop *loop, const int *counter, int n)
 {
-    int n = 0;
+    int found = 0;
 
-    while (loop != NULL && n == 0) {
+    while (loop != NULL && found < n) {
         assert_int_equal(bow_loop_run_once(loop, BOUND_TURN_NS), 0);
         pthread_mutex_lock(&t->lock);
-        n = *counter;
+        found = *counter;
         pthread_mutex_unlock(&t->lock);
     }
-    calls_wait(t, counter, 1);
+    calls_wait(t, counter, n);
+}
+
+void bound_wait(const struct bound *bound, const int *counter, int n)
+{
+    drive_until(bound->t, bound_driven(bound), counter, n);
 }
 
 void bound_expect_say(struct calls *t, struct bow_client *client, struct bow_loop *driven)
@@ -87,7 +93,7 @@ void bound_expect_say(struct calls *t, struct bow_client *client, struct bow_loo
 
     t->n_done = 0;
     assert_int_equal(calls__echo__say__start(client, &request, NULL, calls_on_done, t, NULL), 0);
-    drive_until(t, driven, &t->n_done);
+    drive_until(t, driven, &t->n_done, 1);
     if (t->result.status.code != BOW_OK) {
         fail_msg("%s", t->result.status.message);
     }

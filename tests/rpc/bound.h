@@ -25,6 +25,7 @@ enum binding { OWN, LOOP, OWNER, GROUP, WORKERS, N_BINDINGS };
 struct bound {
     struct calls *t;
     enum binding binding;
+    uint32_t max_calls;    /* of its servers; 0: as by default */
     struct bow_loop *loop; /* the server's, of LOOP and OWNER */
     struct bow_group *group;
 };
@@ -40,6 +41,8 @@ struct bow_server *bound_make_server(struct bound *bound);
 void bound_listen(struct bow_server *server, const char *address, bool per_worker);
 /** The loop that the test has to drive, or NULL. */
 struct bow_loop *bound_driven(const struct bound *bound);
+/** Until the counter, of the calls, is at least `n`; what has to be driven is, meanwhile. */
+void bound_wait(const struct bound *bound, const int *counter, int n);
 /** A call that ends well; `driven` (may be NULL) is driven meanwhile. */
 void bound_expect_say(struct calls *t, struct bow_client *client, struct bow_loop *driven);
 /** Stop the server, and wait for that. */

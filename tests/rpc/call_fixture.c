@@ -176,9 +176,9 @@ static void hold(struct bow_call *call, const Calls__Request *request, void *use
     (void)request;
     bow_call_on_cancel(call, on_cancel, t);
     pthread_mutex_lock(&t->lock);
-    t->held[t->n_held] = call;
+    t->held[t->n_held++] = call;
+    pthread_cond_broadcast(&t->changed);
     pthread_mutex_unlock(&t->lock);
-    note(t, &t->n_held);
 }
 
 struct bow_call *calls_take_held(struct calls *t)
