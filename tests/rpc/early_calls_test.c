@@ -8,11 +8,14 @@
 #include "timed_fixture.h"
 
 #include <bowline/call_stream.h>
+#include <bowline/limits.h>
 #include <bowline/metrics.h>
 #include <bowline/stream.h>
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -24,9 +27,11 @@ static struct {
     struct bow_call *calls[N_CALLS]; /* that handlers have, oldest first */
     int n;
     int n_entered;
-    uint64_t next; /* of Hold's numbers */
+    uint64_t n_started; /* of Hold, which are so numbered */
+    uint64_t next;
     int n_done;
     int n_ok;
+    char message[512]; /* of the last that was not OK */
 } seen;
 
 static void take(struct bow_call *call)
@@ -96,19 +101,32 @@ static void on_done(struct bow_result *result, const Calls__Reply *reply, void *
     (void)user;
     seen.n_done++;
     seen.n_ok += result->status.code == BOW_OK;
+    if (result->status.code != BOW_OK) {
+        snprintf(seen.message, sizeof(seen.message), "%s: %s", bow_code_name(result->status.code),
+                 result->status.message);
+    }
+}
+
+static void start_sized(struct timed *timed, uint64_t n, ProtobufCBinaryData payload,
+                        uint64_t *ret_ids)
+{
+    Calls__Request request = CALLS__REQUEST__INIT;
+
+    request.payload = payload;
+    for (uint64_t i = 0; i < n; i++) {
+        request.number = seen.n_started++;
+        int rc = calls__echo__hold__start(timed->pair->client, &request, NULL, on_done, NULL,
+                                          ret_ids != NULL ? &ret_ids[i] : NULL);
+        if (rc != 0) {
+            fail_msg("starting call %d: %d", (int)request.number, rc);
+        }
+    }
+    timed_run(timed);
 }
 
 static void start_holds(struct timed *timed, uint64_t n, uint64_t *ret_ids)
 {
-    Calls__Request request = CALLS__REQUEST__INIT;
-
-    for (uint64_t i = 0; i < n; i++) {
-        request.number = i;
-        assert_int_equal(calls__echo__hold__start(timed->pair->client, &request, NULL, on_done,
-                                                  NULL, ret_ids != NULL ? &ret_ids[i] : NULL),
-                         0);
-    }
-    timed_run(timed);
+    start_sized(timed, n, (ProtobufCBinaryData){0, NULL}, ret_ids);
 }
 
 static void expect_none_refused(struct timed *timed)
@@ -192,6 +210,46 @@ static void test_early_calls_that_are_cancelled_leave_room(void **state)
     expect_none_refused(timed);
 }
 
+/* What waits for its turn has a limit in bytes. */
+static void test_early_calls_that_take_too_much_while_they_wait_are_refused(void **state)
+{
+    enum { PAYLOAD_BYTES = 1 << 20 };
+    struct timed *timed = *state;
+    struct bow_metrics metrics = BOW_METRICS_INIT;
+    ProtobufCBinaryData payload = {PAYLOAD_BYTES, NULL};
+
+    if (timed_is_grpc()) {
+        print_message("skipped: over gRPC a connection has no more credit by then\n");
+        skip();
+    }
+    payload.data = calloc(1, PAYLOAD_BYTES);
+    begin(timed);
+    assert_non_null(payload.data);
+    for (int i = 0; i < N_CALLS; i++) { /* one by one, so that they come whole in their order */
+        start_sized(timed, 1, payload, NULL);
+    }
+    free(payload.data);
+    int n_refused = seen.n_done;
+    int most = (int)(BOW_LIMIT_WAITING_REQUEST_BYTES / PAYLOAD_BYTES) + 1;
+    assert_in_range(n_refused, N_CALLS - MAX_CALLS - most, N_CALLS - MAX_CALLS - most / 2);
+    size_t n_waiting;
+    assert_int_equal(sscanf(seen.message,
+                            "RESOURCE_EXHAUSTED: /calls.Echo/Hold: %zu bytes of calls wait on this "
+                            "connection, for handlers have max_calls (3) of it; "
+                            "BOW_LIMIT_WAITING_REQUEST_BYTES (67108864)",
+                            &n_waiting),
+                     1);
+    assert_non_null(strstr(seen.message, "handlers have max_calls (3) of it; "
+                                         "BOW_LIMIT_WAITING_REQUEST_BYTES (67108864)"));
+    assert_in_range(n_waiting, BOW_LIMIT_WAITING_REQUEST_BYTES,
+                    BOW_LIMIT_WAITING_REQUEST_BYTES + 4 * PAYLOAD_BYTES);
+    timed_advance(timed, SECOND);
+    assert_int_equal(bow_server_metrics(timed->pair->server, &metrics), 0);
+    assert_int_equal(metrics.calls_refused_connection, n_refused);
+    answer_all(timed);
+    assert_int_equal(seen.n_ok, N_CALLS - n_refused);
+}
+
 static void test_early_calls_are_answered_by_a_server_that_stops(void **state)
 {
     struct timed *timed = *state;
@@ -242,6 +300,7 @@ int main(int argc, char **argv)
         TEST(test_early_calls_wait_for_their_turn),
         TEST(test_early_calls_that_are_answered_at_once_do_not_wait),
         TEST(test_early_calls_that_are_cancelled_leave_room),
+        TEST(test_early_calls_that_take_too_much_while_they_wait_are_refused),
         TEST(test_early_calls_are_answered_by_a_server_that_stops),
         TEST(test_early_streams_wait_for_their_turn),
     };
