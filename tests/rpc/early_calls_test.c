@@ -219,7 +219,7 @@ static void test_early_calls_that_take_too_much_while_they_wait_are_refused(void
     ProtobufCBinaryData payload = {PAYLOAD_BYTES, NULL};
 
     if (timed_is_grpc()) {
-        print_message("skipped: over gRPC a connection has no more credit by then\n");
+        print_message("skipped: over gRPC the client knows of max_calls by then\n");
         skip();
     }
     payload.data = calloc(1, PAYLOAD_BYTES);
