@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#define N_LOOPS 3
+#define N_LOOPS 8 /* by chance a thread would choose its own loop seldom */
 #define N_CALLS 4
 
 struct caller {
