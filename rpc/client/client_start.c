@@ -91,7 +91,7 @@ static int encode(struct bow__client_call *call, const ProtobufCMessage *request
         if (call->block == NULL) {
             return -ENOMEM;
         }
-        n = bow__encode(request, call->block->data, size, reason);
+        n = bow__encode_sized(request, call->block->data, size, reason);
     }
     if (n < 0) {
         return refuse_request(call, reason);

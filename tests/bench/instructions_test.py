@@ -4,7 +4,7 @@
 
 usage: instructions_test.py TOP BUILD
 
-Counted by valgrind, so that neither the machine nor its load matters. A count above its bound is
+Counted by valgrind, so that neither the speed of the machine nor its load matters. A count above its bound is
 tried again, for a batch of calls that is cut in two by an interruption costs a little more. Whoever
 adds to the path of a call on purpose raises the bound, and says in the commit what it buys.
 """

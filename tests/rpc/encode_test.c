@@ -72,6 +72,12 @@ static void test_encode_into_each_size_fits_or_says_so(void **state)
         assert_non_null(buf);
         ssize_t len = bow__encode(&m.base, buf, cap, &f.reason);
         assert_int_equal(len, size);
+        /* Who has been told of a smaller one takes no more than that. */
+        struct bow__text reason;
+        bow__text_clear(&reason);
+        assert_int_equal(bow__encode_sized(&m.base, buf, cap, &reason),
+                         cap < size ? -EINVAL : (ssize_t)size);
+        assert_int_equal(strstr(reason.bytes, "changed while it was encoded") != NULL, cap < size);
         if (cap >= size) {
             assert_memory_equal(buf, expected, size);
         }

@@ -372,7 +372,7 @@ static int encode(struct bow_stream *stream, const ProtobufCMessage *message,
     if (queued == NULL) {
         return -ENOMEM;
     }
-    if (bow__encode(message, bow__queued_message_bytes(queued), size, NULL) < 0) {
+    if (bow__encode_sized(message, bow__queued_message_bytes(queued), size, NULL) < 0) {
         bow__queued_message_free(queued);
         return refuse_encoding(stream, message);
     }

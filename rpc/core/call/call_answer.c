@@ -325,7 +325,7 @@ static int encode_apart(struct bow_call *call, const ProtobufCMessage *reply, si
     if (room == NULL) {
         return -ENOMEM;
     }
-    ssize_t n = bow__encode(reply, room, cap, reason);
+    ssize_t n = bow__encode_sized(reply, room, cap, reason);
     if (n < 0) {
         answer->block = bow__block_unref(answer->block);
         return -EINVAL;

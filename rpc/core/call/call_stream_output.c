@@ -72,7 +72,7 @@ int bow__call_stream_encode(struct bow_call *call, const ProtobufCMessage *messa
     if (queued == NULL) {
         return -ENOMEM;
     }
-    ssize_t n = bow__encode(message, bow__queued_message_bytes(queued), cap, reason);
+    ssize_t n = bow__encode_sized(message, bow__queued_message_bytes(queued), cap, reason);
     if (n < 0) {
         bow__queued_message_free(queued);
         return -EINVAL;

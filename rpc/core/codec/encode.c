@@ -580,13 +580,24 @@ void bow__encode_explain(const ProtobufCMessage *message, struct bow__text *reas
     (void)measure_whole(message, (struct known_string){NULL, 0}, reason);
 }
 
+void bow__encode_say_changed(struct bow__text *reason)
+{
+    if (reason != NULL) {
+        bow__text_printf(reason, "the message changed while it was encoded: let no other thread "
+                                 "write to it meanwhile");
+    }
+}
+
 /* Why there was no room, or what is wrong. */
 BOW__LONG_WAY static ssize_t measure_failed(const ProtobufCMessage *message, size_t cap,
                                             struct known_string known, struct bow__text *reason)
 {
     size_t size = measure_whole(message, known, reason);
-    /* What fits has changed meanwhile. */
-    return size == SIZE_MAX || size <= cap ? -EINVAL : (ssize_t)size;
+    if (size <= cap) {
+        bow__encode_say_changed(reason);
+        return -EINVAL;
+    }
+    return size == SIZE_MAX ? -EINVAL : (ssize_t)size;
 }
 
 ssize_t bow__encode(const ProtobufCMessage *message, uint8_t *buf, size_t cap,

@@ -20,6 +20,7 @@
  */
 
 #include "base/text.h"
+#include <errno.h>
 #include <protobuf-c/protobuf-c.h>
 #include <sys/types.h>
 
@@ -38,6 +39,23 @@
  */
 ssize_t bow__encode(const ProtobufCMessage *message, uint8_t *buf, size_t cap,
                     struct bow__text *reason);
+
+/** Append that the message is being written to; `reason` may be NULL. */
+void bow__encode_say_changed(struct bow__text *reason);
+
+/** The same into a buffer of the length that bow__encode() or bow__encoded_size() told. -EINVAL,
+ * too, when the message has grown meanwhile: another thread writes to it. */
+static inline ssize_t bow__encode_sized(const ProtobufCMessage *message, uint8_t *buf, size_t size,
+                                        struct bow__text *reason)
+{
+    ssize_t n = bow__encode(message, buf, size, reason);
+
+    if (n >= 0 && (size_t)n > size) {
+        bow__encode_say_changed(reason);
+        return -EINVAL;
+    }
+    return n;
+}
 
 /** Append why bow__encode() says -EINVAL. Thread: any. */
 void bow__encode_explain(const ProtobufCMessage *message, struct bow__text *reason);

@@ -109,6 +109,9 @@ static size_t plain_steps(const uint8_t *at, size_t len)
 
 size_t bow__utf8_prefix(struct bow_slice bytes, bool allow_nul)
 {
+    if (bytes.len == 0) { /* and `data` may be NULL */
+        return 0;
+    }
     size_t n_plain = plain_steps(bytes.data, bytes.len);
     const uint8_t *at = bytes.data + n_plain;
     size_t left = bytes.len - n_plain;

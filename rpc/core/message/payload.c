@@ -33,7 +33,7 @@ int bow_payload_new(struct bow_context *context, const ProtobufCMessage *message
     if (block == NULL) {
         return -ENOMEM;
     }
-    ssize_t n = bow__encode(message, block->data + BOW__PAYLOAD_OFFSET, size, NULL);
+    ssize_t n = bow__encode_sized(message, block->data + BOW__PAYLOAD_OFFSET, size, NULL);
     if (n < 0) {
         bow__block_unref(block);
         return refuse(context, message);
