@@ -142,10 +142,10 @@ uint8_t *bow__outbuf_reserve(struct bow__outbuf *out, size_t n, size_t *ret_cap)
     if (!has_room(out, n) && add_chunk(out, n) < 0) {
         return NULL;
     }
-    size_t offset = write_offset(out);
-    out->n_reserved = out->chunk->cap - offset;
+    out->reserved_at = write_offset(out);
+    out->n_reserved = out->chunk->cap - out->reserved_at;
     *ret_cap = out->n_reserved;
-    return out->chunk->data + offset;
+    return out->chunk->data + out->reserved_at;
 }
 
 void bow__outbuf_commit(struct bow__outbuf *out, size_t len)
@@ -158,7 +158,8 @@ void bow__outbuf_commit(struct bow__outbuf *out, size_t len)
         }
         return;
     }
-    struct bow__outbuf_segment *segment = continues_tail(out) ? out->tail : push_segment(out);
+    bool continues = out->reserved_at == out->chunk_used;
+    struct bow__outbuf_segment *segment = continues ? out->tail : push_segment(out);
     segment->len += len;
     out->chunk_used += len;
     out->n_bytes += len;

@@ -32,8 +32,9 @@ struct bow__outbuf {
     struct bow__outbuf_segment *tail;
     struct bow__block *chunk; /* written to now, or NULL */
     size_t chunk_used;
-    size_t n_bytes;    /* committed and not yet sent */
-    size_t n_reserved; /* contiguous bytes promised by the last reserve */
+    size_t n_bytes;     /* committed and not yet sent */
+    size_t n_reserved;  /* contiguous bytes promised by the last reserve */
+    size_t reserved_at; /* where in the chunk */
 };
 
 void bow__outbuf_init(struct bow__outbuf *out, struct bow__pool *pool);

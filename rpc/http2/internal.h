@@ -37,7 +37,7 @@
 
 /* nghttp2.c */
 
-nghttp2_mem bow__http2_memory(struct bow_context *context);
+nghttp2_mem bow__http2_memory(struct bow__pool *pool);
 void bow__http2_option_no_reset_limit(nghttp2_option *option);
 /** Take values with blanks around them, against RFC 9113 (8.2.1), as far as this nghttp2 can. */
 void bow__http2_option_blanks(nghttp2_option *option);

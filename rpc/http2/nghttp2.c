@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * What nghttp2 gets from us beside callbacks: memory through the context, and options that not
- * every version of it has.
+ * What nghttp2 gets from us beside callbacks: memory from the pool of its loop, and options that
+ * not every version of it has.
  */
 
-#include "base/alloc.h"
+#include "base/pool.h"
 #include "rpc/http2/internal.h"
 
 #include <stdalign.h>
@@ -28,7 +28,7 @@ static void *sized_malloc(size_t size, void *user)
     if (__builtin_add_overflow(size, sizeof(struct sized), &whole)) {
         return NULL;
     }
-    struct sized *block = bow__alloc(user, whole);
+    struct sized *block = bow__pool_alloc(user, whole);
     if (block == NULL) {
         return NULL;
     }
@@ -39,7 +39,7 @@ static void *sized_malloc(size_t size, void *user)
 static void sized_free(void *memory, void *user)
 {
     if (memory != NULL) {
-        bow__free(user, sized_of(memory), sized_of(memory)->size);
+        bow__pool_free(user, sized_of(memory), sized_of(memory)->size);
     }
 }
 
@@ -64,7 +64,7 @@ static void *sized_realloc(void *memory, size_t size, void *user)
     if (__builtin_add_overflow(size, sizeof(struct sized), &whole)) {
         return NULL;
     }
-    struct sized *block = bow__resize(user, sized_of(memory), sized_of(memory)->size, whole);
+    struct sized *block = bow__pool_resize(user, sized_of(memory), sized_of(memory)->size, whole);
     if (block == NULL) {
         return NULL;
     }
@@ -72,9 +72,9 @@ static void *sized_realloc(void *memory, size_t size, void *user)
     return block + 1;
 }
 
-nghttp2_mem bow__http2_memory(struct bow_context *context)
+nghttp2_mem bow__http2_memory(struct bow__pool *pool)
 {
-    return (nghttp2_mem){context, sized_malloc, sized_free, sized_calloc, sized_realloc};
+    return (nghttp2_mem){pool, sized_malloc, sized_free, sized_calloc, sized_realloc};
 }
 
 #ifdef BOW__HAVE_NGHTTP2_RESET_LIMIT

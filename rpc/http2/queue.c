@@ -69,7 +69,7 @@ void *bow__http2_take_writable(struct bow__session *base, uint64_t *ret_key)
 int bow__http2_queue_push(struct bow__http2_session *session, struct bow__http2_stream *stream,
                           const struct bow__http2_outgoing *what)
 {
-    struct bow__http2_outgoing *outgoing = bow__alloc(session->base.context, sizeof(*outgoing));
+    struct bow__http2_outgoing *outgoing = bow__pool_alloc(session->out.pool, sizeof(*outgoing));
     if (outgoing == NULL) {
         return -ENOMEM;
     }
@@ -114,7 +114,7 @@ static void forget(struct bow__http2_session *session, struct bow__http2_stream 
     session->base.n_waiting -= outgoing->n_memory;
     bow__http2_dequeued(session, stream, bytes_of(outgoing));
     bow__list_remove(&outgoing->queue_link);
-    bow__free(session->base.context, outgoing, sizeof(*outgoing));
+    bow__pool_free(session->out.pool, outgoing, sizeof(*outgoing));
 }
 
 void bow__http2_queue_pop(struct bow__http2_session *session, struct bow__http2_stream *stream)

@@ -439,7 +439,7 @@ static nghttp2_option *new_option(void)
 static int new_nghttp2(struct bow__http2_session *session)
 {
     nghttp2_session_callbacks *callbacks = NULL;
-    nghttp2_mem memory = bow__http2_memory(session->base.context);
+    nghttp2_mem memory = bow__http2_memory(session->out.pool);
     int rv = NGHTTP2_ERR_NOMEM;
 
     nghttp2_option *option = new_option();

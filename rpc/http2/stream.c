@@ -11,14 +11,16 @@
 #include "rpc/http2/internal.h"
 
 #include <stdarg.h>
+#include <string.h>
 
 struct bow__http2_stream *bow__http2_stream_new(struct bow__http2_session *session, size_t path_len)
 {
-    struct bow__http2_stream *stream =
-        bow__alloc_zero(session->base.context, sizeof(*stream) + path_len);
+    size_t size = sizeof(struct bow__http2_stream) + path_len;
+    struct bow__http2_stream *stream = bow__pool_alloc(session->out.pool, size);
     if (stream == NULL) {
         return NULL;
     }
+    memset(stream, 0, size);
     stream->path_len = path_len;
     stream->overdue_ns = BOW_NEVER;
     stream->window.size = (uint32_t)BOW__HTTP2_STREAM_WINDOW;
@@ -63,7 +65,7 @@ void bow__http2_stream_free(struct bow__http2_session *session, struct bow__http
     }
     bow__list_remove(&stream->late_link);
     bow__list_remove(&stream->link);
-    bow__free(session->base.context, stream, sizeof(*stream) + stream->path_len);
+    bow__pool_free(session->out.pool, stream, sizeof(*stream) + stream->path_len);
 }
 
 int bow__http2_stream_open(struct bow__http2_session *session, struct bow__http2_stream *stream,

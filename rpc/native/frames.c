@@ -180,8 +180,8 @@ int bow__native_metadata_copy(struct bow__native *session, struct bow__header_en
     return 0;
 }
 
-/* How flags go together, for a frame that holds `n` message bytes. */
-int bow__native_check_flags(struct bow__native *session, const struct bow__frame *frame, size_t n)
+int bow__native_check_rare_flags(struct bow__native *session, const struct bow__frame *frame,
+                                 size_t n)
 {
     uint8_t flags = frame->flags;
 

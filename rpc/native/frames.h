@@ -38,7 +38,17 @@ void bow__native_describe_header(const struct bow__native *session, size_t n_blo
 int bow__native_break_block(struct bow__native *session, const struct bow__frame *frame,
                             const struct bow__header_error *error);
 /** Whether the flags of a frame with `n` message bytes go together. Returns 0 or what breaks. */
-int bow__native_check_flags(struct bow__native *session, const struct bow__frame *frame, size_t n);
+/** As check_flags(), for any. */
+int bow__native_check_rare_flags(struct bow__native *session, const struct bow__frame *frame,
+                                 size_t n);
+static inline int bow__native_check_flags(struct bow__native *session,
+                                          const struct bow__frame *frame, size_t n)
+{
+    bool is_whole_message =
+        (frame->flags & (BOW__FRAME_HAS_MESSAGE | BOW__FRAME_MORE)) == BOW__FRAME_HAS_MESSAGE;
+
+    return is_whole_message ? 0 : bow__native_check_rare_flags(session, frame, n);
+}
 /**
  * Take a message of `len` bytes that is all in `frame`; `n` of them are there. It is
  * said to the host at once as it lies, or assembled.

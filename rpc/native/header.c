@@ -499,44 +499,50 @@ static const uint8_t *read_plain_request(const uint8_t *at, const uint8_t *end,
     return at;
 }
 
-static BOW__LONG_WAY int read_request_fields(struct field_reader reader,
+static BOW__LONG_WAY int read_request_fields(struct field_reader *reader,
                                              struct bow__header_request *ret_request,
                                              struct bow__header_error *ret_error)
 {
-    while (field_next(&reader)) {
-        switch (reader.field) {
+    while (field_next(reader)) {
+        switch (reader->field) {
         case 1:
-            field_read_u32(&reader, "method", &ret_request->method);
+            field_read_u32(reader, "method", &ret_request->method);
             break;
         case 2:
-            field_read_bytes(&reader, "path", &ret_request->path);
+            field_read_bytes(reader, "path", &ret_request->path);
             break;
         case 3:
-            field_read_u64(&reader, "time_left_us", &ret_request->time_left_us);
+            field_read_u64(reader, "time_left_us", &ret_request->time_left_us);
             ret_request->has_time_left = true;
             break;
         case 4:
-            count_entry(&reader, &ret_request->entries);
+            count_entry(reader, &ret_request->entries);
             break;
         case 5:
-            field_read_bytes(&reader, "encoding", &ret_request->encoding);
+            field_read_bytes(reader, "encoding", &ret_request->encoding);
             break;
         default:
-            field_skip(&reader);
+            field_skip(reader);
             break;
         }
     }
-    return field_end(&reader, ret_error);
+    return field_end(reader, ret_error);
 }
 
 int bow__header_request_decode(struct bow_slice block, struct bow__header_request *ret_request,
                                struct bow__header_error *ret_error)
 {
-    struct field_reader reader = field_reader_of(block);
+    const uint8_t *end = block.len > 0 ? block.data + block.len : block.data;
 
-    *ret_request = (struct bow__header_request){.entries = {.block = block, .field = 4}};
-    reader.at = read_plain_request(reader.at, reader.end, ret_request);
-    return reader.at == reader.end ? 0 : read_request_fields(reader, ret_request, ret_error);
+    bow__zero_struct(ret_request, sizeof(*ret_request));
+    ret_request->entries.block = block;
+    ret_request->entries.field = 4;
+    const uint8_t *at = read_plain_request(block.data, end, ret_request);
+    if (at == end) {
+        return 0;
+    }
+    struct field_reader reader = {.at = at, .end = end};
+    return read_request_fields(&reader, ret_request, ret_error);
 }
 
 /* The response header. */

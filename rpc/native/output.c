@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * Frames into the output: those without credit at once; others where they will lie, in room that
- * is held for one message. Knows streams by id and credit only, and not why a frame is sent.
+ * Frames that need no credit, into the output. Knows streams by id only, and not why a frame is
+ * sent.
  */
 
 #include "rpc/core/codec/wire.h"
@@ -10,13 +10,6 @@
 #include <bowline/limits.h>
 #include <errno.h>
 #include <string.h>
-
-static size_t min_size(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
-/* Frames without credit. */
 
 int bow__native_put_frame(struct bow__native *session, const struct bow__frame *frame,
                           const void *body)
@@ -99,34 +92,4 @@ int bow__native_put_ping(struct bow__native *session, uint8_t flags, uint64_t op
     }
     bow__put_u64(body, opaque);
     return bow__native_put_frame(session, &frame, body);
-}
-
-/* Room in the output. */
-
-bool bow__native_make_room(struct bow__native *session, const struct bow__native_stream *stream,
-                           enum bow__frame_type type, size_t n_prefix)
-{
-    size_t want = min_size(n_prefix + BOW__IN_PLACE_BYTES, BOW__CHUNK_BYTES / 2);
-    size_t cap = 0;
-
-    /* Behind such a header the message waits as a block of its own. */
-    want = want < n_prefix ? n_prefix : want;
-    uint8_t *at = bow__outbuf_reserve(&session->out, want, &cap);
-    if (at == NULL) {
-        return false;
-    }
-    size_t n_body = session->peer.max_frame_bytes - (n_prefix - BOW__FRAME_HEADER_BYTES);
-    size_t credit = min_size(stream->send_credit, session->send_credit);
-    credit = credit < BOW__FRAME_MESSAGE_COST ? 0 : credit;
-    session->room = (struct bow__native_room){
-        .key = stream->id,
-        .at = at,
-        .n_prefix = n_prefix,
-        .cap = min_size(min_size(want - n_prefix, n_body), credit),
-        .type = type,
-    };
-    if (session->out.n_bytes >= BOW__NATIVE_IN_PLACE_AHEAD_BYTES) {
-        session->room.cap = 0;
-    }
-    return true;
 }

@@ -33,6 +33,7 @@ struct kind {
     enum sender sender;
     enum place place;
     bool whole;         /* the handler wants all of the body at once */
+    bool moves;         /* it may carry a call on */
     uint32_t min_bytes; /* of the body */
     uint32_t max_bytes; /* 0: the frame limit */
 };
@@ -46,21 +47,21 @@ struct kind {
     (BOW__FRAME_END | BOW__FRAME_MORE | BOW__FRAME_COMPRESSED | BOW__FRAME_HAS_MESSAGE)
 
 static const struct kind kinds[BOW__FRAME_N_TYPES] = {
-    [BOW__FRAME_SETTINGS] = {bow__native_take_settings, 0, FROM_BOTH, ON_CONNECTION, true, 0,
+    [BOW__FRAME_SETTINGS] = {bow__native_take_settings, 0, FROM_BOTH, ON_CONNECTION, true, false, 0,
                              SETTINGS_BYTES},
     [BOW__FRAME_REQUEST] = {bow__native_take_request, MESSAGE_FLAGS, FROM_CLIENT, ON_STREAM, false,
-                            1, 0},
-    [BOW__FRAME_RESPONSE] = {bow__native_take_response, 0, FROM_SERVER, ON_STREAM, true, 0,
+                            true, 1, 0},
+    [BOW__FRAME_RESPONSE] = {bow__native_take_response, 0, FROM_SERVER, ON_STREAM, true, true, 0,
                              OWN_HEADER_BYTES},
-    [BOW__FRAME_MESSAGE] = {bow__native_take_message, MESSAGE_FLAGS, FROM_BOTH, ON_STREAM, false, 0,
-                            0},
-    [BOW__FRAME_STATUS] = {bow__native_take_status, MESSAGE_FLAGS, FROM_SERVER, ON_STREAM, false, 1,
-                           0},
-    [BOW__FRAME_CANCEL] = {bow__native_take_cancel, 0, FROM_CLIENT, ON_STREAM, true, 4, 4},
-    [BOW__FRAME_WINDOW] = {bow__native_take_window, 0, FROM_BOTH, ON_ANY, true, 4, 4},
-    [BOW__FRAME_PING] = {bow__native_take_ping, BOW__FRAME_ACK, FROM_BOTH, ON_CONNECTION, true, 8,
-                         8},
-    [BOW__FRAME_GOAWAY] = {bow__native_take_goaway, 0, FROM_BOTH, ON_CONNECTION, true, 6,
+    [BOW__FRAME_MESSAGE] = {bow__native_take_message, MESSAGE_FLAGS, FROM_BOTH, ON_STREAM, false,
+                            true, 0, 0},
+    [BOW__FRAME_STATUS] = {bow__native_take_status, MESSAGE_FLAGS, FROM_SERVER, ON_STREAM, false,
+                           true, 1, 0},
+    [BOW__FRAME_CANCEL] = {bow__native_take_cancel, 0, FROM_CLIENT, ON_STREAM, true, false, 4, 4},
+    [BOW__FRAME_WINDOW] = {bow__native_take_window, 0, FROM_BOTH, ON_ANY, true, false, 4, 4},
+    [BOW__FRAME_PING] = {bow__native_take_ping, BOW__FRAME_ACK, FROM_BOTH, ON_CONNECTION, true,
+                         false, 8, 8},
+    [BOW__FRAME_GOAWAY] = {bow__native_take_goaway, 0, FROM_BOTH, ON_CONNECTION, true, false, 6,
                            BOW__NATIVE_GOAWAY_BYTES + 6},
 };
 
@@ -135,9 +136,7 @@ static uint32_t max_bytes(const struct bow__native *session, const struct kind *
 static int check_kind(struct bow__native *session, const struct kind *kind,
                       const struct bow__frame *frame)
 {
-    enum sender others = session->base.server ? FROM_SERVER : FROM_CLIENT;
-
-    if (kind->sender == others) {
+    if (kind->sender == (session->base.server ? FROM_SERVER : FROM_CLIENT)) {
         return bow__native_break_at(session, frame, "is not sent by a %s",
                                     session->base.server ? "client" : "server");
     }
@@ -157,7 +156,9 @@ static int check_kind(struct bow__native *session, const struct kind *kind,
     return check_place(session, kind, frame);
 }
 
-static int check_frame(struct bow__native *session, const struct bow__frame *frame)
+/* `kind` is NULL where we know of none. */
+static int check_frame(struct bow__native *session, const struct kind *kind,
+                       const struct bow__frame *frame)
 {
     if (frame->length > session->own.max_frame_bytes) {
         return bow__native_break_at(session, frame, "length %u exceeds max_frame_bytes (%u)",
@@ -166,8 +167,8 @@ static int check_frame(struct bow__native *session, const struct bow__frame *fra
     if (!session->settings_seen && frame->type != BOW__FRAME_SETTINGS) {
         return bow__native_break_at(session, frame, "came before SETTINGS");
     }
-    if (frame->type < BOW__FRAME_N_TYPES) {
-        return check_kind(session, &kinds[frame->type], frame);
+    if (kind != NULL) {
+        return check_kind(session, kind, frame);
     }
     if (frame->type < BOW__FRAME_FIRST_SKIPPED) {
         return bow__native_break_at(session, frame, "unknown type below 128");
@@ -186,11 +187,10 @@ static ssize_t skip_frame(struct bow__native *session, const struct bow__frame *
     return (ssize_t)BOW__FRAME_HEADER_BYTES;
 }
 
-/* It carries a call on, which no empty frame does. */
+/* It carries a call on, if its kind can: no empty frame does. */
 static bool is_moving(const struct bow__frame *frame)
 {
-    return frame->type >= BOW__FRAME_REQUEST && frame->type <= BOW__FRAME_STATUS &&
-           (frame->length > 0 || (frame->flags & (BOW__FRAME_END | BOW__FRAME_HAS_MESSAGE)) != 0);
+    return frame->length > 0 || (frame->flags & (BOW__FRAME_END | BOW__FRAME_HAS_MESSAGE)) != 0;
 }
 
 static ssize_t take_frame(struct bow__native *session, const uint8_t *bytes, size_t n)
@@ -201,26 +201,27 @@ static ssize_t take_frame(struct bow__native *session, const uint8_t *bytes, siz
     struct bow__frame frame = bow__frame_decode(bytes);
     const uint8_t *body = bytes + BOW__FRAME_HEADER_BYTES;
     size_t n_body = n - BOW__FRAME_HEADER_BYTES;
+    const struct kind *kind = frame.type < BOW__FRAME_N_TYPES ? &kinds[frame.type] : NULL;
 
     /* Before its body is waited for: a wrong header is told at once. */
-    int rc = check_frame(session, &frame);
+    int rc = check_frame(session, kind, &frame);
     if (rc < 0) {
         return rc;
     }
-    if (frame.type >= BOW__FRAME_FIRST_SKIPPED) {
+    if (kind == NULL) {
         return skip_frame(session, &frame);
     }
     if (n_body > frame.length) {
         n_body = frame.length;
     }
-    if (kinds[frame.type].whole && n_body < frame.length) {
+    if (kind->whole && n_body < frame.length) {
         return 0;
     }
-    ssize_t used = kinds[frame.type].take(session, &frame, body, n_body);
+    ssize_t used = kind->take(session, &frame, body, n_body);
     if (used == -EAGAIN) {
         return 0;
     }
-    session->n_moved += is_moving(&frame) ? 1 : 0;
+    session->n_moved += kind->moves && is_moving(&frame) ? 1 : 0;
     return used < 0 ? used : used + (ssize_t)BOW__FRAME_HEADER_BYTES;
 }
 

@@ -6,6 +6,7 @@
  */
 
 #include "base/alloc.h"
+#include "base/hints.h"
 #include "rpc/native/internal.h"
 
 #include <errno.h>
@@ -57,16 +58,15 @@ struct bow__native_stream *bow__native_stream_new(struct bow__native *session, u
     if (stream == NULL) {
         return NULL;
     }
-    *stream = (struct bow__native_stream){
-        .id = id,
-        .user = user,
-        .open = true,
-        .overdue_ns = BOW_NEVER,
-        .send_credit = session->peer.stream_window_bytes,
-        .receive_credit = session->own.stream_window_bytes,
-        .window = {.size = session->own.stream_window_bytes,
-                   .n_granted = session->own.stream_window_bytes},
-    };
+    bow__zero_struct(stream, sizeof(*stream));
+    stream->id = id;
+    stream->user = user;
+    stream->open = true;
+    stream->overdue_ns = BOW_NEVER;
+    stream->send_credit = session->peer.stream_window_bytes;
+    stream->receive_credit = session->own.stream_window_bytes;
+    stream->window.size = session->own.stream_window_bytes;
+    stream->window.n_granted = session->own.stream_window_bytes;
     bow__list_init(&stream->send_link);
     bow__list_push_back(&session->streams, &stream->link);
     session->base.n_streams++;

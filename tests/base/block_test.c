@@ -4,6 +4,7 @@
  */
 
 #include "base/block.h"
+#include "base/poison.h"
 #include "base/pool.h"
 #include "tests/support/alloc.h"
 
@@ -207,6 +208,107 @@ static void test_pool_keeps_at_most_max_idle(void **state)
     bow__pool_fini(&pool);
 }
 
+/* What is freed goes back to the context at once where the one who touches it is to be found. */
+static void test_pool_gives_a_small_block_again_for_one_of_its_class(void **state)
+{
+    struct fixture *f = *state;
+    struct bow__pool pool;
+
+    bow__pool_init(&pool, f->context, 4);
+    void *first = bow__pool_alloc(&pool, BOW__POOL_CLASS_BYTES + 1);
+    void *other = bow__pool_alloc(&pool, 1);
+    size_t n_blocks = f->alloc.n_blocks;
+    bow__pool_free(&pool, first, BOW__POOL_CLASS_BYTES + 1);
+    assert_int_equal(bow__pool_is_empty(&pool), BOW__POISONS);
+    assert_int_equal(f->alloc.n_blocks, BOW__POISONS ? n_blocks - 1 : n_blocks);
+    void *again = bow__pool_alloc(&pool, 2 * BOW__POOL_CLASS_BYTES);
+    assert_int_equal(f->alloc.n_blocks, n_blocks);
+    if (!BOW__POISONS) {
+        assert_ptr_equal(again, first);
+    }
+    memset(again, 0xff, 2 * BOW__POOL_CLASS_BYTES);
+    bow__pool_free(&pool, other, 1);
+    bow__pool_free(&pool, again, 2 * BOW__POOL_CLASS_BYTES);
+    bow__pool_fini(&pool);
+    assert_int_equal(bow_context_bytes(f->context), 0);
+}
+
+static void test_pool_keeps_no_more_small_bytes_than_its_limit(void **state)
+{
+    enum { N = 4 * BOW__POOL_SMALL_BYTES / 1024 };
+    struct fixture *f = *state;
+    struct bow__pool pool;
+    static void *blocks[N];
+
+    bow__pool_init(&pool, f->context, 4);
+    for (size_t i = 0; i < N; i++) {
+        blocks[i] = bow__pool_alloc(&pool, 1000);
+    }
+    for (size_t i = 0; i < N; i++) {
+        bow__pool_free(&pool, blocks[i], 1000);
+    }
+    assert_true(bow_context_bytes(f->context) <= BOW__POOL_SMALL_BYTES);
+    assert_int_equal(bow__pool_is_empty(&pool), BOW__POISONS);
+    bow__pool_trim(&pool);
+    assert_true(bow__pool_is_empty(&pool));
+    assert_int_equal(bow_context_bytes(f->context), 0);
+    bow__pool_fini(&pool);
+}
+
+static void test_pool_does_not_keep_what_is_above_its_classes(void **state)
+{
+    struct fixture *f = *state;
+    struct bow__pool pool;
+
+    bow__pool_init(&pool, f->context, 4);
+    size_t n = BOW__POOL_N_CLASSES * BOW__POOL_CLASS_BYTES + 1;
+    void *memory = bow__pool_alloc(&pool, n);
+    assert_int_equal(bow_context_bytes(f->context), n);
+    bow__pool_free(&pool, memory, n);
+    assert_true(bow__pool_is_empty(&pool));
+    assert_int_equal(bow_context_bytes(f->context), 0);
+    bow__pool_fini(&pool);
+}
+
+/* From a class to the next, beyond the last one, and back. */
+static void test_pool_resize_keeps_the_content(void **state)
+{
+    static const size_t sizes[] = {8, 64, 65, 900, 1024, 1025, 5000, 3000, 100, 7};
+    struct fixture *f = *state;
+    struct bow__pool pool;
+
+    bow__pool_init(&pool, f->context, 4);
+    unsigned char *memory = bow__pool_alloc(&pool, sizes[0]);
+    memset(memory, 1, sizes[0]);
+    for (size_t i = 1; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        size_t n_kept = sizes[i - 1] < sizes[i] ? sizes[i - 1] : sizes[i];
+        memory = bow__pool_resize(&pool, memory, sizes[i - 1], sizes[i]);
+        assert_non_null(memory);
+        for (size_t at = 0; at < n_kept; at++) {
+            assert_int_equal(memory[at], i);
+        }
+        memset(memory, (int)i + 1, sizes[i]);
+    }
+    bow__pool_free(&pool, memory, 7);
+    bow__pool_fini(&pool);
+    assert_int_equal(bow_context_bytes(f->context), 0);
+}
+
+static void test_pool_resize_without_memory_leaves_it(void **state)
+{
+    struct fixture *f = *state;
+    struct bow__pool pool;
+
+    bow__pool_init(&pool, f->context, 4);
+    char *memory = bow__pool_alloc(&pool, 6);
+    memcpy(memory, "hello", 6);
+    f->alloc.fail_at = f->alloc.n_calls + 1;
+    assert_null(bow__pool_resize(&pool, memory, 6, 600));
+    assert_string_equal(memory, "hello");
+    bow__pool_free(&pool, memory, 6);
+    bow__pool_fini(&pool);
+}
+
 static void test_pool_trimmed_again_and_again_ends_empty(void **state)
 {
     struct fixture *f = *state;
@@ -260,6 +362,14 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_pool_trimmed_again_and_again_ends_empty, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_pool_without_memory_gives_null, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_pool_gives_a_small_block_again_for_one_of_its_class,
+                                        setup, teardown),
+        cmocka_unit_test_setup_teardown(test_pool_keeps_no_more_small_bytes_than_its_limit, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_pool_does_not_keep_what_is_above_its_classes, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_pool_resize_keeps_the_content, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_pool_resize_without_memory_leaves_it, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

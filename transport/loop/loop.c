@@ -8,6 +8,7 @@
 #include "base/refuse.h"
 #include "transport/loop/condition.h"
 #include "transport/loop/loop_internal.h"
+#include "transport/system/system_linux.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -126,6 +127,7 @@ int bow__loop_new_over(struct bow_context *context, const struct bow_system *sys
     }
     loop->context = context;
     loop->system = system;
+    loop->has_coarse_clock = system->now_ns == bow__linux_now_ns;
     loop->options = known;
     loop->looked_ns = bow__loop_update_now(loop);
     bow__loop_note_maker(loop);

@@ -4,7 +4,7 @@
 
 /*
  * What the layers of this library see of a loop beyond its public header: its
- * receive buffer, its chunk pool, and the registration of descriptors. All on the
+ * receive buffer, its pool, and the registration of descriptors. All on the
  * loop's thread unless it says otherwise.
  */
 

@@ -16,8 +16,7 @@
  * clock of its own has no such pair. */
 static bool is_far(const struct bow_loop *loop, uint64_t time_ns)
 {
-    return loop->system->now_ns == bow__linux_now_ns &&
-           bow__linux_coarse_ns() + COARSE_LAG_NS < time_ns;
+    return loop->has_coarse_clock && bow__linux_coarse_ns() + COARSE_LAG_NS < time_ns;
 }
 
 bool bow__loop_has_passed(const struct bow_loop *loop, uint64_t time_ns)

@@ -91,6 +91,7 @@ struct bow_loop {
 
     struct bow_context *context;
     const struct bow_system *system;
+    bool has_coarse_clock; /* the system's clock is the kernel's, of which there is a coarse one */
     struct bow_loop_options options;
     char name[BOW__LOOP_NAME_BYTES];
 

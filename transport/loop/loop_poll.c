@@ -126,12 +126,12 @@ static uint64_t trim_pool(struct bow_loop *loop)
 {
     uint64_t due_ns = bow__time_add(loop->last_events_ns, IDLE_NS);
 
-    if (loop->pool.n_idle > 0 && due_ns <= loop->now_ns) {
+    if (!bow__pool_is_empty(&loop->pool) && due_ns <= loop->now_ns) {
         bow__pool_trim(&loop->pool);
         loop->last_events_ns = loop->now_ns;
         due_ns = bow__time_add(loop->now_ns, IDLE_NS);
     }
-    return loop->pool.n_idle > 0 ? due_ns : BOW_NEVER;
+    return bow__pool_is_empty(&loop->pool) ? BOW_NEVER : due_ns;
 }
 
 /* Whatever else goes on: large blocks are rare beside small calls, and bursts beside single ones.

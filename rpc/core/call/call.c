@@ -5,6 +5,7 @@
  */
 
 #include "rpc/core/call/call.h"
+#include "base/hints.h"
 #include "rpc/core/call/call_gone.h"
 #include "rpc/core/call/call_stream.h"
 #include "rpc/core/intercept.h"
@@ -17,7 +18,7 @@
 void bow__call_init(struct bow_call *call, const struct bow__call_ops *ops,
                     struct bow_context *context, void *slab, size_t n_slab)
 {
-    memset(call, 0, offsetof(struct bow_call, arena));
+    bow__zero_struct(call, offsetof(struct bow_call, arena));
     call->answer.block = NULL;
     call->ops = ops;
     call->peer = "";

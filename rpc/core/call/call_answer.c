@@ -96,14 +96,16 @@ static uint32_t reply_flags(const struct bow_call *call)
 /* The reply is with the session. */
 static void conclude_reply(struct bow_call *call, size_t n_bytes)
 {
-    struct bow_status ok = BOW_STATUS_OK_INIT;
-    int rc = 0;
+    static const struct bow_status ok = BOW_STATUS_OK_INIT;
 
-    if (reply_flags(call) == 0) {
-        ok.metadata = bow__call_trailing(call);
-        rc = call->session->ops->finish(call->session, call->key, &ok);
+    if (reply_flags(call) != 0) {
+        conclude(call, &ok, n_bytes, 0);
+        return;
     }
-    conclude(call, &ok, n_bytes, rc);
+    struct bow_status behind = ok;
+    behind.metadata = bow__call_trailing(call);
+    int rc = call->session->ops->finish(call->session, call->key, &behind);
+    conclude(call, &behind, n_bytes, rc);
 }
 
 /* Returns 0 and the length as sent, 1 when the reply is to go as it is, or as the session. */

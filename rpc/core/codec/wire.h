@@ -70,11 +70,85 @@ static inline size_t bow__wire_varint_size(uint64_t value)
     return (bits * 9 + 64) / 64; /* bits / 7, rounded up, for 1 to 64 */
 }
 
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+#define BOW__WIRE_IS_LITTLE_ENDIAN 0
+
+static inline uint32_t bow__wire_order32(uint32_t value)
+{
+    return __builtin_bswap32(value);
+}
+
+static inline uint64_t bow__wire_order64(uint64_t value)
+{
+    return __builtin_bswap64(value);
+}
+#else
+#define BOW__WIRE_IS_LITTLE_ENDIAN 1
+
+static inline uint32_t bow__wire_order32(uint32_t value)
+{
+    return value;
+}
+
+static inline uint64_t bow__wire_order64(uint64_t value)
+{
+    return value;
+}
+#endif
+
+static inline uint32_t bow__wire_load32(const void *at)
+{
+    uint32_t value;
+    memcpy(&value, at, sizeof value);
+    return bow__wire_order32(value);
+}
+
+static inline uint64_t bow__wire_load64(const void *at)
+{
+    uint64_t value;
+    memcpy(&value, at, sizeof value);
+    return bow__wire_order64(value);
+}
+
+static inline void bow__wire_store32(void *at, uint32_t value)
+{
+    value = bow__wire_order32(value);
+    memcpy(at, &value, sizeof value);
+}
+
+static inline void bow__wire_store64(void *at, uint64_t value)
+{
+    value = bow__wire_order64(value);
+    memcpy(at, &value, sizeof value);
+}
+
+/** One of up to four bytes, of which as many can be read; NULL when it is longer. */
+static inline const uint8_t *bow__wire_read_varint_word(const uint8_t *at, uint64_t *ret_value)
+{
+    uint32_t word = bow__wire_load32(at);
+    uint32_t ends = ~word & 0x80808080u; /* the top bit of a last byte */
+
+    if (ends == 0) {
+        return NULL;
+    }
+    word &= ends ^ (ends - 1); /* up to the first end */
+    *ret_value = (word & 0x7fu) | (word >> 1 & 0x7fu << 7) | (word >> 2 & 0x7fu << 14) |
+                 (word >> 3 & 0x7fu << 21);
+    return at + __builtin_ctz(ends) / 8 + 1;
+}
+
 /** The part of bow__wire_read_varint() that is seldom needed: any length. */
 static inline const uint8_t *bow__wire_read_long_varint(const uint8_t *at, const uint8_t *end,
                                                         uint64_t *ret_value)
 {
     uint64_t value = 0;
+
+    if (end - at >= 4) {
+        const uint8_t *next = bow__wire_read_varint_word(at, ret_value);
+        if (next != NULL) {
+            return next;
+        }
+    }
     for (unsigned shift = 0; shift < 64 && at < end; shift += 7) {
         uint64_t byte = *at++;
         value |= (byte & 0x7f) << shift;
@@ -159,58 +233,6 @@ static inline uint8_t *bow__wire_write_varint_before(uint8_t *begin, uint8_t *en
     }
     bow__wire_write_varint(end - size, value);
     return end - size;
-}
-
-#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-#define BOW__WIRE_IS_LITTLE_ENDIAN 0
-
-static inline uint32_t bow__wire_order32(uint32_t value)
-{
-    return __builtin_bswap32(value);
-}
-
-static inline uint64_t bow__wire_order64(uint64_t value)
-{
-    return __builtin_bswap64(value);
-}
-#else
-#define BOW__WIRE_IS_LITTLE_ENDIAN 1
-
-static inline uint32_t bow__wire_order32(uint32_t value)
-{
-    return value;
-}
-
-static inline uint64_t bow__wire_order64(uint64_t value)
-{
-    return value;
-}
-#endif
-
-static inline uint32_t bow__wire_load32(const void *at)
-{
-    uint32_t value;
-    memcpy(&value, at, sizeof value);
-    return bow__wire_order32(value);
-}
-
-static inline uint64_t bow__wire_load64(const void *at)
-{
-    uint64_t value;
-    memcpy(&value, at, sizeof value);
-    return bow__wire_order64(value);
-}
-
-static inline void bow__wire_store32(void *at, uint32_t value)
-{
-    value = bow__wire_order32(value);
-    memcpy(at, &value, sizeof value);
-}
-
-static inline void bow__wire_store64(void *at, uint64_t value)
-{
-    value = bow__wire_order64(value);
-    memcpy(at, &value, sizeof value);
 }
 
 #endif

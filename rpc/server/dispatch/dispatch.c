@@ -195,6 +195,7 @@ static struct bow__server_call *begin(struct bow__server_conn *conn, uint64_t ke
     server_call->channel_ref = NULL;
     server_call->channel = conn->conn.channel;
     server_call->index = entry->index;
+    server_call->counts = &worker->counters.methods[entry->index];
     server_call->complete = false;
     server_call->waits = false;
     server_call->n_request = 0;
@@ -206,7 +207,7 @@ static struct bow__server_call *begin(struct bow__server_conn *conn, uint64_t ke
     set_deadline(server_call, head->time_left_ns);
     bow__dispatch_enlist(server_call);
     worker->counters.now.calls_started++;
-    bow__server_call_counts(server_call)->started++;
+    server_call->counts->started++;
     return server_call;
 }
 
@@ -319,7 +320,7 @@ static void dispatch_message(struct bow__server_call *server_call, struct bow__m
         return;
     }
     bow__text_clear(&reason);
-    bow__server_call_counts(server_call)->bytes_in += n_bytes;
+    server_call->counts->bytes_in += n_bytes;
     int rc = bow__call_decode(&server_call->call, message, &reason);
     bow__session_worked(session, message, n_bytes, rc);
     session->ops->consumed(session, key, bow__consumed_bytes(n_bytes));

@@ -101,7 +101,7 @@ static void leave_batch(struct bow__server_call *server_call, struct bow__method
 static void detach(struct bow__server_call *server_call, const struct bow_status *status)
 {
     enum bow_code code = status->code;
-    struct bow__method_counts *counts = bow__server_call_counts(server_call);
+    struct bow__method_counts *counts = server_call->counts;
 
     if (server_call->call.intercepted != NULL) {
         bow__server_intercept_end(server_call, status);
@@ -216,7 +216,7 @@ static void answered(struct bow_call *call, const struct bow_status *status, siz
     struct bow__server_call *server_call = bow__server_call_of(call);
     struct bow__conn *conn = &server_call->conn->conn;
 
-    bow__server_call_counts(server_call)->bytes_out += n_bytes;
+    server_call->counts->bytes_out += n_bytes;
     if (server_call->outlives_batch && call->stream == NULL) {
         bow__backlog_note_reply(&server_call->conn->backlog, n_bytes);
     }

@@ -33,7 +33,7 @@ int bow__dispatch_stream_begin(struct bow__server_call *server_call)
 void bow__dispatch_stream_message(struct bow__server_call *server_call,
                                   struct bow__message *message, bool end)
 {
-    bow__server_call_counts(server_call)->bytes_in += message->bytes.len;
+    server_call->counts->bytes_in += message->bytes.len;
     bow__call_stream_take(&server_call->call, message, end);
 }
 
@@ -41,7 +41,7 @@ void bow__dispatch_stream_sent(struct bow_call *call, size_t n_bytes)
 {
     struct bow__server_call *server_call = bow__server_call_of(call);
 
-    bow__server_call_counts(server_call)->bytes_out += n_bytes;
+    server_call->counts->bytes_out += n_bytes;
     bow__conn_touch(&server_call->conn->conn);
 }
 

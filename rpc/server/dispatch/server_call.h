@@ -16,10 +16,11 @@
 struct bow__server_call {
     struct bow_call call; /* first */
     struct bow__worker *worker;
-    struct bow__server_conn *conn; /* NULL once the stream has ended */
-    struct bow__link link;         /* in the connection's batch_calls; or while it `waits` */
-    struct bow_channel *channel;   /* outlives the call */
-    struct bow_timer timer;        /* set up once it outlives its batch */
+    struct bow__method_counts *counts; /* the worker's, of its method */
+    struct bow__server_conn *conn;     /* NULL once the stream has ended */
+    struct bow__link link;             /* in the connection's batch_calls; or while it `waits` */
+    struct bow_channel *channel;       /* outlives the call */
+    struct bow_timer timer;            /* set up once it outlives its batch */
     struct bow_task task;
     struct bow__deferred deferred; /* of a streaming call */
     struct bow_task executor_task; /* of one whose handler runs on an executor */
@@ -42,12 +43,6 @@ struct bow__server_call {
 static inline struct bow__server_call *bow__server_call_of(const struct bow_call *call)
 {
     return (struct bow__server_call *)(uintptr_t)call;
-}
-
-static inline struct bow__method_counts *
-bow__server_call_counts(const struct bow__server_call *server_call)
-{
-    return &server_call->worker->counters.methods[server_call->call.entry->index];
 }
 
 static inline bool bow__server_call_is_entered_stream(const struct bow__server_call *server_call)
