@@ -20,6 +20,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 import mutant as form
@@ -49,6 +50,13 @@ def sources(top):
         folders[:] = [f for f in folders if is_source(f) or (not at_top and f.startswith("build"))]
         for name in names:
             yield (pathlib.Path(where) / name).relative_to(top)
+
+
+def end_session(leader):
+    try:
+        os.killpg(leader, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
 
 
 class Tree:
@@ -106,16 +114,22 @@ class Tree:
         """Returns exit code (None: it hung), output, seconds."""
         test = self.tests[name]
         started = time.monotonic()
-        # A session of its own, so that what it started ends with it.
-        with subprocess.Popen(test["cmd"], cwd=test["workdir"] or self.build, stdin=subprocess.DEVNULL,
-                              env={**os.environ, **test["env"]}, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, start_new_session=True) as process:
+        # The first failure says all, and what a test has started must not outlive it: so it has a
+        # session of its own, and writes to what nobody waits for.
+        env = {**os.environ, **test["env"], "CMOCKA_TEST_ABORT": "1"}
+        with tempfile.TemporaryFile() as out, \
+                subprocess.Popen(test["cmd"], cwd=test["workdir"] or self.build, env=env,
+                                 stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
+                                 start_new_session=True) as process:
             try:
-                output = process.communicate(timeout=limit_s)[0]
+                process.wait(limit_s)
             except subprocess.TimeoutExpired:
-                os.killpg(process.pid, 9)
                 return None, "", limit_s
-        return process.returncode, output.decode(errors="replace"), time.monotonic() - started
+            finally:
+                end_session(process.pid)
+            out.seek(0)
+            output = out.read().decode(errors="replace")
+        return process.returncode, output, time.monotonic() - started
 
 
 def tail(output):
@@ -134,11 +148,17 @@ def prepare(tree, tests):
         sys.exit(f"{tail(output)}mutants: the tree does not build without any mutant")
 
 
-def baseline(tree, tests):
-    """Run the tests without any mutant. Returns seconds a test; ends the program when one fails."""
+def baseline(pool, trees, tests):
+    """Run the tests without any mutant, beside each other as later. Returns seconds a test; ends the
+    program when one fails."""
+    def run(test):
+        tree = trees.get()
+        try:
+            return tree.run(test, tree.tests[test]["timeout"])
+        finally:
+            trees.put(tree)
     seconds = {}
-    for test in tests:
-        code, output, seconds[test] = tree.run(test, tree.tests[test]["timeout"])
+    for test, (code, output, seconds[test]) in zip(tests, pool.map(run, tests)):
         if code != 0:
             print(f"{tail(output)}mutants: {test} does not pass without any mutant "
                   f"(exit code {code}); that comes first")
@@ -209,10 +229,10 @@ def try_group(top, scratch, build, mutants):
     with concurrent.futures.ThreadPoolExecutor(len(all_trees)) as pool:
         tests = sorted({test for mutant in mutants for test in mutant.tests})
         list(pool.map(prepare, all_trees, [tests] * len(all_trees)))
-        seconds = baseline(all_trees[0], tests)
         trees = queue.SimpleQueue()
         for tree in all_trees:
             trees.put(tree)
+        seconds = baseline(pool, trees, tests)
         return sum(pool.map(lambda some: try_all(trees, some, seconds), by_file(mutants)))
 
 
