@@ -4,13 +4,16 @@
  * one that is confined to the test's. The server plays a script on a thread of its own.
  */
 
+#include "rpc/native/frame.h"
 #include "stream_fixture.h"
+#include "tests/support/gate.h"
 
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include <cmocka.h>
 
@@ -475,6 +478,70 @@ static void test_block_in_a_callback_of_a_confined_client_is_refused(void **stat
     expect_finish(s, BOW_CANCELLED, "cancelled");
 }
 
+/* The connection's end lies behind more than a client reads in a turn: as much as the kernel takes.
+ */
+struct last_words {
+    struct gate heard;
+    struct gate said;
+};
+
+static struct last_words last_words;
+
+static void fill(int fd)
+{
+    static uint8_t frame[BOW__FRAME_HEADER_BYTES + 65536];
+    const struct bow__frame header = {.length = 65536, .type = BOW__FRAME_FIRST_SKIPPED};
+
+    bow__frame_encode(frame, &header);
+    while (send(fd, frame, sizeof(frame), MSG_DONTWAIT) == sizeof(frame)) {
+    }
+}
+
+static void say_and_go(struct streams *s)
+{
+    stream_peer_send(&s->peer, 1);
+    gate_wait(&last_words.heard, 1);
+    fill(s->peer.fd);
+    assert_int_equal(shutdown(s->peer.fd, SHUT_WR), 0);
+    gate_add(&last_words.said);
+    while (s->peer.n_hang_ups == 0) {
+        stream_peer_serve(&s->peer, 20);
+    }
+    stream_peer_end(&s->peer);
+    streams_accept(s);
+    stream_peer_send(&s->peer, 3);
+    stream_peer_finish(&s->peer, BOW_OK, "");
+}
+
+static void test_block_confined_open_reads_up_to_the_end_of_a_connection(void **state)
+{
+    struct streams *s = *state;
+    struct script script;
+
+    if (calls_is_grpc()) {
+        skip(); /* the frames that fill the kernel's buffers are native ones */
+    }
+    gate_init(&last_words.heard);
+    gate_init(&last_words.said);
+    play(s, say_and_go, &script);
+    streams_open_blocking(s, &streams_pour, NULL);
+    struct bow_stream *first = s->stream;
+    expect_message(s, 1);
+    gate_add(&last_words.heard);
+    gate_wait(&last_words.said, 1);
+    streams_open_blocking(s, &streams_pour, NULL);
+    struct bow_stream *second = s->stream;
+    expect_message(s, 3);
+    s->stream = first;
+    expect_finish(s, BOW_UNAVAILABLE, "");
+    s->stream = second;
+    expect_end(s);
+    expect_finish(s, BOW_OK, "");
+    end_play(&script);
+    gate_fini(&last_words.heard);
+    gate_fini(&last_words.said);
+}
+
 static void *try_elsewhere(void *user)
 {
     struct streams *s = user;
@@ -540,6 +607,7 @@ int main(int argc, char **argv)
         LOOP_TEST(test_block_with_events_is_refused),
         CONFINED_TEST(test_block_in_a_callback_of_a_confined_client_is_refused),
         CONFINED_TEST(test_block_confined_elsewhere_is_refused),
+        CONFINED_TEST(test_block_confined_open_reads_up_to_the_end_of_a_connection),
     };
 
     calls_choose(argc, argv);
