@@ -30,6 +30,8 @@ SKIP = 77
 # A test that takes that much longer than without the mutant hangs.
 HANG_FACTOR = 5
 HANG_LEAST_S = 10
+# As tools/test gives to sanitized builds.
+SANITIZED_FACTOR = 4
 ALL = ["-Dwerror=false", "--buildtype=debug", "-Dbench=false"]
 PLAIN = [*ALL, "-Doptimization=1"]
 SETUPS = {"sanitized": [*PLAIN, "-Db_sanitize=address,undefined", "-Db_lundef=false"],
@@ -154,7 +156,7 @@ def baseline(pool, trees, tests):
     def run(test):
         tree = trees.get()
         try:
-            return tree.run(test, tree.tests[test]["timeout"])
+            return tree.run(test, SANITIZED_FACTOR * tree.tests[test]["timeout"])
         finally:
             trees.put(tree)
     seconds = {}
