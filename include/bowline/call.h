@@ -55,8 +55,7 @@ BOW_EXPORT const struct bow_metadata *bow_call_metadata(const struct bow_call *c
  *
  * A client may take less than that, as its max_header_bytes says. The call then cannot be answered
  * but with an error: replies, messages and finish give -EMSGSIZE, and the client
- * RESOURCE_EXHAUSTED, which says so. With an error of the handler's own the initial metadata is
- * left out.
+ * RESOURCE_EXHAUSTED, which says so. With an error of the handler's own the metadata is left out.
  */
 BOW_EXPORT BOW_MUST_USE int bow_call_add_initial(struct bow_call *call, const char *key,
                                                  struct bow_slice value);

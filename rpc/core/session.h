@@ -203,6 +203,9 @@ struct bow__session_ops {
      */
     int (*respond)(struct bow__session *session, uint64_t key, const struct bow_metadata *metadata,
                    enum bow__encoding encoding);
+    /** Server: whether the peer takes this much with a status of OK. Returns 0, or -EMSGSIZE, see
+     * `excess`. */
+    int (*check_trailing)(struct bow__session *session, const struct bow_metadata *metadata);
     /** The set of encodings that the peer can decode in messages of this stream (identity is in
      * it). */
     uint32_t (*encodings)(const struct bow__session *session, uint64_t key);
@@ -285,7 +288,8 @@ struct bow__session_ops {
 struct bow__header_excess {
     size_t n_bytes;
     size_t max_bytes;
-    bool is_value; /* one value of it, which the protocol bounds, and no option */
+    bool is_value;    /* one value of it, which the protocol bounds, and no option */
+    bool is_trailing; /* of metadata that goes with the status */
 };
 
 /** What both protocols keep; the first member of theirs. */
@@ -307,7 +311,7 @@ struct bow__session {
     bool is_peer_unattended; /* it has said that nobody reads while there is no call */
     uint32_t calls_refused;  /* over a limit of the connection; the host sets it back */
     uint64_t rtt_ns;         /* of the last PING that was answered; 0: none was yet */
-    struct bow__header_excess excess; /* after -EMSGSIZE of open() or respond() */
+    struct bow__header_excess excess; /* after -EMSGSIZE of open(), respond() or check_trailing() */
     enum bow_code failure_code;       /* after feed or on_time failed */
     struct bow__text failure;         /* what was wrong, the peer's bytes escaped */
 };

@@ -167,6 +167,14 @@ int bow__http2_respond(struct bow__session *base, uint64_t key, const struct bow
     return metadata->n > 0 ? say_metadata(session, stream, metadata) : 0;
 }
 
+int bow__http2_check_trailing(struct bow__session *base, const struct bow_metadata *metadata)
+{
+    int rc = bow__http2_check_header((struct bow__http2_session *)base, 0, metadata);
+
+    base->excess.is_trailing = rc == -EMSGSIZE;
+    return rc;
+}
+
 /* Nobody waits any more, so nothing that only the client could move along may hold the end up. */
 static bool drops_messages(const struct bow_status *status)
 {

@@ -231,6 +231,7 @@ uint32_t bow__http2_max_streams(const struct bow__http2_session *session);
 
 /* answer.c */
 
+int bow__http2_check_trailing(struct bow__session *base, const struct bow_metadata *metadata);
 int bow__http2_respond(struct bow__session *base, uint64_t key, const struct bow_metadata *metadata,
                        enum bow__encoding encoding);
 int bow__http2_finish(struct bow__session *base, uint64_t key, const struct bow_status *status);

@@ -391,6 +391,7 @@ static const struct bow__session_ops http2_ops = {
     .begin = bow__http2_begin,
     .half_close = bow__http2_half_close,
     .respond = bow__http2_respond,
+    .check_trailing = bow__http2_check_trailing,
     .encodings = encodings,
     .queued = bow__http2_queued,
     .take_writable = bow__http2_take_writable,

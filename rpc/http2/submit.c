@@ -383,7 +383,8 @@ int bow__http2_check_header(struct bow__http2_session *session, size_t n_own,
     n = longest_value(metadata);
     n = n > n_own ? n : n_own;
     if (n > BOW__HTTP2_VALUE_BYTES) {
-        session->base.excess = (struct bow__header_excess){n, BOW__HTTP2_VALUE_BYTES, true};
+        session->base.excess = (struct bow__header_excess){
+            .n_bytes = n, .max_bytes = BOW__HTTP2_VALUE_BYTES, .is_value = true};
         return -EMSGSIZE;
     }
     return 0;

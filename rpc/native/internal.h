@@ -103,6 +103,7 @@ void *bow__native_take_writable(struct bow__session *base, uint64_t *ret_key);
 
 /* send.c */
 
+int bow__native_check_trailing(struct bow__session *base, const struct bow_metadata *metadata);
 int bow__native_respond(struct bow__session *base, uint64_t key,
                         const struct bow_metadata *metadata, enum bow__encoding encoding);
 uint8_t *bow__native_reserve(struct bow__session *base, uint64_t key, uint32_t flags,

@@ -101,6 +101,20 @@ int bow__native_respond(struct bow__session *base, uint64_t key,
     return 0;
 }
 
+int bow__native_check_trailing(struct bow__session *base, const struct bow_metadata *metadata)
+{
+    struct bow__native *session = bow__native_of(base);
+    struct bow__header_status wire = {.metadata = *metadata};
+    size_t n = max_size(bow__metadata_bytes(metadata), bow__header_status_size(&wire));
+
+    if (n <= session->peer.max_header_bytes) {
+        return 0;
+    }
+    int rc = bow__header_limit_refuse(base, n, session->peer.max_header_bytes);
+    base->excess.is_trailing = true;
+    return rc;
+}
+
 static int put_due_response(struct bow__native *session, struct bow__native_stream *stream)
 {
     struct bow__header_response header = {.encoding = encoding_name(stream)};

@@ -264,6 +264,7 @@ static const struct bow__session_ops ops = {
     .begin = bow__native_begin,
     .half_close = bow__native_half_close,
     .respond = bow__native_respond,
+    .check_trailing = bow__native_check_trailing,
     .encodings = encodings,
     .queued = bow__native_queued,
     .take_writable = bow__native_take_writable,

@@ -6,6 +6,7 @@
 
 #include "header_limit_security.h"
 #include "protos/echo.bow.h"
+#include "protos/kinds.bow.h"
 
 #include <bowline/client.h>
 #include <bowline/limits.h>
@@ -118,11 +119,39 @@ static void say(struct bow_call *call, const Calls__Request *request, void *user
     limits->reply_rc = calls__echo__say__reply(call, &reply);
 }
 
+/* A stream whose trailing metadata is known behind the first message only. */
+static void count(struct kinds__all__count__call call, const Kinds__Number *request, void *user)
+{
+    struct limits *limits = user;
+
+    assert_int_equal(kinds__all__count__send(call, request), 0);
+    assert_int_equal(bow_call_add_trailing(call.call, "big", value_of(limits->n_trailing)), 0);
+    limits->reply_rc = kinds__all__count__finish(call);
+}
+
+static void on_last_summand(struct kinds__all__sum__call call, void *user)
+{
+    struct limits *limits = user;
+    Kinds__Number reply = KINDS__NUMBER__INIT;
+
+    assert_int_equal(bow_call_add_trailing(call.call, "big", value_of(limits->n_trailing)), 0);
+    limits->reply_rc = kinds__all__sum__reply(call, &reply);
+}
+
+static void sum(struct kinds__all__sum__call call, void *user)
+{
+    static const struct kinds__all__sum__call_events events = {.on_half_close = on_last_summand};
+
+    assert_int_equal(kinds__all__sum__listen(call, &events, user), 0);
+}
+
 static int serve(struct bow_server *server, void *user)
 {
     const struct calls__echo__handlers handlers = {.say = say};
+    const struct kinds__all__handlers kinds = {.count = count, .sum = sum};
 
-    return calls__echo__serve(server, &handlers, user);
+    int rc = calls__echo__serve(server, &handlers, user);
+    return rc == 0 ? kinds__all__serve(server, &kinds, user) : rc;
 }
 
 static int set_up(void **state)
@@ -386,7 +415,7 @@ static void test_answer_above_a_small_limit_ends_its_call_alone(void **state)
     expect_one_connection(limits);
 }
 
-/* Over gRPC the server leaves out what the client does not take. */
+/* Which over gRPC the client says, natively it keeps it to itself below what any peer takes. */
 static void test_trailing_metadata_above_a_small_limit(void **state)
 {
     static const size_t payloads[] = {10, 100000};
@@ -395,11 +424,79 @@ static void test_trailing_metadata_above_a_small_limit(void **state)
     make_pair(limits, 0, 4 * KIB);
     for (size_t i = 0; i < sizeof(payloads) / sizeof(payloads[0]); i++) {
         limits->n_trailing = 6 * KIB;
-        expect_call(limits, NULL, payloads[i], is_grpc ? BOW_OK : BOW_RESOURCE_EXHAUSTED,
-                    is_grpc ? "" : "exceeds the client's max_header_bytes (4096): raise it there");
+        expect_call(limits, NULL, payloads[i], BOW_RESOURCE_EXHAUSTED,
+                    is_grpc ? "above the 4096 that the client takes"
+                            : "exceeds the client's max_header_bytes (4096): raise it there");
         limits->n_trailing = 0;
         expect_plain(limits);
     }
+    expect_one_connection(limits);
+}
+
+/* That a call went well is not said without what belongs to it. */
+static void test_trailing_metadata_above_what_the_client_takes_is_not_sent(void **state)
+{
+    static const size_t payloads[] = {10, 100000};
+    struct limits *limits = *state;
+
+    make_pair(limits, 0, 32 * KIB);
+    for (size_t i = 0; i < sizeof(payloads) / sizeof(payloads[0]); i++) {
+        limits->n_trailing = 40 * KIB;
+        expect_call(limits, NULL, payloads[i], BOW_RESOURCE_EXHAUSTED,
+                    "the trailing metadata of /calls.Echo/Say cannot be sent: its header of 4");
+        assert_int_equal(limits->reply_rc, -EMSGSIZE);
+        limits->n_trailing = 20 * KIB;
+        expect_call(limits, NULL, payloads[i], BOW_OK, "");
+        assert_int_equal(limits->reply_rc, 0);
+    }
+    expect_one_connection(limits);
+}
+
+static void expect_count(struct limits *limits, enum bow_code code, const char *words)
+{
+    struct bow_result result = BOW_RESULT_INIT;
+    struct kinds__all__count__stream stream;
+    Kinds__Number request = KINDS__NUMBER__INIT;
+    const Kinds__Number *number = NULL;
+
+    assert_int_equal(
+        kinds__all__count__open(limits->pair->blocking, &request, NULL, NULL, NULL, &stream), 0);
+    while (kinds__all__count__stream_receive(stream, BOW_NEVER, &number) == 1) {
+    }
+    assert_int_equal(kinds__all__count__stream_finish(stream, &result), 0);
+    expect_words(result.status.message, words);
+    assert_int_equal(result.status.code, code);
+    bow_result_fini(&result);
+}
+
+static void expect_sum(struct limits *limits, enum bow_code code, const char *words)
+{
+    struct bow_result result = BOW_RESULT_INIT;
+    struct kinds__all__sum__stream stream;
+
+    assert_int_equal(kinds__all__sum__open(limits->pair->blocking, NULL, NULL, NULL, &stream), 0);
+    (void)kinds__all__sum__stream_finish(stream, &result);
+    expect_words(result.status.message, words);
+    assert_int_equal(result.status.code, code);
+    bow_result_fini(&result);
+}
+
+static void test_trailing_metadata_of_a_stream_above_what_the_client_takes(void **state)
+{
+    static const char words[] = "cannot be sent: its header of 4";
+    struct limits *limits = *state;
+
+    make_pair(limits, 0, 32 * KIB);
+    limits->n_trailing = 40 * KIB;
+    expect_count(limits, BOW_RESOURCE_EXHAUSTED, words);
+    assert_int_equal(limits->reply_rc, -EMSGSIZE);
+    expect_sum(limits, BOW_RESOURCE_EXHAUSTED, words);
+    assert_int_equal(limits->reply_rc, -EMSGSIZE);
+    limits->n_trailing = 20 * KIB;
+    expect_count(limits, BOW_OK, "");
+    assert_int_equal(limits->reply_rc, 0);
+    expect_sum(limits, BOW_OK, "");
+    assert_int_equal(limits->reply_rc, 0);
     expect_one_connection(limits);
 }
 
@@ -438,7 +535,7 @@ static void test_details_above_the_default_are_taken_where_it_is_allowed(void **
 }
 
 /* One of more than 64 KiB would be the end of a connection over HTTP/2. */
-static void test_value_that_http2_cannot_carry_is_left_out_of_trailers(void **state)
+static void test_value_that_http2_cannot_carry_is_not_in_trailers(void **state)
 {
     struct limits *limits = *state;
     struct bow_result result = BOW_RESULT_INIT;
@@ -451,7 +548,8 @@ static void test_value_that_http2_cannot_carry_is_left_out_of_trailers(void **st
         limits->n_details = 60 * KIB; /* of an error; as base64 80 KiB */
         limits->code = is_error ? BOW_ABORTED : BOW_OK;
         calls__echo__say__call(limits->pair->blocking, &request, NULL, &result);
-        assert_int_equal(result.status.code, limits->code);
+        assert_int_equal(result.status.code,
+                         is_error || !is_grpc ? limits->code : BOW_RESOURCE_EXHAUSTED);
         assert_int_equal(result.status.metadata.n, is_error || is_grpc ? 0 : 1);
         assert_int_equal(result.status.details.len, is_error && !is_grpc ? 60 * KIB : 0);
         bow_result_fini(&result);
@@ -527,7 +625,9 @@ int main(int argc, char **argv)
         TEST(test_trailing_metadata_above_a_small_limit),
         TEST(test_long_status_fits_what_the_client_takes),
         TEST(test_details_above_the_default_are_taken_where_it_is_allowed),
-        TEST(test_value_that_http2_cannot_carry_is_left_out_of_trailers),
+        TEST(test_trailing_metadata_above_what_the_client_takes_is_not_sent),
+        TEST(test_trailing_metadata_of_a_stream_above_what_the_client_takes),
+        TEST(test_value_that_http2_cannot_carry_is_not_in_trailers),
         TEST(test_option_out_of_bounds_is_refused),
         TEST(test_least_limit_lets_plain_calls_through),
     };

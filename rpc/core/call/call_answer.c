@@ -93,6 +93,14 @@ static uint32_t reply_flags(const struct bow_call *call)
     return call->metadata == NULL || call->metadata->trailing.n == 0 ? BOW__SEND_END : 0;
 }
 
+/* What comes before the reply, and whether what is to come behind it can. */
+static inline int begin_reply(struct bow_call *call)
+{
+    int rc = bow__call_respond(call);
+
+    return rc == 0 && call->metadata != NULL ? bow__call_check_trailing(call) : rc;
+}
+
 /* The reply is with the session. */
 static void conclude_reply(struct bow_call *call, size_t n_bytes)
 {
@@ -176,7 +184,7 @@ static int deliver(struct bow_call *call)
         send_status(call, &answer->status);
         return 0;
     }
-    rc = bow__call_respond(call);
+    rc = begin_reply(call);
     if (rc < 0) {
         return refuse_unsent(call, rc);
     }
@@ -360,7 +368,7 @@ static int reply_in_place(struct bow_call *call, const ProtobufCMessage *reply,
     const struct bow__session_ops *ops = call->session->ops;
     size_t cap = 0;
 
-    int rc = bow__call_respond(call);
+    int rc = begin_reply(call);
     if (rc < 0) {
         return refuse_unsent(call, rc);
     }

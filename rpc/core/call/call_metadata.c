@@ -67,12 +67,21 @@ int bow__call_respond_now(struct bow_call *call)
     return rc;
 }
 
+int bow__call_check_trailing(struct bow_call *call)
+{
+    struct bow_metadata trailing = bow__call_trailing(call);
+
+    return trailing.n > 0 ? call->session->ops->check_trailing(call->session, &trailing) : 0;
+}
+
 void bow__call_describe_unsent(const struct bow_call *call, int rc, struct bow__text *text,
                                struct bow_status *ret_status)
 {
     bow__text_clear(text);
     if (rc == -EMSGSIZE) {
-        bow__text_printf(text, "the initial metadata of %s cannot be sent: ", call->method->path);
+        bow__text_printf(text, "the %s metadata of %s cannot be sent: ",
+                         call->session->excess.is_trailing ? "trailing" : "initial",
+                         call->method->path);
         bow__header_limit_unsent(text, call->session);
     } else {
         bow__text_printf(text, "the server has no memory to send the reply of %s",

@@ -30,8 +30,12 @@ static inline int bow__call_respond(struct bow_call *call)
     return is_due ? bow__call_respond_now(call) : 0;
 }
 
+/** Whether the client takes the trailing metadata of a call that has gone well. Returns as the
+ * session's check_trailing(). */
+int bow__call_check_trailing(struct bow_call *call);
+
 /** What the client is told when something that it was to get cannot be sent: `rc` is -EMSGSIZE
- * (the initial metadata is more than it takes), -ENOMEM, or -ENOENT. `text` holds the message. */
+ * (the metadata is more than it takes), -ENOMEM, or -ENOENT. `text` holds the message. */
 void bow__call_describe_unsent(const struct bow_call *call, int rc, struct bow__text *text,
                                struct bow_status *ret_status);
 

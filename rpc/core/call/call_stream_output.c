@@ -287,12 +287,13 @@ static void after_reply(struct bow_call *call, int rc, size_t n_bytes)
     }
 }
 
-/* A call whose client was to get initial metadata, and could not, has not gone well. */
+/* A call whose client was to get metadata, and could not, has not gone well. */
 static int send_answer_status(struct bow_call *call)
 {
     const struct bow_status *status = &call->stream->answer.status;
     int rc = bow__call_respond(call);
 
+    rc = rc == 0 ? bow__call_check_trailing(call) : rc;
     if (status->code == BOW_OK && (rc == -ENOMEM || rc == -EMSGSIZE)) {
         bow__call_stream_refuse_unsent(call, rc);
         return rc;
@@ -315,9 +316,10 @@ int bow__call_stream_send_answer(struct bow_call *call)
         return send_answer_status(call);
     }
     size_t len = 0;
-    int rc = bow__call_stream_hand_over(call, reply, last_flags(call), &len);
+    int rc = bow__call_check_trailing(call);
     if (rc == 0) {
-        answer->reply = NULL;
+        rc = bow__call_stream_hand_over(call, reply, last_flags(call), &len);
+        answer->reply = rc == 0 ? NULL : reply;
     }
     after_reply(call, rc, len);
     return rc;
