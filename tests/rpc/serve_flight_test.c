@@ -214,6 +214,8 @@ static void test_flight_of_unread_messages_is_bounded_and_passes(void **state)
     size_t before = bow_context_bytes(s->t->context);
     s->enter = ignore;
     crowd_in(SERVE_BOTH, 0);
+    /* One that lost its place is known twice, and must not stand for one that has yet to enter. */
+    CALLS_WAIT_METRIC(s->t, calls_started, N_PEERS * N_CALLS);
     wait_all_known();
     /* Some of those that entered lose their place by a message that finds none. */
     for (int tries = 0; tries < 50; tries++) {
@@ -325,6 +327,48 @@ static void test_flight_counts_what_requests_take_in_memory(void **state)
     }
     assert_int_equal(count_ends(), N_PEERS * N_CALLS);
     expect_neighbour_served(s);
+    end();
+}
+
+/* Fields enough to make its request half of all that may be in flight. */
+static void begin_half(struct session_peer *peer)
+{
+    static uint8_t bytes[MESSAGE_BYTES];
+
+    swell(bytes, sizeof(bytes));
+    session_peer_begin_stream(peer, SERVE_PLAIN, BOW_NEVER, NULL);
+    session_peer_send(peer, BOW__SEND_END, bytes, sizeof(bytes));
+}
+
+/* Below three quarters no call is refused, and its message is small until it is decoded: only then
+ * is there no room. Two halves and what a call takes are too much. */
+static void test_flight_f30_decoded_request_without_room_is_refused(void **state)
+{
+    struct serving *s = *state;
+
+    start(state);
+    struct session_peer *holder = crowd->peers[0];
+    struct session_peer *other = crowd->peers[1];
+    s->enter = hold;
+    begin_half(holder);
+    serve_wait(s, &s->n_steps, 1);
+    s->enter = answer;
+    begin_half(other);
+    session_peer_wait(other, &other->n_ends, 1);
+    assert_int_equal(other->code, BOW_RESOURCE_EXHAUSTED);
+    assert_non_null(strstr(other->text, SERVE_PLAIN ": no room for a request of"));
+    assert_non_null(strstr(other->text, LIMIT));
+    assert_int_equal(serve_count(s, &s->n_entered), 1);
+    CALLS_WAIT_METRIC(s->t, calls_refused_bytes, 1);
+    expect_neighbour_served(s);
+
+    serve_on_loop(s, answer_all);
+    session_peer_wait(holder, &holder->n_ends, 1);
+    assert_int_equal(holder->code, BOW_OK);
+    begin_half(other);
+    session_peer_wait(other, &other->n_ends, 2);
+    assert_int_equal(other->code, BOW_OK);
+    CALLS_WAIT_METRIC(s->t, calls_refused_bytes, 1);
     end();
 }
 
@@ -554,6 +598,7 @@ int main(int argc, char **argv)
         TEST(test_flight_of_unread_messages_is_bounded_and_passes),
         TEST(test_flight_of_held_requests_is_bounded_and_passes),
         TEST(test_flight_counts_what_requests_take_in_memory),
+        TEST(test_flight_f30_decoded_request_without_room_is_refused),
         TEST(test_flight_of_requests_that_inflate_is_bounded),
         TEST(test_flight_counts_metadata),
         TEST(test_flight_counts_calls_that_nobody_waits_for),

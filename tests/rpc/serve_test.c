@@ -409,11 +409,11 @@ static void test_serve_reference_outlives_the_server(void **state)
     bow_call_unref(s->call);
 }
 
-static void take_time(struct serving *s, struct bow_call *call)
+/* On a loop of the server's, which is told so until the server has stopped. */
+static void join_from_inside(struct serving *s, struct bow_call *call)
 {
-    (void)s;
     (void)call;
-    calls_hold_loop(20 * MS);
+    s->rc = bow_server_join(s->t->server);
 }
 
 /* On a loop that goes on: nothing else would wait for the event. */
@@ -426,11 +426,34 @@ static void test_serve_stops_after_the_last_event(void **state)
     options.loop = s->t->loop;
     serve_start(s, &options);
     serve_connect(s);
-    s->in_closed = take_time;
+    s->in_closed = join_from_inside;
     serve_begin(s, SERVE_BOTH);
     bow_server_free(s->t->server);
     s->t->server = NULL;
     assert_int_equal(serve_count(s, &s->n_closed), 1);
+    assert_int_equal(s->rc, -EDEADLK);
+}
+
+/* Who has had the GOAWAY is all that the server still waits for; its connection goes first, and the
+ * event comes later in the same turn. */
+static void test_serve_f29_stops_after_the_last_event_of_a_lost_connection(void **state)
+{
+    struct serving *s = *state;
+    struct bow_server_options options;
+
+    calls_server_options(s->t, &options);
+    options.grace_ns = BOW_NEVER;
+    serve_start(s, &options);
+    serve_connect(s);
+    s->in_closed = join_from_inside;
+    serve_begin(s, SERVE_BOTH);
+    bow_server_stop(s->t->server);
+    session_peer_wait(&s->peer, &s->peer.n_goaways, 1);
+    session_peer_end(&s->peer);
+    s->has_peer = false;
+    serve_expect_closed(s, BOW_UNAVAILABLE, "");
+    assert_int_equal(s->rc, -EDEADLK);
+    assert_int_equal(bow_server_join(s->t->server), 0);
 }
 
 static void test_serve_cancelled_by_the_client_is_closed_so(void **state)
@@ -610,6 +633,7 @@ int main(int argc, char **argv)
         TEST(test_serve_reference_keeps_an_ended_call),
         TEST(test_serve_reference_outlives_the_server),
         BARE(test_serve_stops_after_the_last_event),
+        BARE(test_serve_f29_stops_after_the_last_event_of_a_lost_connection),
         TEST(test_serve_cancelled_by_the_client_is_closed_so),
         TEST(test_serve_lost_connection_closes_as_unavailable),
         TEST(test_serve_paused_is_closed_all_the_same),
