@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
  * Bytes between a channel and a session, and the connection's times: until when a client has to
- * show itself (first_frame_timeout_ns), a write that is stalled, heartbeats, age. Knows no calls:
+ * show itself (first_frame_timeout_ns), a write that is stalled, heartbeats, age; and when it does
+ * not read, for others have their turn or the peer does not take what waits. Knows no calls:
  * events go to the owner.
  */
 

@@ -40,6 +40,10 @@
 #include <errno.h>
 #include <sys/uio.h>
 
+/** While so many bytes of replies wait and those before them do not leave, the server does not
+ * read: there is enough for the peer to take. */
+#define BOW__CLOGGED_BYTES (BOW_LIMIT_QUEUED_REPLY_BYTES / 8)
+
 struct bow__session;
 
 /** Messages up to this size may be encoded in place; larger ones come in a block of their own. */

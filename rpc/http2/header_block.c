@@ -7,7 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/hints.h"
-#include "rpc/core/compression/compress.h"
+#include "rpc/core/compression/encodings.h"
 #include "rpc/core/metadata.h"
 #include "rpc/http2/grpc_text.h"
 #include "rpc/http2/internal.h"

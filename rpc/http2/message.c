@@ -6,7 +6,7 @@
  * itself. Knows nothing of frames, nor of how what came is granted anew (flow.c).
  */
 
-#include "rpc/core/compression/compress.h"
+#include "rpc/core/compression/encodings.h"
 #include "rpc/http2/internal.h"
 
 #include <string.h>

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * gRPC over HTTP/2 as a session: the table, the session's life, and the two
- * places where nghttp2 runs. Owns the nghttp2 session and the output; what
- * frames mean is in the other files.
+ * gRPC over HTTP/2 as a session: the table, the session's life, when it stops reading because its
+ * peer does not (is_clogged), and the two places where nghttp2 runs. Owns the nghttp2 session and
+ * the output; what frames mean is in the other files.
  */
 
 #include "rpc/http2/session.h"
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "rpc/core/compression/compress.h"
+#include "rpc/core/compression/encodings.h"
 #include "rpc/core/header_limit.h"
 #include "rpc/http2/internal.h"
 
@@ -20,10 +20,6 @@
  * read. nghttp2 itself gives up at 1000 acknowledgements. */
 #define CLOGGED_FRAMES ((size_t)500)
 #define FRAMES_PER_STREAM ((size_t)4)
-
-/** While so many bytes of replies wait and those before them do not leave, the server does not
- * read: there is enough for the peer to take. */
-#define CLOGGED_BYTES (BOW_LIMIT_QUEUED_REPLY_BYTES / 8)
 
 /** What nghttp2 takes for a stream beside ours. */
 #define NGHTTP2_STREAM_BYTES ((size_t)256)
@@ -310,7 +306,7 @@ static bool is_clogged(const struct bow__session *base)
 
     /* What waits for credit alone must not stop us: the credit comes with what we read. A client
      * goes on reading, so that two sides cannot each wait for the other. */
-    if (base->server && session->out.n_bytes > 0 && session->n_queued > CLOGGED_BYTES) {
+    if (base->server && session->out.n_bytes > 0 && session->n_queued > BOW__CLOGGED_BYTES) {
         return true;
     }
     return nghttp2_session_get_outbound_queue_size(session->ng) >

@@ -6,7 +6,7 @@
  */
 
 #include "base/alloc.h"
-#include "rpc/core/compression/compress.h"
+#include "rpc/core/compression/encodings.h"
 #include "rpc/core/header_limit.h"
 #include "rpc/core/metadata.h"
 #include "rpc/http2/grpc_text.h"

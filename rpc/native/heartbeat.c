@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * Time, as PINGs tell it: whether the peer is alive, and how long a round trip takes.
+ * Time, as PINGs tell it: whether the peer is alive, and how long a round trip takes. After how
+ * long: heartbeat_ns, whose default is in server.c and client_options.c.
  *
  * Any byte received says that it lives; a PING asks when there was none for a while. Nothing is
  * counted while the host does not read, for then silence is ours, nor while the PING waits behind

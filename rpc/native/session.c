@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * The native session's life: how it begins, what feed() and time do to it, how it ends, and the
- * table through which the host holds it.
+ * The native session's life: how it begins, what feed() and time do to it, when it stops reading
+ * because its peer does not (is_clogged), how it ends, and the table through which the host holds
+ * it.
  */
 
 #include "rpc/native/session.h"
@@ -130,7 +131,7 @@ static bool is_clogged(const struct bow__session *base)
 
     /* What waits for credit alone must not stop us: the credit comes with what we read. A client
      * goes on reading, so that two sides can't each wait for the other. */
-    if (base->server && n_out > 0 && session->n_queued > BOW__NATIVE_CLOG_BYTES) {
+    if (base->server && n_out > 0 && session->n_queued > BOW__CLOGGED_BYTES) {
         return true;
     }
     /* Messages alone do not get that far, for the same reason. */

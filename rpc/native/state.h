@@ -42,10 +42,6 @@
 /** The same while there are large messages alone. */
 #define BOW__NATIVE_QUIET_AHEAD_BYTES ((size_t)512 << 10)
 
-/** While so many bytes of replies wait and those before them do not leave, the server does not
- * read: there is enough for the peer to take. */
-#define BOW__NATIVE_CLOG_BYTES (BOW_LIMIT_QUEUED_REPLY_BYTES / 8)
-
 /** Credit that the peer has at most, and how fast it was spent lately. */
 struct bow__native_window {
     uint32_t size;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * A server's options, and its making and freeing.
+ * A server's options and their defaults, and its making and freeing.
  */
 
 #include "base/alloc.h"

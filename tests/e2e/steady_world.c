@@ -2,7 +2,7 @@
 /* Calls that go on alike; see steady_world.h. */
 
 #include "steady_world.h"
-#include "rpc/core/compression/compress.h"
+#include "rpc/core/compression/encodings.h"
 #include "steady_count.h"
 
 #include <bowline/call.h>

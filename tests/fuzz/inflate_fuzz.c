@@ -4,7 +4,7 @@
  * compressed again and has to come back.
  */
 
-#include "rpc/core/compression/compress.h"
+#include "rpc/core/compression/encodings.h"
 
 #include <stdlib.h>
 #include <string.h>

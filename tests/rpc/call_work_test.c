@@ -5,7 +5,7 @@
  */
 
 #include "call_fixture.h"
-#include "rpc/core/compression/compress.h"
+#include "rpc/core/compression/encodings.h"
 #include "tests/rpc/session_peer.h"
 
 #include <bowline/limits.h>

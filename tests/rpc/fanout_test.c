@@ -6,7 +6,7 @@
 
 #include "call_fixture.h"
 #include "protos/packed.bow.h"
-#include "rpc/core/compression/compress.h"
+#include "rpc/core/compression/encodings.h"
 #include "rpc/core/message/payload.h"
 
 #include <bowline/stream.h>

@@ -4,7 +4,7 @@
  */
 #include "tests/rpc/http2_pair.h"
 
-#include "rpc/core/compression/compress.h"
+#include "rpc/core/compression/encodings.h"
 #include <bowline/limits.h>
 #include <errno.h>
 #include <setjmp.h>

@@ -6,7 +6,7 @@
 
 #include "intercept_spy.h"
 #include "packed_fixture.h"
-#include "rpc/core/compression/compress.h"
+#include "rpc/core/compression/encodings.h"
 
 #include <bowline/executor.h>
 #include <bowline/stream.h>

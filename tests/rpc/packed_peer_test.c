@@ -4,7 +4,7 @@
  * that takes no encoding gets.
  */
 
-#include "rpc/core/compression/compress.h"
+#include "rpc/core/compression/encodings.h"
 #include "serve_fixture.h"
 
 #include <errno.h>

@@ -5,7 +5,7 @@
  */
 
 #include "packed_fixture.h"
-#include "rpc/core/compression/compress.h"
+#include "rpc/core/compression/encodings.h"
 
 #include <bowline/stream.h>
 #include <setjmp.h>

@@ -5,7 +5,7 @@
  * refused is told why, what is in progress ends, and a neighbour that wants little goes on.
  */
 
-#include "rpc/core/compression/compress.h"
+#include "rpc/core/compression/encodings.h"
 #include "rpc/server/server_state.h"
 #include "serve_fixture.h"
 

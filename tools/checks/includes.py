@@ -127,7 +127,7 @@ ORDER = {
         "decode_message",
         "decode",
     ),
-    "rpc/core/compression": ("coder", "compress_gzip compress_zstd", "compress", "compression"),
+    "rpc/core/compression": ("coder", "compress_gzip compress_zstd", "encodings", "compression"),
     "rpc/core/call": (
         "child_calls receive",
         "call_gone call_metadata call_stream",
@@ -168,7 +168,7 @@ ORDER = {
         "loop_shutdown",
         "loop_run",
         "loop_post",
-        "scheduled readiness",
+        "scheduled_task readiness",
         "loop loop_internal",
         "group",
     ),

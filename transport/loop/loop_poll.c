@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
  * How long a turn waits, and the wait: the strategy, the spin before a sleep, the
- * nearest deadline, the batch of events. Knows nothing of what the events mean.
+ * nearest deadline, the batch of events; up to when I/O has been looked at; and when a quiet loop
+ * gives memory back. Knows nothing of what the events mean.
  */
 
 #include "base/alloc.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * Intrusive timers on the loop's heap. Knows nothing of scheduled tasks, which
- * are built on these.
+ * Intrusive timers on the loop's heap, and which of them fire: after a long turn, or in a process
+ * that was stopped, some wait until what is ready has been read. Knows nothing of scheduled tasks,
+ * which are built on these.
  *
  * Invariant: a timer armed while timers fire gets a key not below the loop's time
  * and a later sequence number, so it stands behind all that are due now and waits

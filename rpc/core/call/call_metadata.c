@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * Metadata of a server's call. Knows nothing of how it travels.
+ * What a server's call sends beside its messages: metadata, and whether they are compressed. Knows
+ * nothing of how it travels.
  */
 
 #include "rpc/core/call/call_metadata.h"

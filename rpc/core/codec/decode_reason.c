@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
  * Texts for what the decoder refuses: where (the field's path from the outermost
- * message, the offset of the byte) and what. The stack of frames is the path.
+ * message, the offset of the byte) and what. The stack of frames is the path. The sentence around
+ * it is its caller's: dispatch.c and call_stream_events.c of the server, client_conn.c.
  *
  * Invariant: each function here sets `error`, and returns NULL so that its caller
  * can return the result as a position.

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * Compressed messages of calls, out and in: one function for each way, whatever the side and
- * the kind of call.
+ * Compressed messages of calls, out and in: which encoding, and whether it pays; one function for
+ * each way, whatever the side and the kind of call. On and off: the options of server and client,
+ * and rpc/core/call/call_metadata.c for one call.
  */
 
 #include "rpc/core/compression/compression.h"

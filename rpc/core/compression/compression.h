@@ -11,7 +11,7 @@
  * and inflated as they are delivered: what waits, on either side, is small.
  */
 
-#include "rpc/core/compression/compress.h"
+#include "rpc/core/compression/encodings.h"
 
 struct bow__queued_message;
 

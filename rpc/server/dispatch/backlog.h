@@ -6,7 +6,8 @@
  * What waits to be sent to the peers of one server, and when there is so much of it that no further
  * call is begun. What a handler has answered is never thrown away for it: calls that come
  * meanwhile wait before their handlers. Each loop has an equal share of the server's limit and
- * counts for itself; a share of the count is each connection's.
+ * counts for itself; a share of the count is each connection's. Reading stops earlier where what
+ * waits does not leave: is_clogged() of the sessions.
  *
  *     a connection   |── free ──| 1/8 ── full if the calls that its handlers have would take it ──|
  *                                        to BOW_LIMIT_QUEUED_REPLY_BYTES, or it is there

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * The server's side of a call: what a session's events do to it. Which bytes they came in is
- * the session's business; how long the call lasts on its connection is in dispatch_call.c.
+ * The server's side of a call: what a session's events do to it. Decodes requests, and tells the
+ * client when one cannot be, or comes too late. Which bytes they came in is the session's business;
+ * how long the call lasts on its connection is in dispatch_call.c.
  */
 
 #include "rpc/server/dispatch/dispatch.h"

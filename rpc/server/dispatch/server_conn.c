@@ -7,7 +7,7 @@
 #include "rpc/server/dispatch/server_conn.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "rpc/core/compression/compress.h"
+#include "rpc/core/compression/encodings.h"
 #include "rpc/server/dispatch/dispatch.h"
 #include "rpc/server/dispatch/dispatch_call.h"
 #include "rpc/server/dispatch/dispatch_enter.h"

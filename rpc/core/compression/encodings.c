@@ -4,7 +4,7 @@
  * them works.
  */
 
-#include "rpc/core/compression/compress.h"
+#include "rpc/core/compression/encodings.h"
 #include "rpc/core/compression/compress_gzip.h"
 #include "rpc/core/compression/compress_zstd.h"
 

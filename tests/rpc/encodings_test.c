@@ -4,7 +4,7 @@
  * comes out. Each test runs for every encoding of the build.
  */
 
-#include "rpc/core/compression/compress.h"
+#include "rpc/core/compression/encodings.h"
 #include "tests/support/alloc.h"
 
 #include <errno.h>

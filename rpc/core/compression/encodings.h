@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#ifndef BOWLINE_RPC_CORE_COMPRESSION_COMPRESS_H
-#define BOWLINE_RPC_CORE_COMPRESSION_COMPRESS_H
+#ifndef BOWLINE_RPC_CORE_COMPRESSION_ENCODINGS_H
+#define BOWLINE_RPC_CORE_COMPRESSION_ENCODINGS_H
 
 /*
  * Compression of whole messages: zstd, and gzip for peers that speak gRPC. Which
