@@ -298,6 +298,42 @@ static void test_channel_l63_long_message_grows_with_what_has_arrived(void **sta
     net_end(&net);
 }
 
+/* A rest that is kept where it is, and frames of which two bytes are left when that is filled. */
+#define LONG_REST ((size_t)9000)
+#define LONG_FRAME (2 * LONG_REST - 2)
+
+static size_t read_long_frames(struct probe *probe, const struct bow_buf *bytes)
+{
+    (void)probe;
+    return bytes->len - bytes->len % LONG_FRAME;
+}
+
+/* A read without room would look like the end of the peer. */
+static void test_channel_l63_few_bytes_at_the_end_of_what_is_kept_are_gone_on_from(void **state)
+{
+    struct net net;
+    struct probe probe;
+    uint8_t bytes[2 * LONG_FRAME];
+    int peer;
+    (void)state;
+    net_begin(&net);
+    probe_init(&probe, &net);
+    probe.checks_pattern = true;
+    probe.on_read = read_long_frames;
+    net_channel(&net, NET_UNIX, &peer, &probe, 1);
+    net_fill_pattern(bytes, sizeof(bytes), 0);
+
+    net_send_all(&net, peer, bytes, LONG_REST);
+    net_run_until(&net, probe.n_completes == 1);
+    net_send_all(&net, peer, bytes + LONG_REST, 2 * LONG_REST);
+    net_run_until(&net, probe.n_bytes == LONG_FRAME);
+    net_send_all(&net, peer, bytes + 3 * LONG_REST, sizeof(bytes) - 3 * LONG_REST);
+    net_run_until(&net, probe.n_bytes == sizeof(bytes));
+    assert_int_equal(probe.n_eofs, 0);
+    close(peer);
+    net_end(&net);
+}
+
 /* Consumes one byte a call, and pauses after each. */
 static size_t read_one_and_pause(struct probe *probe, const struct bow_buf *bytes)
 {
@@ -604,6 +640,7 @@ int main(void)
         cmocka_unit_test(test_channel_l57_paused_reading_leaves_bytes_in_the_socket),
         cmocka_unit_test(test_channel_l63_what_is_not_consumed_comes_again_with_more),
         cmocka_unit_test(test_channel_l63_idle_connection_owns_no_buffer),
+        cmocka_unit_test(test_channel_l63_few_bytes_at_the_end_of_what_is_kept_are_gone_on_from),
         cmocka_unit_test(test_channel_l63_long_message_grows_with_what_has_arrived),
         cmocka_unit_test(test_channel_l63_f10_pause_in_mid_batch_and_resume_without_new_bytes),
         cmocka_unit_test(test_channel_l63_handler_replaced_in_mid_batch_loses_no_byte),

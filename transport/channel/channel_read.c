@@ -21,6 +21,8 @@
 
 /* Up to here a rest is copied to the receive buffer. */
 #define MERGE_BYTES ((size_t)8 << 10)
+/* Of a rest few bytes may be left, with no room behind them. */
+#define LEAST_ROOM_BYTES ((size_t)1 << 10)
 /* The buffer is the loop's, so asking for more than comes costs nothing. */
 #define MIN_RECV_BYTES ((size_t)16 << 10)
 
@@ -91,6 +93,7 @@ static ssize_t receive(struct bow_channel *channel, void *into, size_t asked, st
                        bool *ret_short)
 {
     asked = min_size(asked, batch->budget);
+    assert(asked > 0); /* or it looks like the peer's end */
     ssize_t n = channel->system->recv(channel->system->user, channel->watch.fd, into, asked);
     if (n > 0) {
         batch->budget -= (size_t)n;
@@ -141,7 +144,8 @@ static ssize_t receive_into_unread(struct bow_channel *channel, struct batch *ba
         bow__channel_fail(channel, -EMSGSIZE);
         return -EMSGSIZE;
     }
-    uint8_t *end = bow__unread_reserve(channel->context, &channel->unread, len / 4, &room);
+    size_t wanted = len / 4 > LEAST_ROOM_BYTES ? len / 4 : LEAST_ROOM_BYTES;
+    uint8_t *end = bow__unread_reserve(channel->context, &channel->unread, wanted, &room);
     if (end == NULL) {
         return fail_without_memory(channel);
     }
