@@ -36,21 +36,21 @@ static size_t class_of(size_t size)
 /* What is allocated for `size` bytes. */
 static size_t bytes_of(size_t size)
 {
-    size_t class = class_of(size);
+    size_t index = class_of(size);
 
-    return class < BOW__POOL_N_CLASSES ? (class + 1) * BOW__POOL_CLASS_BYTES : size;
+    return index < BOW__POOL_N_CLASSES ? (index + 1) * BOW__POOL_CLASS_BYTES : size;
 }
 
-static void release_small(struct bow__pool *pool)
+void bow__pool_trim_small(struct bow__pool *pool)
 {
-    for (size_t class = 0; class < BOW__POOL_N_CLASSES; class ++) {
-        struct bow__pool_small *small = pool->small[class];
+    for (size_t index = 0; index < BOW__POOL_N_CLASSES; index++) {
+        struct bow__pool_small *small = pool->small[index];
         while (small != NULL) {
             struct bow__pool_small *next = small->next;
-            bow__free(pool->context, small, (class + 1) * BOW__POOL_CLASS_BYTES);
+            bow__free(pool->context, small, (index + 1) * BOW__POOL_CLASS_BYTES);
             small = next;
         }
-        pool->small[class] = NULL;
+        pool->small[index] = NULL;
     }
     pool->n_small_bytes = 0;
 }
@@ -69,7 +69,7 @@ static void release(struct bow__pool *pool, size_t n_keep)
 void bow__pool_fini(struct bow__pool *pool)
 {
     release(pool, 0);
-    release_small(pool);
+    bow__pool_trim_small(pool);
     *pool = (struct bow__pool){0};
 }
 
@@ -103,28 +103,28 @@ void bow__pool_put(struct bow__pool *pool, struct bow__block *block)
 void *bow__pool_alloc(struct bow__pool *pool, size_t size)
 {
     assert(size > 0);
-    size_t class = class_of(size);
-    if (class >= BOW__POOL_N_CLASSES || pool->small[class] == NULL) {
+    size_t index = class_of(size);
+    if (index >= BOW__POOL_N_CLASSES || pool->small[index] == NULL) {
         return bow__alloc(pool->context, bytes_of(size));
     }
-    struct bow__pool_small *small = pool->small[class];
-    pool->small[class] = small->next;
-    pool->n_small_bytes -= (class + 1) * BOW__POOL_CLASS_BYTES;
+    struct bow__pool_small *small = pool->small[index];
+    pool->small[index] = small->next;
+    pool->n_small_bytes -= (index + 1) * BOW__POOL_CLASS_BYTES;
     return small;
 }
 
 void bow__pool_free(struct bow__pool *pool, void *memory, size_t size)
 {
     struct bow__pool_small *small = memory;
-    size_t class = class_of(size);
-    size_t n_bytes = (class + 1) * BOW__POOL_CLASS_BYTES;
+    size_t index = class_of(size);
+    size_t n_bytes = (index + 1) * BOW__POOL_CLASS_BYTES;
 
-    if (class >= BOW__POOL_N_CLASSES || pool->n_small_bytes + n_bytes > pool->max_small_bytes) {
+    if (index >= BOW__POOL_N_CLASSES || pool->n_small_bytes + n_bytes > pool->max_small_bytes) {
         bow__free(pool->context, memory, bytes_of(size));
         return;
     }
-    small->next = pool->small[class];
-    pool->small[class] = small;
+    small->next = pool->small[index];
+    pool->small[index] = small;
     pool->n_small_bytes += n_bytes;
 }
 
@@ -152,7 +152,7 @@ void bow__pool_trim(struct bow__pool *pool)
 {
     /* Rounded down, so that a pool which stays idle ends empty. */
     release(pool, pool->n_idle / 2);
-    release_small(pool);
+    bow__pool_trim_small(pool);
 }
 
 bool bow__pool_is_empty(const struct bow__pool *pool)

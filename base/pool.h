@@ -50,6 +50,8 @@ void bow__pool_free(struct bow__pool *pool, void *memory, size_t size);
 void *bow__pool_resize(struct bow__pool *pool, void *memory, size_t old_size, size_t new_size);
 
 void bow__pool_trim(struct bow__pool *pool);
+/** Let go of all small blocks. */
+void bow__pool_trim_small(struct bow__pool *pool);
 bool bow__pool_is_empty(const struct bow__pool *pool);
 
 #endif

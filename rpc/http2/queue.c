@@ -4,7 +4,6 @@
  * Knows nothing of windows: what may leave is nghttp2's business, how much may wait the host's.
  */
 
-#include "base/alloc.h"
 #include "rpc/http2/internal.h"
 
 #include <errno.h>

@@ -6,7 +6,6 @@
  * of both. Knows nothing of what a stream carries.
  */
 
-#include "base/alloc.h"
 #include "rpc/http2/codes.h"
 #include "rpc/http2/internal.h"
 

@@ -37,10 +37,10 @@ void bow__native_describe_header(const struct bow__native *session, size_t n_blo
                                  const struct bow__header_entries *entries, struct bow__text *text);
 int bow__native_break_block(struct bow__native *session, const struct bow__frame *frame,
                             const struct bow__header_error *error);
-/** Whether the flags of a frame with `n` message bytes go together. Returns 0 or what breaks. */
-/** As check_flags(), for any. */
+/** The next one's long way, for any flags. */
 int bow__native_check_rare_flags(struct bow__native *session, const struct bow__frame *frame,
                                  size_t n);
+/** Whether the flags of a frame with `n` message bytes go together. Returns 0 or what breaks. */
 static inline int bow__native_check_flags(struct bow__native *session,
                                           const struct bow__frame *frame, size_t n)
 {

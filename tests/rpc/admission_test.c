@@ -4,8 +4,11 @@
  * near the ceiling of its context. What the client is told, and that it passes by itself.
  */
 
+#include "base/poison.h"
 #include "call_fixture.h"
+#include "rpc/server/server_state.h"
 #include "tests/rpc/session_peer.h"
+#include "tests/support/gate.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -351,6 +354,44 @@ static void test_admission_memory_kept_for_later_refuses_nothing(void **state)
     end_poor(t, &poor);
 }
 
+struct trimming {
+    struct bow__worker *worker;
+    size_t n_before;
+    size_t n_after;
+    struct gate done;
+};
+
+static int trim(void *user)
+{
+    struct trimming *trimming = user;
+    const struct bow__pool *pool = bow__loop_pool(trimming->worker->loop);
+
+    trimming->n_before = pool->n_small_bytes;
+    bow__worker_trim(trimming->worker);
+    trimming->n_after = pool->n_small_bytes;
+    gate_add(&trimming->done);
+    return 0;
+}
+
+/* What nghttp2 has given back, too. */
+static void test_admission_small_blocks_kept_for_later_are_let_go_of(void **state)
+{
+    struct calls *t = *state;
+    struct bow_server_options options;
+
+    calls_server_options(t, &options);
+    t->server = calls_start_server(t, &options);
+    new_client(t);
+    expect_say(t);
+    struct trimming trimming = {.worker = t->server->workers[0]};
+    gate_init(&trimming.done);
+    assert_int_equal(bow_loop_execute(trimming.worker->loop, "test", trim, &trimming), 0);
+    gate_wait(&trimming.done, 1);
+    gate_fini(&trimming.done);
+    assert_int_equal(trimming.n_before > 0, calls_is_grpc() && !BOW__POISONS);
+    assert_int_equal(trimming.n_after, 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, calls_setup_bare, calls_teardown)
 
 int main(int argc, char **argv)
@@ -365,6 +406,7 @@ int main(int argc, char **argv)
         TEST(test_admission_limits_are_set_before_the_start_and_by_name),
         TEST(test_admission_near_the_ceiling_refuses_new_calls_and_goes_on_with_others),
         TEST(test_admission_memory_kept_for_later_refuses_nothing),
+        TEST(test_admission_small_blocks_kept_for_later_are_let_go_of),
     };
 
     calls_choose(argc, argv);

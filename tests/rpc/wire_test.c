@@ -74,6 +74,26 @@ static void test_varint_read_back_and_cut_at_each_byte(void **state)
     }
 }
 
+/* Where several bytes are looked at in one go, those behind it are none of its own. */
+static void test_varint_ends_where_other_bytes_begin(void **state)
+{
+    static const int behind[] = {0x00, 0x7f, 0x80, 0xff};
+    (void)state;
+    for (size_t i = 0; i < N_VARINTS; i++) {
+        for (size_t b = 0; b < sizeof behind / sizeof behind[0]; b++) {
+            uint8_t bytes[2 * BOW__WIRE_VARINT_BYTES];
+            uint64_t value = 0;
+            memset(bytes, behind[b], sizeof bytes);
+            memcpy(bytes, varints[i].bytes, varints[i].size);
+            for (size_t n = varints[i].size; n <= sizeof bytes; n++) {
+                assert_ptr_equal(bow__wire_read_varint(bytes, bytes + n, &value),
+                                 bytes + varints[i].size);
+                assert_true(value == varints[i].value);
+            }
+        }
+    }
+}
+
 static void test_varint_above_64_bits_is_refused(void **state)
 {
     static const uint8_t too_large[] = "\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02";
@@ -136,6 +156,7 @@ int main(void)
         cmocka_unit_test(test_varint_written_forward_has_the_expected_bytes),
         cmocka_unit_test(test_varint_written_before_ends_there_or_does_not_fit),
         cmocka_unit_test(test_varint_read_back_and_cut_at_each_byte),
+        cmocka_unit_test(test_varint_ends_where_other_bytes_begin),
         cmocka_unit_test(test_varint_above_64_bits_is_refused),
         cmocka_unit_test(test_varint_longer_than_needed_is_taken),
         cmocka_unit_test(test_zigzag_maps_small_magnitudes_to_small_numbers_and_back),

@@ -17,7 +17,7 @@
  *     loop_shutdown.c  how it ends
  *     loop_run.c       its turn, and whose thread runs it
  *     loop_post.c      posting tasks, from any thread
- *     scheduled.c      tasks with a time
+ *     scheduled_task.c tasks with a time
  *     loop.c           birth, the last reference
  */
 

@@ -4,7 +4,7 @@
 
 /*
  * What one encoding is to the others: a table of functions, and the block that inflated bytes grow
- * into. Which encodings there are, and who uses them, is in compress.h.
+ * into. Which encodings there are, and who uses them, is in encodings.h.
  */
 
 #include "base/block.h"

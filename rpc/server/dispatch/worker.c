@@ -514,6 +514,7 @@ void bow__worker_trim(struct bow__worker *worker)
     pthread_mutex_lock(&worker->outside);
     end_quarantine(worker, 0);
     pthread_mutex_unlock(&worker->outside);
+    bow__pool_trim_small(pool);
     /* One chunk stays: what is refused is refused in words. */
     while (pool->n_idle > 1) {
         bow__pool_trim(pool);
