@@ -364,11 +364,23 @@ struct trimming {
 static int trim(void *user)
 {
     struct trimming *trimming = user;
-    const struct bow__pool *pool = bow__loop_pool(trimming->worker->loop);
+    struct bow__pool *pool = bow__loop_pool(trimming->worker->loop);
+    struct bow__block *in_use = NULL;
 
+    /* As while chunks are written to: there is none to let go of. */
+    while (pool->n_idle > 0) {
+        struct bow__block *chunk = bow__pool_get(pool);
+        chunk->next = in_use;
+        in_use = chunk;
+    }
     trimming->n_before = pool->n_small_bytes;
     bow__worker_trim(trimming->worker);
     trimming->n_after = pool->n_small_bytes;
+    while (in_use != NULL) {
+        struct bow__block *chunk = in_use;
+        in_use = chunk->next;
+        bow__pool_put(pool, chunk);
+    }
     gate_add(&trimming->done);
     return 0;
 }
