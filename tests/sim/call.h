@@ -77,6 +77,7 @@ struct sim_call {
     int n_runs;                /* of its handler */
     bool is_served;            /* the handler is through with it */
     bool has_said;             /* metadata of its own */
+    uint64_t entered_ns;       /* when its handler ran last */
     uint64_t answered_ns;      /* when its answer was taken; 0: not */
     struct sim_served *served; /* a stream between listen and on_closed */
     bool has_ended;            /* half-closed */

@@ -270,6 +270,7 @@ void sim_verdict_enter(struct sim_server *server, struct bow_call *call, struct 
     }
     sim_tell(&world->net, "%s runs call %d", server->machine.name, index_of(of));
     of->server = server;
+    of->entered_ns = world->net.now_ns;
     if (++of->n_runs > 1) {
         sim_violate(world, "call %d is run a second time", index_of(of));
     }
@@ -416,8 +417,9 @@ void sim_verdict_look(struct sim_world *world)
     for (int i = 0; i < world->n_calls; i++) {
         const struct sim_call *call = &world->calls[i];
         bool is_told = call->n_runs == 0 || call->is_served;
+        uint64_t since_ns = call->done_ns > call->entered_ns ? call->done_ns : call->entered_ns;
         if (call->is_done && !is_told && !may_be_lost(call) &&
-            world->net.now_ns > call->done_ns + TOLD_NS) {
+            world->net.now_ns > since_ns + TOLD_NS) {
             sim_violate(world, "call %d ended with %s, and its handler has not heard of it", i,
                         bow_code_name(call->code));
         }
