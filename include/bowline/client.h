@@ -128,6 +128,12 @@ struct bow_client_options {
                                   copied; NULL: what the route says */
     size_t max_header_bytes;   /* of what a server sends beside its messages, see
                                   bow_server_options; 0: BOW_LIMIT_HEADER_BYTES */
+    uint32_t max_connections_per_address; /* on each loop: when those to an address have as many
+                                             calls as its server takes at once, another is made; it
+                                             takes what the others cannot, and is closed when there
+                                             was nothing for BOW_LIMIT_FURTHER_IDLE_NS; at most
+                                             BOW_LIMIT_CONNECTIONS_PER_ADDRESS; 0: 1, further calls
+                                             wait (calls_without_stream of <bowline/metrics.h>) */
 };
 
 #define BOW_CLIENT_OPTIONS_INIT BOW__INIT(struct bow_client_options, )
@@ -155,8 +161,9 @@ struct bow_call_options {
  * Owns:    gives `*ret_client`; free with bow_client_free()
  * Returns: 0; -ENOMEM; -EINVAL for a target that cannot be parsed or is missing, "grpc:" in
  *          a build without HTTP/2, a list that is too long, both a loop and a group, a source that
- *          is no address, or an interceptor that bow_server_intercept() would not take; -EPERM for
- *          a target beyond loopback without options.security or options.plaintext.
+ *          is no address, more than BOW_LIMIT_CONNECTIONS_PER_ADDRESS, or an interceptor that
+ * bow_server_intercept() would not take; -EPERM for a target beyond loopback without
+ * options.security or options.plaintext.
  *          `*options->error` then says which, and what to do (of options whose size is not a known
  *          one only when it is 0)
  */

@@ -252,6 +252,14 @@
 /** Addresses of a client's `list:` target: as many connections on each of its loops. */
 #define BOW_LIMIT_LIST_ADDRESSES 64u
 
+/** Connections of a client to one address, on each of its loops. Option:
+ * max_connections_per_address. */
+#define BOW_LIMIT_CONNECTIONS_PER_ADDRESS 64u
+
+/** Time without a call after which a client closes one of several connections to an address, but
+ * the first. Answers descriptors that a burst leaves. */
+#define BOW_LIMIT_FURTHER_IDLE_NS (UINT64_C(10) * 1000000000u)
+
 /** Names that a context looks up at once, each on a thread; more wait for one of them, and equal
  * ones are one. Answers name servers that do not. */
 #define BOW_LIMIT_LOOKUPS 16u

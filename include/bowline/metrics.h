@@ -66,6 +66,8 @@ struct bow_metrics {
     uint64_t calls_delayed;            /* that waited before their handlers, for too much was to be
                                           sent to their client, or handlers had max_calls of it */
     uint64_t connections_untaken;      /* ended for want of max_queued_reply_bytes */
+    uint64_t calls_without_stream;     /* client: that waited because their server takes no more of
+                                          them at once, see max_connections_per_address */
 };
 
 #define BOW_METRICS_INIT BOW__INIT(struct bow_metrics, )

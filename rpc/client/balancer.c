@@ -3,6 +3,9 @@
  * Calls and connections of a client on one loop: which connection a call goes to, in turn over
  * those that take calls, the queue of calls that wait for one, and how all that stands, for who
  * wants to know. How there come to be connections is the subchannels' business.
+ *
+ * Addresses take turns. Of one that has further connections they take what its first cannot, the
+ * oldest before the others, so that those which a burst has left over have nothing to do and end.
  */
 
 #include "rpc/client/balancer.h"
@@ -128,7 +131,7 @@ static void remove_ready(struct bow__balancer *balancer, struct bow__subchannel 
     }
 }
 
-static void on_state(struct bow__subchannel *subchannel, enum bow__connectivity before)
+static void move_first(struct bow__subchannel *subchannel, enum bow__connectivity before)
 {
     struct bow__balancer *balancer = owner_of(subchannel);
     bool was_ready = before == BOW__CONNECTIVITY_READY;
@@ -138,11 +141,50 @@ static void on_state(struct bow__subchannel *subchannel, enum bow__connectivity 
     } else if (!was_ready && subchannel->state == BOW__CONNECTIVITY_READY) {
         add_ready(balancer, subchannel);
     }
-    for (uint32_t i = 0; i < n_subchannels_of(balancer); i++) {
-        if (i == 0 || balancer->subchannels.all[i].state > balancer->state) {
-            balancer->state = balancer->subchannels.all[i].state;
+}
+
+static void move_further(struct bow__subchannel *subchannel, enum bow__connectivity before)
+{
+    struct bow__subchannel_list *list = subchannel->list;
+    bool was_in_use = before > BOW__CONNECTIVITY_IDLE;
+    bool is_in_use = subchannel->state > BOW__CONNECTIVITY_IDLE;
+
+    if (before == BOW__CONNECTIVITY_READY) {
+        bow__list_remove(&subchannel->ready_link);
+    }
+    if (subchannel->state == BOW__CONNECTIVITY_READY) {
+        bow__list_push_back(&list->further, &subchannel->ready_link);
+    }
+    list->n_further_in_use += (uint32_t)is_in_use - (uint32_t)was_in_use;
+    list->is_further_connecting = subchannel->state == BOW__CONNECTIVITY_CONNECTING;
+}
+
+/* Further ones count while they take calls. */
+static enum bow__connectivity best_state(const struct bow__balancer *balancer)
+{
+    enum bow__connectivity best = balancer->subchannels.all[0].state;
+
+    if (!bow__list_is_empty(&balancer->subchannels.further)) {
+        return BOW__CONNECTIVITY_READY;
+    }
+    for (uint32_t i = 1; i < n_subchannels_of(balancer); i++) {
+        if (balancer->subchannels.all[i].state > best) {
+            best = balancer->subchannels.all[i].state;
         }
     }
+    return best;
+}
+
+static void on_state(struct bow__subchannel *subchannel, enum bow__connectivity before)
+{
+    struct bow__balancer *balancer = owner_of(subchannel);
+
+    if (subchannel->is_further) {
+        move_further(subchannel, before);
+    } else {
+        move_first(subchannel, before);
+    }
+    balancer->state = best_state(balancer);
     show_state(balancer);
 }
 
@@ -150,7 +192,7 @@ static void on_silence(struct bow__subchannel *lost)
 {
     struct bow__balancer *balancer = owner_of(lost);
 
-    for (uint32_t i = 0; i < n_subchannels_of(balancer); i++) {
+    for (uint32_t i = 0; i < bow__subchannel_list_n_all(&balancer->subchannels); i++) {
         if (&balancer->subchannels.all[i] != lost) {
             bow__subchannel_probe(&balancer->subchannels.all[i]);
         }
@@ -193,19 +235,6 @@ static void describe_failures(const struct bow__balancer *balancer, struct bow__
     }
 }
 
-static void on_failed(struct bow__subchannel *subchannel)
-{
-    struct bow__balancer *balancer = owner_of(subchannel);
-    struct bow__text text;
-
-    if (balancer->state != BOW__CONNECTIVITY_BACKING_OFF) {
-        return;
-    }
-    bow__text_clear(&text);
-    describe_failures(balancer, &text);
-    fail_fast_calls(balancer, BOW_UNAVAILABLE, text.bytes);
-}
-
 /* The queue */
 
 static bool is_temporary(int rc)
@@ -231,48 +260,71 @@ static bool find_another(struct bow__balancer *balancer)
     return false;
 }
 
-static bool can_open(struct bow__balancer *balancer)
+static struct bow__client_conn *find_further(const struct bow__balancer *balancer)
 {
-    return balancer->conn != NULL && (takes_calls(balancer->conn) || find_another(balancer));
+    const struct bow__link *further = &balancer->subchannels.further;
+
+    for (struct bow__link *at = further->next; at != further; at = at->next) {
+        struct bow__client_conn *conn =
+            BOW__CONTAINER(at, struct bow__subchannel, ready_link)->conn;
+        if (takes_calls(conn)) {
+            return conn;
+        }
+    }
+    return NULL;
+}
+
+/* The connection that takes the next call, or NULL. */
+static struct bow__client_conn *find_conn(struct bow__balancer *balancer)
+{
+    if (balancer->conn != NULL && (takes_calls(balancer->conn) || find_another(balancer))) {
+        return balancer->conn;
+    }
+    return find_further(balancer);
 }
 
 /* A server that has not answered may be none. */
-static bool may_send(struct bow__balancer *balancer, const struct bow__client_call *call)
+static struct bow__client_conn *conn_for(struct bow__balancer *balancer,
+                                         const struct bow__client_call *call)
 {
-    return can_open(balancer) &&
-           !(call->waits_for_ready && bow__client_conn_is_candidate(balancer->conn));
+    struct bow__client_conn *conn = find_conn(balancer);
+
+    return conn != NULL && call->waits_for_ready && bow__client_conn_is_candidate(conn) ? NULL
+                                                                                        : conn;
 }
 
-static int send_in_turn(struct bow__balancer *balancer, struct bow__client_call *call)
+static int send_in_turn(struct bow__balancer *balancer, struct bow__client_conn *conn,
+                        struct bow__client_call *call)
 {
-    int rc = bow__client_conn_send(balancer->conn, call);
+    int rc = bow__client_conn_send(conn, call);
 
-    if (rc == 0 && balancer->subchannels.n_ready > 1) {
+    if (rc == 0 && balancer->subchannels.n_ready > 1 && conn == balancer->conn) {
         pick_next(balancer);
     }
     return rc;
 }
 
 /* Returns `rc`, which a connection that takes calls has said. */
-static int explain_unsent(const struct bow__balancer *balancer, const struct bow__client_call *call,
+static int explain_unsent(const struct bow__client_conn *conn, const struct bow__client_call *call,
                           int rc, struct bow__text *reason)
 {
     bow__text_printf(reason, "the request of %s cannot be sent to %s: ", call->method->path,
-                     balancer->conn->subchannel->address->text);
+                     conn->subchannel->address->text);
     bow__text_errno(reason, rc);
     if (rc == -EMSGSIZE) {
         bow__text_printf(reason, ": ");
-        bow__header_limit_unsent(reason, balancer->conn->conn.session);
+        bow__header_limit_unsent(reason, conn->conn.session);
     }
     return rc;
 }
 
-static void send_first(struct bow__balancer *balancer, struct bow__client_call *call)
+static void send_first(struct bow__balancer *balancer, struct bow__client_conn *conn,
+                       struct bow__client_call *call)
 {
     struct bow__text reason;
 
     bow__client_call_unqueue(call);
-    int rc = send_in_turn(balancer, call);
+    int rc = send_in_turn(balancer, conn, call);
     if (rc == 0) {
         return;
     }
@@ -282,7 +334,7 @@ static void send_first(struct bow__balancer *balancer, struct bow__client_call *
     }
     call->state = BOW__CLIENT_CALL_POSTED; /* in no list */
     bow__text_clear(&reason);
-    (void)explain_unsent(balancer, call, rc, &reason);
+    (void)explain_unsent(conn, call, rc, &reason);
     bow__client_call_fail(call, bow__code_from_errno(rc), reason.bytes);
 }
 
@@ -294,23 +346,109 @@ static void request_connections(struct bow__balancer *balancer, bool at_once)
     }
 }
 
+static bool rests(const struct bow__subchannel *subchannel)
+{
+    return subchannel->state == BOW__CONNECTIVITY_BACKING_OFF &&
+           now_of(owner_of(subchannel)) < subchannel->next_try_ns;
+}
+
+/* The first that is not in use; or NULL, also while one of them rests after a failure.
+ * `*ret_n_used`: how many are in use. */
+static struct bow__subchannel *find_unused(const struct bow__subchannel_list *list, uint32_t i,
+                                           uint32_t *ret_n_used)
+{
+    struct bow__subchannel *unused = NULL;
+    uint32_t n;
+    struct bow__subchannel *further = bow__subchannel_list_further(list, i, &n);
+
+    *ret_n_used = 0;
+    for (uint32_t k = 0; k < n; k++) {
+        if (rests(&further[k])) {
+            return NULL;
+        }
+        if (further[k].state > BOW__CONNECTIVITY_IDLE) {
+            (*ret_n_used)++;
+        } else if (unused == NULL) {
+            unused = &further[k];
+        }
+    }
+    return unused;
+}
+
+/* Of an address whose server has answered, and that has the fewest. */
+static struct bow__subchannel *find_to_add(const struct bow__subchannel_list *list)
+{
+    struct bow__subchannel *found = NULL;
+    uint32_t least = UINT32_MAX;
+
+    for (uint32_t i = 0; i < bow__subchannel_list_n(list); i++) {
+        const struct bow__subchannel *first = &list->all[i];
+        uint32_t n_used;
+        struct bow__subchannel *unused = find_unused(list, i, &n_used);
+        if (unused != NULL && n_used < least && first->state == BOW__CONNECTIVITY_READY &&
+            !bow__client_conn_is_candidate(first->conn)) {
+            found = unused;
+            least = n_used;
+        }
+    }
+    return found;
+}
+
+/* Calls wait and no connection has a stream for them. One at a time: what it brings is known when
+ * its server has answered. */
+static void add_connection(struct bow__balancer *balancer)
+{
+    struct bow__subchannel_list *list = &balancer->subchannels;
+    uint32_t n_further = bow__subchannel_list_n_all(list) - bow__subchannel_list_n(list);
+
+    if (list->n_further_in_use == n_further || list->is_further_connecting) {
+        return;
+    }
+    struct bow__subchannel *further = find_to_add(list);
+    if (further != NULL) {
+        bow__subchannel_request_connection(further, false);
+    }
+}
+
 static void connect_for_queue(struct bow__balancer *balancer)
 {
     const struct bow__client_call *call = bow__client_calls_first_queued(&balancer->calls);
+    struct bow__subchannel_list *list = &balancer->subchannels;
 
-    if (call != NULL && balancer->subchannels.n_ready < n_subchannels_of(balancer)) {
-        request_connections(balancer, !call->waits_for_ready && !has_many(balancer));
+    if (call != NULL && list->n_ready < n_subchannels_of(balancer)) {
+        request_connections(balancer, !call->waits_for_ready && !has_many(balancer) &&
+                                          bow__list_is_empty(&list->further));
     }
+    if (call != NULL && list->n_ready > 0) {
+        add_connection(balancer);
+    }
+}
+
+static void on_failed(struct bow__subchannel *subchannel)
+{
+    struct bow__balancer *balancer = owner_of(subchannel);
+    struct bow__text text;
+
+    if (subchannel->is_further) {
+        connect_for_queue(balancer); /* elsewhere */
+    }
+    if (balancer->state != BOW__CONNECTIVITY_BACKING_OFF) {
+        return;
+    }
+    bow__text_clear(&text);
+    describe_failures(balancer, &text);
+    fail_fast_calls(balancer, BOW_UNAVAILABLE, text.bytes);
 }
 
 /* What can be. */
 static void send_queued(struct bow__balancer *balancer)
 {
     struct bow__client_call *call;
+    struct bow__client_conn *conn;
 
     while ((call = bow__client_calls_first_queued(&balancer->calls)) != NULL &&
-           may_send(balancer, call)) {
-        send_first(balancer, call);
+           (conn = conn_for(balancer, call)) != NULL) {
+        send_first(balancer, conn, call);
     }
     connect_for_queue(balancer);
 }
@@ -353,7 +491,7 @@ const struct bow__subchannel *bow__balancer_last_failed(const struct bow__balanc
 {
     const struct bow__subchannel *last = NULL;
 
-    for (uint32_t i = 0; i < n_subchannels_of(balancer); i++) {
+    for (uint32_t i = 0; i < bow__subchannel_list_n_all(&balancer->subchannels); i++) {
         const struct bow__subchannel *subchannel = &balancer->subchannels.all[i];
         if (subchannel->backoff_ns > 0 &&
             (last == NULL || subchannel->failed_at_ns > last->failed_at_ns)) {
@@ -417,6 +555,15 @@ static int check_queue(const struct bow__balancer *balancer, const struct bow__c
     return -EAGAIN;
 }
 
+/* A server takes calls, and this one not now. */
+static void count_without_stream(struct bow__balancer *balancer)
+{
+    if (bow__balancer_lacks_streams(balancer)) {
+        balancer->calls.counters.now.calls_without_stream++;
+        bow__counters_touch(&balancer->calls.counters);
+    }
+}
+
 int bow__balancer_submit(struct bow__balancer *balancer, struct bow__client_call *call,
                          struct bow__text *reason)
 {
@@ -426,13 +573,15 @@ int bow__balancer_submit(struct bow__balancer *balancer, struct bow__client_call
     if (balancer->subchannels.has_idle) {
         request_connections(balancer, false);
     }
-    if (bow__list_is_empty(&balancer->calls.queue) && may_send(balancer, call)) {
-        int sent = send_in_turn(balancer, call);
+    struct bow__client_conn *conn =
+        bow__list_is_empty(&balancer->calls.queue) ? conn_for(balancer, call) : NULL;
+    if (conn != NULL) {
+        int sent = send_in_turn(balancer, conn, call);
         if (sent == 0) {
             return 0;
         }
         if (!is_temporary(sent)) {
-            return explain_unsent(balancer, call, sent, reason);
+            return explain_unsent(conn, call, sent, reason);
         }
     }
     if (!call->waits_for_ready && is_too_early(balancer)) {
@@ -443,11 +592,17 @@ int bow__balancer_submit(struct bow__balancer *balancer, struct bow__client_call
         return rc;
     }
     bow__client_call_queue_back(call);
+    count_without_stream(balancer);
     connect_for_queue(balancer);
     return 0;
 }
 
 /* For the text of a deadline that passed */
+
+bool bow__balancer_lacks_streams(const struct bow__balancer *balancer)
+{
+    return balancer->state == BOW__CONNECTIVITY_READY && bow__balancer_silent(balancer) == NULL;
+}
 
 static bool is_connecting(const struct bow__subchannel *subchannel)
 {
@@ -487,7 +642,7 @@ static bool has_attempt(const struct bow__balancer *balancer)
 {
     bool has = false;
 
-    for (uint32_t i = 0; i < n_subchannels_of(balancer) && !has; i++) {
+    for (uint32_t i = 0; i < bow__subchannel_list_n_all(&balancer->subchannels) && !has; i++) {
         has = balancer->subchannels.all[i].connect != NULL;
     }
     return has;
@@ -535,7 +690,7 @@ static void close_balancer(struct bow__balancer *balancer, enum bow_code code, c
     balancer->calls.closing = true;
     balancer->calls.n_calls++;
     show_state(balancer);
-    for (uint32_t i = 0; i < n_subchannels_of(balancer); i++) {
+    for (uint32_t i = 0; i < bow__subchannel_list_n_all(&balancer->subchannels); i++) {
         bow__subchannel_close(&balancer->subchannels.all[i]);
     }
     fail_all(balancer, code, message);

@@ -40,7 +40,7 @@ struct bow__balancer {
     /* The rest belongs to the loop. */
     struct bow__subchannel_list subchannels;
     enum bow__connectivity state;  /* of the subchannels together */
-    struct bow__client_conn *conn; /* that takes the next call */
+    struct bow__client_conn *conn; /* of the address whose turn it is, or NULL */
     enum bow_client_state notified_state;
     bool notifies; /* by a task that is posted, which holds the balancer as a call does */
     struct bow_task state_task;
@@ -76,6 +76,8 @@ int bow__balancer_refuse_queued(const struct bow__balancer *balancer, struct bow
 const char *bow__balancer_stage(const struct bow__balancer *balancer);
 /** The subchannel whose last attempt failed last, or NULL. */
 const struct bow__subchannel *bow__balancer_last_failed(const struct bow__balancer *balancer);
+/** Whether a call that waits does so for a stream, servers being there. */
+bool bow__balancer_lacks_streams(const struct bow__balancer *balancer);
 /** A connection of which nothing was ever heard, or NULL. */
 const struct bow__client_conn *bow__balancer_silent(const struct bow__balancer *balancer);
 

@@ -23,7 +23,8 @@
 static void destroy(struct bow_client *client)
 {
     struct bow_context *context = client->config.context;
-    size_t n_subchannels = (size_t)client->n_balancers * client->config.target.n_addresses;
+    size_t n_subchannels =
+        (size_t)client->n_balancers * bow__client_config_n_subchannels(&client->config);
 
     if (client->own_loop != NULL && bow_loop_shutdown(client->own_loop, 0, 0) == 0) {
         (void)!bow_loop_run(client->own_loop);
@@ -120,7 +121,7 @@ static int make_own_loop(struct bow_client *client)
 /* What there is of their memory; they are not set up. */
 static int free_balancers(struct bow_client *client, uint32_t n)
 {
-    size_t n_subchannels = (size_t)n * client->config.target.n_addresses;
+    size_t n_subchannels = (size_t)n * bow__client_config_n_subchannels(&client->config);
 
     bow__free(client->config.context, client->subchannels,
               n_subchannels * sizeof(*client->subchannels));
@@ -145,7 +146,7 @@ static int make_balancers(struct bow_client *client)
             return rc;
         }
     }
-    uint32_t n_each = client->config.target.n_addresses;
+    uint32_t n_each = bow__client_config_n_subchannels(&client->config);
     client->subchannels =
         bow__alloc_array(client->config.context, (size_t)n * n_each, sizeof(*client->subchannels));
     client->balancers = bow__alloc_array(client->config.context, n, sizeof(*client->balancers));

@@ -20,11 +20,11 @@ static const char *stage_of(const struct bow__client_call *call)
     if (call->state == BOW__CLIENT_CALL_HELD) {
         return "held by an interceptor, before the call went to";
     }
-    if (balancer->state == BOW__CONNECTIVITY_READY && bow__balancer_silent(balancer) != NULL) {
-        return "waiting for the first answer of";
+    if (bow__balancer_lacks_streams(balancer)) {
+        return "waiting for a stream slot at";
     }
     if (balancer->state == BOW__CONNECTIVITY_READY) {
-        return "waiting for a stream slot at";
+        return "waiting for the first answer of";
     }
     return bow__balancer_stage(balancer);
 }
@@ -63,6 +63,12 @@ static void describe_deadline(const struct bow__client_call *call, struct bow__t
     }
     if (failed != NULL) {
         bow__text_printf(text, "; the last attempt: %s", failed->last_error.bytes);
+    }
+    if (call->state == BOW__CLIENT_CALL_QUEUED && bow__balancer_lacks_streams(balancer)) {
+        bow__text_printf(text,
+                         "; it takes no more calls at once on a connection, and options."
+                         "max_connections_per_address is %u",
+                         balancer->subchannels.config->options.max_connections_per_address);
     }
     if (is_peer_silent(call)) {
         bow__text_printf(text, "; nothing was ever received from it: is it a %s server?",

@@ -40,6 +40,9 @@ void bow__client_options_complete(struct bow_client_options *options)
     if (options->max_queued_calls == 0) {
         options->max_queued_calls = BOW_LIMIT_QUEUED_CALLS;
     }
+    if (options->max_connections_per_address == 0) {
+        options->max_connections_per_address = 1;
+    }
 }
 
 int bow__client_options_check(const struct bow_client_options *options)
@@ -63,6 +66,14 @@ int bow__client_options_check(const struct bow_client_options *options)
             options, -EINVAL,
             "options.source is no address of IP, as 192.0.2.1 or 2001:db8::1, "
             "without a port");
+    }
+    if (options->max_connections_per_address > BOW_LIMIT_CONNECTIONS_PER_ADDRESS) {
+        bow__text_clear(&reason);
+        bow__text_printf(&reason,
+                         "options.max_connections_per_address is %u, and at most %u "
+                         "(BOW_LIMIT_CONNECTIONS_PER_ADDRESS)",
+                         options->max_connections_per_address, BOW_LIMIT_CONNECTIONS_PER_ADDRESS);
+        return bow__target_refuse(options, -EINVAL, reason.bytes);
     }
     return bow__target_check(options);
 }

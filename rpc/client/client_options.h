@@ -22,6 +22,12 @@ struct bow__client_config {
     bool confined;                  /* to the thread that made it, which drives its loop */
 };
 
+/** Of one loop. */
+static inline uint32_t bow__client_config_n_subchannels(const struct bow__client_config *config)
+{
+    return config->target.n_addresses * config->options.max_connections_per_address;
+}
+
 /** Returns 0, or as bow_client_new() with options->error filled. */
 int bow__client_options_check(const struct bow_client_options *options);
 /** Put the defaults in place of zeros. */

@@ -35,6 +35,7 @@
 #include "rpc/core/errors.h"
 #include "transport/address/address.h"
 #include "transport/channel/connector.h"
+#include <bowline/limits.h>
 
 #include <errno.h>
 #include <string.h>
@@ -53,9 +54,16 @@ static const struct bow_client_options *options_of(const struct bow__subchannel 
     return &subchannel->list->config->options;
 }
 
+/* That connect by themselves while calls are made. */
 static bool is_one_of_many(const struct bow__subchannel *subchannel)
 {
-    return bow__target_is_list(&subchannel->list->config->target);
+    return bow__target_is_list(&subchannel->list->config->target) && !subchannel->is_further;
+}
+
+/* It waits for a call to be of use. */
+static void note_idle(const struct bow__subchannel *subchannel)
+{
+    subchannel->list->has_idle |= is_one_of_many(subchannel);
 }
 
 static void set_state(struct bow__subchannel *subchannel, enum bow__connectivity state)
@@ -73,7 +81,8 @@ static bool is_wanted(const struct bow__subchannel *subchannel)
     const struct bow__client_calls *calls = subchannel->list->calls;
 
     return !bow__list_is_empty(&calls->queue) ||
-           calls->counters.now.calls_started != subchannel->n_calls_seen;
+           (!subchannel->is_further &&
+            calls->counters.now.calls_started != subchannel->n_calls_seen);
 }
 
 /* Back-off */
@@ -156,7 +165,7 @@ bow__subchannel_silent_candidate(const struct bow__subchannel *subchannel)
 /* With no other to turn to. */
 static bool is_sole(const struct bow__subchannel *subchannel)
 {
-    return !is_one_of_many(subchannel) &&
+    return !is_one_of_many(subchannel) && !subchannel->is_further &&
            (subchannel->addresses == NULL || subchannel->addresses->n == 1);
 }
 
@@ -321,12 +330,13 @@ static void connect_now(struct bow__subchannel *subchannel)
 /* A server that takes connections and ends them is not asked for ever more of them. */
 static uint64_t rests_until(const struct bow__subchannel *subchannel)
 {
-    bool others_serve = subchannel->list->n_ready > 0;
+    bool others_serve =
+        subchannel->list->n_ready > 0 || !bow__list_is_empty(&subchannel->list->further);
 
     if (subchannel->state == BOW__CONNECTIVITY_BACKING_OFF) {
         return others_serve ? subchannel->next_try_ns : least_pause_ends(subchannel);
     }
-    return is_one_of_many(subchannel) && subchannel->tried_at_ns > 0
+    return (is_one_of_many(subchannel) || subchannel->is_further) && subchannel->tried_at_ns > 0
                ? bow__time_add(subchannel->tried_at_ns, options_of(subchannel)->backoff_min_ns)
                : 0;
 }
@@ -416,7 +426,7 @@ static void on_timer(struct bow_timer *timer, void *user)
     } else if (is_wanted(subchannel)) {
         bow__subchannel_request_connection(subchannel, true);
     } else {
-        subchannel->list->has_idle = is_one_of_many(subchannel);
+        note_idle(subchannel);
     }
 }
 
@@ -424,7 +434,8 @@ static void on_timer(struct bow_timer *timer, void *user)
 
 static void take_calls(struct bow__subchannel *subchannel)
 {
-    subchannel->list->calls->counters.now.reconnects += subchannel->was_up && !subchannel->probed;
+    subchannel->list->calls->counters.now.reconnects +=
+        subchannel->was_up && !subchannel->probed && !subchannel->is_further;
     subchannel->was_up = true;
     subchannel->probed = false;
     subchannel->backoff_ns = 0;
@@ -480,7 +491,7 @@ static void forgo_candidate(struct bow__subchannel *subchannel, struct bow__clie
         subchannel->attempting = false;
         bow_timer_stop(&subchannel->timer);
         set_state(subchannel, BOW__CONNECTIVITY_IDLE);
-        subchannel->list->has_idle = is_one_of_many(subchannel);
+        note_idle(subchannel);
     }
 }
 
@@ -515,7 +526,7 @@ static void conn_retired(struct bow__subchannel *subchannel, struct bow__client_
     if (is_one_of_many(subchannel) && wanted) {
         bow__subchannel_request_connection(subchannel, false);
     } else {
-        subchannel->list->has_idle = is_one_of_many(subchannel);
+        note_idle(subchannel);
     }
     subchannel->list->ops->on_change(subchannel);
 }
@@ -612,6 +623,14 @@ static void on_gone(struct bow__conn *conn)
     }
 }
 
+/* A further one is there for a burst. */
+static uint64_t idle_timeout(const struct bow__subchannel *subchannel)
+{
+    uint64_t timeout = options_of(subchannel)->idle_timeout_ns;
+
+    return subchannel->is_further ? bow__time_min(timeout, BOW_LIMIT_FURTHER_IDLE_NS) : timeout;
+}
+
 static int secure(const struct bow__subchannel *subchannel, struct bow_channel *channel)
 {
     const struct bow__client_config *config = subchannel->list->config;
@@ -666,7 +685,7 @@ static int init_conn(struct bow_channel *channel, void *user)
     bow__conn_init(&conn->conn, channel, &ops, &calls->counters, false);
     conn->conn.write_timeout_ns = config->options.write_timeout_ns;
     bow__age_start(&conn->conn.age, config->context, bow_loop_now(calls->loop),
-                   config->options.idle_timeout_ns, BOW_NEVER, BOW_NEVER);
+                   idle_timeout(subchannel), BOW_NEVER, BOW_NEVER);
     conn->conn.http2 = config->target.http2;
     conn->conn.security = config->options.security;
     return 0;
@@ -683,14 +702,24 @@ static bool is_name(const char *text)
     return bow__address_parse(text, &address, &why) == 0 && address.kind == BOW__ADDRESS_NAME;
 }
 
+/* Of the one at `i`. */
+static uint32_t address_index(const struct bow__subchannel_list *list, uint32_t i)
+{
+    uint32_t n = bow__subchannel_list_n(list);
+
+    return i < n ? i : (i - n) / (list->config->options.max_connections_per_address - 1);
+}
+
 void bow__subchannel_list_init(struct bow__subchannel_list *list)
 {
     bow__list_init(&list->ready);
+    bow__list_init(&list->further);
     bow__list_init(&list->conns);
-    for (uint32_t i = 0; i < bow__subchannel_list_n(list); i++) {
+    for (uint32_t i = 0; i < bow__subchannel_list_n_all(list); i++) {
         struct bow__subchannel *subchannel = &list->all[i];
         subchannel->list = list;
-        subchannel->address = &list->config->target.addresses[i];
+        subchannel->is_further = i >= bow__subchannel_list_n(list);
+        subchannel->address = &list->config->target.addresses[address_index(list, i)];
         subchannel->state = BOW__CONNECTIVITY_IDLE;
         subchannel->is_name = is_name(subchannel->address->text);
         bow__list_init(&subchannel->ready_link);
@@ -702,7 +731,7 @@ void bow__subchannel_list_init(struct bow__subchannel_list *list)
 
 void bow__subchannel_list_fini(struct bow__subchannel_list *list)
 {
-    for (uint32_t i = 0; i < bow__subchannel_list_n(list); i++) {
+    for (uint32_t i = 0; i < bow__subchannel_list_n_all(list); i++) {
         bow__free(list->config->context, list->all[i].addresses, sizeof(*list->all[i].addresses));
     }
 }

@@ -6,6 +6,9 @@
  * A client's subchannels on one loop: one for each address of its target, with at most one
  * connection that takes calls, or is to. Beside it there may be others that take none any more and
  * end when their calls have ended. All on the loop.
+ *
+ * Where max_connections_per_address allows more, an address has further subchannels for the rest
+ * of them. They connect when the balancer says so, and never by themselves.
  */
 
 #include "base/text.h"
@@ -39,7 +42,7 @@ struct bow__subchannel {
     struct bow__subchannel_list *list;
     const struct bow__target_address *address;
     enum bow__connectivity state;
-    struct bow__link ready_link;   /* READY: in the list's ready ones */
+    struct bow__link ready_link;   /* READY: in the list's ready, or further ones */
     struct bow__client_conn *conn; /* READY; or CONNECTING because it is probed */
     bool attempting;               /* none has answered yet: what follows belongs to that */
     bool is_told;                  /* last_error is of this attempt */
@@ -47,6 +50,7 @@ struct bow__subchannel {
     struct bow__link candidates;   /* connected: being secured, or have yet to answer; in order */
     uint64_t next_address_ns;      /* when the name's next address is tried beside them */
     bool is_name;
+    bool is_further;                     /* not the first of its address */
     struct bow__address_list *addresses; /* of a name, once it is wanted; or NULL */
     struct bow_timer timer;              /* of the next attempt, or of this one */
     uint64_t tried_at_ns;
@@ -63,17 +67,36 @@ struct bow__subchannel_list {
     struct bow__client_calls *calls;
     const struct bow__client_config *config;
     const struct bow__subchannel_ops *ops;
-    struct bow__subchannel *all; /* one for each address; the client's memory */
-    struct bow__link ready;      /* those that take calls */
+    struct bow__subchannel *all; /* the first of each address, then the further ones of the first
+                                    address, of the second, …; the client's memory */
+    struct bow__link ready;      /* first ones that take calls */
     uint32_t n_ready;
-    struct bow__link conns; /* of all, with those that end */
-    bool has_idle;          /* several addresses: one may wait for a call to be of use */
-    bool catching_up;       /* what comes now came to pass while nobody drove the loop */
+    struct bow__link further;   /* further ones that take calls */
+    uint32_t n_further_in_use;  /* that take calls, or are to */
+    bool is_further_connecting; /* one of them is to */
+    struct bow__link conns;     /* of all, with those that end */
+    bool has_idle;              /* several addresses: one may wait for a call to be of use */
+    bool catching_up;           /* what comes now came to pass while nobody drove the loop */
 };
 
+/** The first ones. */
 static inline uint32_t bow__subchannel_list_n(const struct bow__subchannel_list *list)
 {
     return list->config->target.n_addresses;
+}
+
+/** With the further ones. */
+static inline uint32_t bow__subchannel_list_n_all(const struct bow__subchannel_list *list)
+{
+    return bow__client_config_n_subchannels(list->config);
+}
+
+/** The further ones of the address of `all[i]`; `*ret_n` may be 0. */
+static inline struct bow__subchannel *
+bow__subchannel_list_further(const struct bow__subchannel_list *list, uint32_t i, uint32_t *ret_n)
+{
+    *ret_n = list->config->options.max_connections_per_address - 1;
+    return &list->all[bow__subchannel_list_n(list) + i * *ret_n];
 }
 
 /** Zeroed memory that has its calls, config, ops and subchannels. */

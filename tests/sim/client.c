@@ -45,6 +45,7 @@ void sim_client_start(struct sim_client *client)
     options.heartbeat_timeout_ns = 200 * SIM_MS;
     options.compression = client->compresses ? BOW_COMPRESSION_AUTO : BOW_COMPRESSION_DEFAULT;
     options.idle_timeout_ns = client->idle_ns;
+    options.max_connections_per_address = client->max_connections;
     int rc = bow_client_new(&options, &client->client);
     client->is_freed = rc < 0;
     if (rc < 0 && (rc != -ENOMEM || client->machine->memory_failed_ns == 0)) {

@@ -187,6 +187,7 @@ void sim_plan(struct sim_world *world)
         client->is_grpc = sim_chance(net, 2);
         client->compresses = sim_chance(net, 4);
         client->idle_ns = sim_chance(net, 4) ? 20 * SIM_MS + sim_below(net, 200 * SIM_MS) : 0;
+        client->max_connections = sim_chance(net, 2) ? 1 + (uint32_t)sim_below(net, 4) : 1;
         client->machine = &client->own;
         sim_machine_init(world, client->machine, name);
         sim_client_start(client);

@@ -84,6 +84,7 @@ struct sim_client {
     bool is_grpc;
     bool compresses;
     uint64_t idle_ns;
+    uint32_t max_connections; /* to one address; 0: 1, of a server's own client */
     bool is_freed;
     int n_open;
     uint64_t n_started;
