@@ -134,7 +134,13 @@ struct bow_client_options {
                                              was nothing for BOW_LIMIT_FURTHER_IDLE_NS; at most
                                              BOW_LIMIT_CONNECTIONS_PER_ADDRESS; 0: 1, further calls
                                              wait (calls_without_stream of <bowline/metrics.h>) */
+    const char *user_agent; /* over gRPC, in front of what the library says of itself: "shop/1.2";
+                               printable ASCII, shorter than BOW_USER_AGENT_BYTES; copied; NULL:
+                               nothing */
 };
+
+/** Bytes of options.user_agent at most, with a NUL. */
+#define BOW_USER_AGENT_BYTES ((size_t)256)
 
 #define BOW_CLIENT_OPTIONS_INIT BOW__INIT(struct bow_client_options, )
 
@@ -161,7 +167,8 @@ struct bow_call_options {
  * Owns:    gives `*ret_client`; free with bow_client_free()
  * Returns: 0; -ENOMEM; -EINVAL for a target that cannot be parsed or is missing, "grpc:" in
  *          a build without HTTP/2, a list that is too long, both a loop and a group, a source that
- *          is no address, more than BOW_LIMIT_CONNECTIONS_PER_ADDRESS, or an interceptor that
+ *          is no address, more than BOW_LIMIT_CONNECTIONS_PER_ADDRESS, a user_agent
+ *          that no header may have, or an interceptor that
  * bow_server_intercept() would not take; -EPERM for a target beyond loopback without
  * options.security or options.plaintext.
  *          `*options->error` then says which, and what to do (of options whose size is not a known

@@ -199,6 +199,11 @@ static int make(const struct bow_client_options *options, struct bow_context *co
         snprintf(client->config.source, sizeof(client->config.source), "%s", options->source);
         client->config.options.source = client->config.source;
     }
+    if (options->user_agent != NULL) {
+        snprintf(client->config.user_agent, sizeof(client->config.user_agent), "%s %s",
+                 options->user_agent, BOW__USER_AGENT);
+        client->config.options.user_agent = NULL;
+    }
     if (options->security != NULL) {
         options->security->ops->ref(options->security);
     }

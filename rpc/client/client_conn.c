@@ -104,6 +104,7 @@ int bow__client_conn_send(struct bow__client_conn *conn, struct bow__client_call
         .path_key = (uint64_t)(uintptr_t)call->method,
         .time_left_ns = time_left(call),
         .metadata = call->metadata,
+        .previous_attempts = call->retried ? 1 : 0,
     };
 
     head.encoding = choose_encoding(call, session);

@@ -6,6 +6,7 @@
 #include "rpc/client/client_options.h"
 #include "rpc/connection/loop_compression.h"
 #include "rpc/core/header_limit.h"
+#include "rpc/core/metadata.h"
 #include "transport/address/address.h"
 #include <bowline/limits.h>
 
@@ -45,6 +46,15 @@ void bow__client_options_complete(struct bow_client_options *options)
     }
 }
 
+/* What metadata that is text may be. */
+static bool is_user_agent(const char *text)
+{
+    size_t len = strlen(text);
+
+    return len > 0 && len < BOW_USER_AGENT_BYTES &&
+           bow__metadata_is_valid("x", (struct bow_slice){(const uint8_t *)text, len});
+}
+
 int bow__client_options_check(const struct bow_client_options *options)
 {
     struct bow_sockaddr source;
@@ -66,6 +76,11 @@ int bow__client_options_check(const struct bow_client_options *options)
             options, -EINVAL,
             "options.source is no address of IP, as 192.0.2.1 or 2001:db8::1, "
             "without a port");
+    }
+    if (options->user_agent != NULL && !is_user_agent(options->user_agent)) {
+        return bow__target_refuse(options, -EINVAL,
+                                  "options.user_agent is empty, has BOW_USER_AGENT_BYTES, or a "
+                                  "character that is none of ASCII's printable ones");
     }
     if (options->max_connections_per_address > BOW_LIMIT_CONNECTIONS_PER_ADDRESS) {
         bow__text_clear(&reason);

@@ -12,14 +12,17 @@
 
 /** The longest address of IPv6, with a zone. */
 #define BOW__SOURCE_BYTES 64
+/** options.user_agent with what the library says of itself behind it. */
+#define BOW__USER_AGENT_TEXT_BYTES (BOW_USER_AGENT_BYTES + 64)
 
 struct bow__client_config {
     struct bow_context *context;
     struct bow_client_options options; /* complete; without what only its making needs */
     struct bow__target target;
     struct bow__interceptors interceptors;
-    char source[BOW__SOURCE_BYTES]; /* options.source, unless that is NULL */
-    bool confined;                  /* to the thread that made it, which drives its loop */
+    char source[BOW__SOURCE_BYTES];              /* options.source, unless that is NULL */
+    char user_agent[BOW__USER_AGENT_TEXT_BYTES]; /* whole; "": the library's alone */
+    bool confined; /* to the thread that made it, which drives its loop */
 };
 
 /** Of one loop. */

@@ -572,6 +572,8 @@ static void configure(struct bow__conn *conn, struct bow__session_options *optio
     options->heartbeat_ns = config->options.heartbeat_ns;
     options->heartbeat_timeout_ns = config->options.heartbeat_timeout_ns;
     options->encodings = bow__encodings_built();
+    options->user_agent = config->user_agent[0] != '\0' ? config->user_agent : NULL;
+    options->secured = conn->security != NULL;
     options->authority = (struct bow_slice){(const uint8_t *)authority, strlen(authority)};
 }
 

@@ -79,6 +79,7 @@ struct bow__request_head {
     void **path_cache;
     struct bow_metadata metadata;
     enum bow__encoding encoding; /* of the client's messages that are marked compressed */
+    uint32_t previous_attempts;  /* client: how often the call was sent before */
 };
 
 /** A whole message. Borrowed until the event returns, unless the event takes `block` (sets it
@@ -288,6 +289,9 @@ struct bow__session_ops {
     void (*free)(struct bow__session *session);
 };
 
+/** What an HTTP/2 client calls itself. */
+#define BOW__USER_AGENT "grpc-c-bowline/" BOW__VERSION
+
 /** A header that was more than the peer takes, as its protocol counts. */
 struct bow__header_excess {
     size_t n_bytes;
@@ -414,6 +418,9 @@ struct bow__session_options {
     uint64_t heartbeat_timeout_ns;
     uint32_t encodings;         /* the set of encodings that we can decode; 0: identity alone */
     struct bow_slice authority; /* HTTP/2 client; borrowed for new */
+    const char *user_agent;     /* HTTP/2 client: lives as long as the session; NULL: the library's
+                                   alone */
+    bool secured;               /* HTTP/2 client: its URIs are https, for the connection has TLS */
     uint64_t now_ns;
     uint64_t first_key; /* tests: where stream ids begin; 0: at the protocol's first */
 };

@@ -22,6 +22,7 @@ static int keep_head(struct bow__http2_session *session, struct bow__http2_strea
 {
     memcpy(stream->path, head->path.data, head->path.len);
     stream->time_left_ns = head->time_left_ns;
+    stream->previous_attempts = head->previous_attempts;
     stream->encoding = head->encoding;
     return bow__http2_fields_new(session, &head->metadata, &stream->fields);
 }

@@ -498,6 +498,8 @@ static void init(struct bow__http2_session *session, const struct bow__session_o
     session->max_header_bytes = bow__header_limit_or_default(options->max_header_bytes);
     session->max_calls = options->max_calls;
     session->unattended = options->unattended;
+    session->user_agent = options->user_agent != NULL ? options->user_agent : BOW__USER_AGENT;
+    session->scheme = options->secured ? "https" : "http";
     init_encodings(session, options->encodings);
     session->now_ns = options->now_ns;
     session->life_ns = options->now_ns;

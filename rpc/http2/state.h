@@ -194,6 +194,7 @@ struct bow__http2_stream {
 
     /* client: the header until it is submitted */
     uint64_t time_left_ns;
+    uint32_t previous_attempts;
     struct bow__http2_fields *fields; /* the metadata, or NULL */
     size_t path_len;
     char path[];
@@ -218,6 +219,8 @@ struct bow__http2_session {
     char accept_encoding[32];
     char *authority;
     size_t authority_size;
+    const char *user_agent; /* client; the host's */
+    const char *scheme;     /* client */
 
     /* in-place messages: a chunk of the pool, filled from the front */
     struct bow__block *chunk;

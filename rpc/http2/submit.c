@@ -17,8 +17,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define USER_AGENT "grpc-c-bowline/" BOW__VERSION
-
 /** What a block's own fields take, without path, authority and the status's texts, generously. */
 #define BLOCK_SPARE_BYTES ((size_t)1 << 10)
 
@@ -277,21 +275,26 @@ int bow__http2_submit_request(struct bow__http2_session *session, struct bow__ht
 {
     nghttp2_data_provider provider = {{.ptr = stream}, read_data};
     char timeout[BOW__GRPC_TIMEOUT_BYTES];
+    char attempts[12];
     struct block block = {.n_fields = 0};
 
     add_constant(&block, ":method", "POST");
-    add_constant(&block, ":scheme", "http");
+    add_constant(&block, ":scheme", session->scheme);
     add_lent(&block, ":path", stream->path, stream->path_len);
     add_constant(&block, ":authority", session->authority);
     add_constant(&block, "te", "trailers");
     add_constant(&block, "content-type", "application/grpc");
-    add_constant(&block, "user-agent", USER_AGENT);
+    add_constant(&block, "user-agent", session->user_agent);
     add_constant(&block, "grpc-accept-encoding", session->accept_encoding);
     add_encoding(&block, stream->encoding);
     if (stream->time_left_ns != BOW_NEVER) {
         size_t len = bow__grpc_timeout_encode(stream->time_left_ns, timeout);
         /* Hardly two calls have the same: the peer's table is for better things. */
         add(&block, "grpc-timeout", timeout, len, NGHTTP2_NV_FLAG_NO_INDEX);
+    }
+    if (stream->previous_attempts > 0) {
+        int len = snprintf(attempts, sizeof(attempts), "%u", stream->previous_attempts);
+        add(&block, "grpc-previous-rpc-attempts", attempts, (size_t)len, 0);
     }
     size_t n = 0;
     const nghttp2_nv *fields = join(&block, stream->fields, &n);
