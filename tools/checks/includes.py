@@ -84,7 +84,7 @@ PUBLIC_LEVELS = {
         "idle", "loop", "loop_stats", "proxy_protocol", "security", "submit", "task", "timer", "trace",
     },
     "rpc": {"access_log", "bearer", "call", "call_set", "call_stream", "client", "compression",
-            "interceptor", "metadata", "metrics", "payload", "result", "server", "service", "status", "stream"},
+            "interceptor", "metadata", "metadata_interceptor", "metrics", "payload", "result", "server", "service", "status", "stream"},
     "tls": {"tls"},
     "testing": {"testing"},
 }
