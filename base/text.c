@@ -81,6 +81,22 @@ void bow__text_escape(struct bow__text *text, struct bow_slice bytes, size_t max
     }
 }
 
+static bool is_blank(uint8_t byte)
+{
+    return byte == ' ' || byte == '\t';
+}
+
+struct bow_slice bow__text_trim(struct bow_slice text)
+{
+    while (text.len > 0 && is_blank(text.data[0])) {
+        text = (struct bow_slice){text.data + 1, text.len - 1};
+    }
+    while (text.len > 0 && is_blank(text.data[text.len - 1])) {
+        text.len--;
+    }
+    return text;
+}
+
 void bow__text_errno(struct bow__text *text, int err)
 {
     int number = err == INT_MIN ? INT_MAX : abs(err);

@@ -34,6 +34,8 @@ BOW__SHARED void bow__text_vprintf(struct bow__text *text, const char *format, v
     BOW_PRINTF(2, 0);
 /** Append at most `max` of a peer's bytes: printable ASCII as it is, the rest as \\xNN. */
 BOW__SHARED void bow__text_escape(struct bow__text *text, struct bow_slice bytes, size_t max);
+/** `text` without the blanks (spaces and tabs) around it. */
+struct bow_slice bow__text_trim(struct bow_slice text);
 /** Append the name and the description of errno `err` (positive or negative): "ECONNREFUSED
  * (Connection refused)". */
 BOW__SHARED void bow__text_errno(struct bow__text *text, int err);

@@ -65,14 +65,26 @@ BOW_EXPORT BOW_MUST_USE int bow_call_add_trailing(struct bow_call *call, const c
                                                   struct bow_slice value);
 
 /**
- * Whether the call's replies are compressed, instead of what the server's option `compression`
- * says: in an encoding that its client takes, where it pays. Turn it off for a reply in which a
- * secret stands beside something that the client chose.
+ * Whether the call's messages are compressed from now on, instead of what the server's option
+ * `compression` says: in an encoding that its client takes, whatever their size (as
+ * BOW_COMPRESSION_ON). Turn it off for a reply in which a secret stands beside something that the
+ * client chose.
  *
- * Thread:  any; the call is the caller's
- * Returns: 0; -EALREADY after the first message of a streaming call
+ * On a stream it may be said before each message. The encoding is named before the first one, if
+ * the server's option compresses, or this function was called by then, be it with false.
+ *
+ * Thread:  any that holds the call
+ * Returns: 0; -EALREADY when a stream has sent its first message without naming an encoding
  */
 BOW_EXPORT BOW_MUST_USE int bow_call_compress(struct bow_call *call, bool on);
+
+/**
+ * Whether the request came compressed; of a stream, the message that is being given to its
+ * on_message, or was given last.
+ *
+ * Thread:  any that holds the call; of a stream, in its events
+ */
+BOW_EXPORT bool bow_call_request_was_compressed(const struct bow_call *call);
 
 /**
  * Answer with OK and `reply`, which is encoded before this returns.

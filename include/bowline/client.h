@@ -137,6 +137,10 @@ struct bow_client_options {
     const char *user_agent; /* over gRPC, in front of what the library says of itself: "shop/1.2";
                                printable ASCII, shorter than BOW_USER_AGENT_BYTES; copied; NULL:
                                nothing */
+    const char
+        *assumed_encodings; /* what each server of the target is known to take, "gzip" or
+                               "zstd,gzip": with it a connection's first requests may be compressed,
+                               before the server has said what it takes; copied; NULL: nothing */
 };
 
 /** Bytes of options.user_agent at most, with a NUL. */
@@ -168,8 +172,8 @@ struct bow_call_options {
  * Returns: 0; -ENOMEM; -EINVAL for a target that cannot be parsed or is missing, "grpc:" in
  *          a build without HTTP/2, a list that is too long, both a loop and a group, a source that
  *          is no address, more than BOW_LIMIT_CONNECTIONS_PER_ADDRESS, a user_agent
- *          that no header may have, or an interceptor that
- * bow_server_intercept() would not take; -EPERM for a target beyond loopback without
+ *          that no header may have, assumed_encodings that this build has not, or an interceptor
+ * that bow_server_intercept() would not take; -EPERM for a target beyond loopback without
  * options.security or options.plaintext.
  *          `*options->error` then says which, and what to do (of options whose size is not a known
  *          one only when it is 0)

@@ -42,6 +42,9 @@ struct bow_result {
 /** Free the reply and the status's texts; `result` is BOW_RESULT_INIT again. Thread: any. */
 BOW_EXPORT void bow_result_fini(struct bow_result *result);
 
+/** Whether the reply came compressed; false when there is none. Thread: any. */
+BOW_EXPORT bool bow_result_reply_was_compressed(const struct bow_result *result);
+
 /** Move what `from` holds into `to` (which must be empty); `from` keeps nothing. Thread: any. */
 BOW_EXPORT void bow_result_move(struct bow_result *to, struct bow_result *from);
 

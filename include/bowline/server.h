@@ -68,7 +68,7 @@ struct bow_server_options {
                                          not say otherwise of; NULL: on their connection's loop */
     uint32_t max_waiting_calls; /* per executor, for a thread of it; 0: BOW_LIMIT_WAITING_CALLS */
     enum bow_compression
-        compression; /* of replies, unless a handler says otherwise; default: off */
+        compression; /* of messages, unless a handler says otherwise; default: off */
     size_t compression_threshold_bytes; /* 0: BOW_COMPRESSION_THRESHOLD_BYTES */
     int compression_level;              /* 0: the encoding's default; higher is smaller, slower */
     uint32_t max_server_calls;          /* in progress on the whole server; 0: no limit; see

@@ -82,6 +82,17 @@ BOW_EXPORT BOW_MUST_USE int bow_stream_send(struct bow_stream *stream,
 BOW_EXPORT BOW_MUST_USE int bow_stream_send_payload(struct bow_stream *stream,
                                                     struct bow_payload *payload);
 
+/**
+ * Whether what is sent from now on is compressed, message by message, whatever its size (as
+ * BOW_COMPRESSION_ON): on a stream that was opened with a compression other than off, by its
+ * options or its client's, whose encoding was named then.
+ *
+ * Thread:  any that holds a reference
+ * Returns: 0; -EALREADY to compress on one that was opened without; -EINVAL for a method whose
+ *          client sends one message
+ */
+BOW_EXPORT BOW_MUST_USE int bow_stream_compress(struct bow_stream *stream, bool on);
+
 /** Whether bow_stream_send() would take a message now. Thread: any that holds a reference. */
 BOW_EXPORT bool bow_stream_is_writable(const struct bow_stream *stream);
 
@@ -99,6 +110,10 @@ BOW_EXPORT void bow_stream_cancel(struct bow_stream *stream);
 BOW_EXPORT void bow_stream_pause(struct bow_stream *stream);
 /** Go on with it, later. Thread: loop. */
 BOW_EXPORT void bow_stream_resume(struct bow_stream *stream);
+
+/** Whether the message came compressed that an event brings, or that was received last. Thread:
+ * the event's, or the one that receives. */
+BOW_EXPORT bool bow_stream_message_was_compressed(const struct bow_stream *stream);
 
 /** The loop of the call's events. Thread: any. */
 BOW_EXPORT struct bow_loop *bow_stream_loop(const struct bow_stream *stream);

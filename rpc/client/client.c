@@ -195,6 +195,8 @@ static int make(const struct bow_client_options *options, struct bow_context *co
     pthread_mutex_init(&client->lock, NULL);
     pthread_cond_init(&client->settled, NULL);
     client->config.options.server_name = NULL;
+    client->config.options.assumed_encodings = NULL;
+    client->config.assumed_encodings = bow__client_options_encodings(options);
     if (options->source != NULL) {
         snprintf(client->config.source, sizeof(client->config.source), "%s", options->source);
         client->config.options.source = client->config.source;

@@ -39,7 +39,8 @@ static int send_compressed(struct bow__client_call *call, struct bow__session *s
 {
     size_t len = 0;
 
-    if (call->encoding == BOW__ENCODING_IDENTITY) {
+    if (!bow__compression_wants(&call->calls->compression.compression, call->encoding,
+                                call->compresses, call->n_request)) {
         return 1;
     }
     return bow__compression_send(&call->calls->compression.compression, session, call->key,
@@ -74,17 +75,20 @@ static int send_request(struct bow__client_call *call, struct bow__session *sess
     return send_block(call, session, block);
 }
 
-/* What the peer takes is known once it has said so: until then, nothing is compressed. */
+/* What the peer takes is known once it has said so: until then it is what the client's options
+ * assume, if they do. */
 static enum bow__encoding choose_encoding(const struct bow__client_call *call,
                                           const struct bow__session *session)
 {
-    size_t threshold = call->calls->compression.compression.threshold_bytes;
+    bool sends_many = bow__method_sends_many(call->method);
 
-    if (!call->compresses ||
-        (!bow__method_sends_many(call->method) && call->n_request < threshold)) {
+    if (call->compresses < BOW_COMPRESSION_AUTO) {
         return BOW__ENCODING_IDENTITY;
     }
-    return bow__compression_choose(session, 0);
+    enum bow__encoding best = bow__compression_choose(session, 0);
+    bool is_wanted = sends_many || bow__compression_wants(&call->calls->compression.compression,
+                                                          best, call->compresses, call->n_request);
+    return is_wanted ? best : BOW__ENCODING_IDENTITY;
 }
 
 /* Until a turn ends its loop's time stands still, which a handler that calls on may have long
@@ -174,6 +178,7 @@ static void take_reply(struct bow__client_conn *conn, uint64_t key, struct bow__
     struct bow__text reason;
 
     bow__text_clear(&reason);
+    call->memory->reply_compressed = message->compressed;
     int rc = bow__open_message(&call->calls->compression.compression, call->intercepted, message,
                                &reason);
     if (rc == 0) {

@@ -55,6 +55,36 @@ static bool is_user_agent(const char *text)
            bow__metadata_is_valid("x", (struct bow_slice){(const uint8_t *)text, len});
 }
 
+static struct bow_slice encodings_of(const struct bow_client_options *options)
+{
+    const char *list = options->assumed_encodings != NULL ? options->assumed_encodings : "";
+
+    return (struct bow_slice){(const uint8_t *)list, strlen(list)};
+}
+
+uint32_t bow__client_options_encodings(const struct bow_client_options *options)
+{
+    return bow__encodings_of(encodings_of(options), NULL);
+}
+
+static int check_encodings(const struct bow_client_options *options)
+{
+    struct bow_slice unknown = {NULL, 0};
+    struct bow__text reason;
+
+    (void)bow__encodings_of(encodings_of(options), &unknown);
+    if (unknown.len == 0) {
+        return 0;
+    }
+    bow__text_clear(&reason);
+    bow__text_printf(&reason, "options.assumed_encodings names \"");
+    bow__text_escape(&reason, unknown, 32);
+    bow__text_printf(&reason, "\", which this build has not (it has ");
+    bow__encodings_describe(&reason);
+    bow__text_printf(&reason, ")");
+    return bow__target_refuse(options, -EINVAL, reason.bytes);
+}
+
 int bow__client_options_check(const struct bow_client_options *options)
 {
     struct bow_sockaddr source;
@@ -66,6 +96,9 @@ int bow__client_options_check(const struct bow_client_options *options)
     if (!bow__compression_is_known(options->compression)) {
         return bow__target_refuse(options, -EINVAL,
                                   "options.compression is none of enum bow_compression");
+    }
+    if (check_encodings(options) < 0) {
+        return -EINVAL;
     }
     if (bow__header_limit_check(options->max_header_bytes, &reason) < 0) {
         return bow__target_refuse(options, -EINVAL, reason.bytes);

@@ -22,7 +22,8 @@ struct bow__client_config {
     struct bow__interceptors interceptors;
     char source[BOW__SOURCE_BYTES];              /* options.source, unless that is NULL */
     char user_agent[BOW__USER_AGENT_TEXT_BYTES]; /* whole; "": the library's alone */
-    bool confined; /* to the thread that made it, which drives its loop */
+    uint32_t assumed_encodings; /* options.assumed_encodings, as a set of those of this build */
+    bool confined;              /* to the thread that made it, which drives its loop */
 };
 
 /** Of one loop. */
@@ -33,6 +34,9 @@ static inline uint32_t bow__client_config_n_subchannels(const struct bow__client
 
 /** Returns 0, or as bow_client_new() with options->error filled. */
 int bow__client_options_check(const struct bow_client_options *options);
+/** The set of those that options->assumed_encodings names and this build has, of checked options.
+ */
+uint32_t bow__client_options_encodings(const struct bow_client_options *options);
 /** Put the defaults in place of zeros. */
 void bow__client_options_complete(struct bow_client_options *options);
 

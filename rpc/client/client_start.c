@@ -339,6 +339,24 @@ static void undo(struct bow__client_call *call, bool in_loop)
     }
 }
 
+static int set_compression(struct bow__client_call *call, enum bow_compression given,
+                           struct bow__text *reason)
+{
+    enum bow_compression mode =
+        given == BOW_COMPRESSION_DEFAULT ? call->calls->compression.compression.mode : given;
+
+    if (!bow__compression_is_known(given)) {
+        bow__text_printf(reason, "%s: options.compression is none of enum bow_compression",
+                         call->method->path);
+        return -EINVAL;
+    }
+    call->compresses = (uint8_t)mode;
+    if (call->stream != NULL && mode >= BOW_COMPRESSION_AUTO) {
+        atomic_init(&call->stream->compresses, (uint8_t)mode);
+    }
+    return 0;
+}
+
 static int prepare(struct bow__client_call *call, const struct bow__client_begin *begin,
                    const struct bow_call_options *options, struct bow__text *reason)
 {
@@ -361,9 +379,10 @@ static int prepare(struct bow__client_call *call, const struct bow__client_begin
     }
     bow__client_deadline_set(call, options);
     call->waits_for_ready = options->wait_for_ready;
-    call->compresses = options->compression == BOW_COMPRESSION_DEFAULT
-                           ? call->calls->compression.compression.on
-                           : options->compression == BOW_COMPRESSION_AUTO;
+    rc = set_compression(call, options->compression, reason);
+    if (rc < 0) {
+        return rc;
+    }
     rc = name_call(call, begin->ret_id);
     if (rc < 0) {
         return rc;

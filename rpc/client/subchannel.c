@@ -574,6 +574,7 @@ static void configure(struct bow__conn *conn, struct bow__session_options *optio
     options->encodings = bow__encodings_built();
     options->user_agent = config->user_agent[0] != '\0' ? config->user_agent : NULL;
     options->secured = conn->security != NULL;
+    options->assumed_encodings = config->assumed_encodings;
     options->authority = (struct bow_slice){(const uint8_t *)authority, strlen(authority)};
 }
 

@@ -39,7 +39,8 @@ void bow__loop_compression_init(struct bow__loop_compression *own, struct bow_co
         .threshold_bytes = options->threshold_bytes > 0 ? options->threshold_bytes
                                                         : BOW_COMPRESSION_THRESHOLD_BYTES,
         .level = options->level,
-        .on = options->compression == BOW_COMPRESSION_AUTO,
+        .mode = options->compression >= BOW_COMPRESSION_AUTO ? options->compression
+                                                             : BOW_COMPRESSION_DEFAULT,
         .on_use = on_use,
     };
     bow__coders_init(&own->compression.coders, context);

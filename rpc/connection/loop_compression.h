@@ -33,7 +33,7 @@ void bow__loop_compression_stop(struct bow__loop_compression *own);
 
 static inline bool bow__compression_is_known(enum bow_compression compression)
 {
-    return (unsigned)compression <= BOW_COMPRESSION_AUTO;
+    return (unsigned)compression <= BOW_COMPRESSION_ON;
 }
 
 #endif

@@ -49,12 +49,13 @@ struct bow__session;
 /** Messages up to this size may be encoded in place; larger ones come in a block of their own. */
 #define BOW__IN_PLACE_BYTES ((size_t)16 << 10)
 
-/** Message encodings, as bits where a set is meant (1u << encoding). */
+/** Message encodings, the better one first, as bits where a set is meant (1u << encoding). */
 enum bow__encoding {
     BOW__ENCODING_IDENTITY = 0,
     BOW__ENCODING_ZSTD = 1,
     BOW__ENCODING_GZIP = 2,
-    BOW__N_ENCODINGS = 3,
+    BOW__ENCODING_DEFLATE = 3,
+    BOW__N_ENCODINGS = 4,
     BOW__ENCODING_UNKNOWN = 15, /* received: one that we do not know */
 };
 
@@ -417,6 +418,7 @@ struct bow__session_options {
     uint64_t heartbeat_ns;    /* BOW_NEVER: none */
     uint64_t heartbeat_timeout_ns;
     uint32_t encodings;         /* the set of encodings that we can decode; 0: identity alone */
+    uint32_t assumed_encodings; /* client: that the server can, as long as it has not said so */
     struct bow_slice authority; /* HTTP/2 client; borrowed for new */
     const char *user_agent;     /* HTTP/2 client: lives as long as the session; NULL: the library's
                                    alone */

@@ -202,22 +202,6 @@ size_t bow__grpc_text_cut(struct bow_slice text, size_t max)
 static const char base64_digits[] =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-static bool is_blank(uint8_t byte)
-{
-    return byte == ' ' || byte == '\t';
-}
-
-struct bow_slice bow__grpc_trim(struct bow_slice text)
-{
-    while (text.len > 0 && is_blank(text.data[0])) {
-        text = (struct bow_slice){text.data + 1, text.len - 1};
-    }
-    while (text.len > 0 && is_blank(text.data[text.len - 1])) {
-        text.len--;
-    }
-    return text;
-}
-
 size_t bow__base64_size(size_t n)
 {
     return n / 3 * 4 + (n % 3 > 0 ? n % 3 + 1 : 0);

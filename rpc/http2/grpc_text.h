@@ -40,9 +40,6 @@ size_t bow__grpc_percent_decode(struct bow_slice text, char *out, size_t cap);
 /** The largest length <= `max` at which `text` can be cut without splitting a UTF-8 character. */
 size_t bow__grpc_text_cut(struct bow_slice text, size_t max);
 
-/** `text` without the blanks (spaces and tabs) around it. */
-struct bow_slice bow__grpc_trim(struct bow_slice text);
-
 /** Bytes that bow__base64_encode() writes for `n` bytes. */
 size_t bow__base64_size(size_t n);
 

@@ -164,30 +164,18 @@ static void read_encoding(struct bow__http2_session *session, struct bow__http2_
     }
 }
 
-/* The known ones of a list of names. */
-static uint32_t accept_of(struct bow_slice list)
-{
-    uint32_t set = 0;
-
-    while (list.len > 0) {
-        const uint8_t *comma = memchr(list.data, ',', list.len);
-        size_t len = comma != NULL ? (size_t)(comma - list.data) : list.len;
-        enum bow__encoding encoding =
-            bow__encoding_of(bow__grpc_trim((struct bow_slice){list.data, len}));
-        if (encoding != BOW__ENCODING_UNKNOWN) {
-            set |= 1u << encoding;
-        }
-        len += comma != NULL;
-        list = (struct bow_slice){list.data + len, list.len - len};
-    }
-    return set;
-}
-
 static void read_accept_encoding(struct bow__http2_session *session,
                                  struct bow__http2_header *header, nghttp2_rcbuf *value)
 {
-    (void)session;
-    header->accepts |= accept_of(bow__http2_slice_of(value));
+    struct bow_slice list = bow__http2_slice_of(value);
+
+    /* Most peers are built as we are. */
+    if (list.len == session->n_accept_encoding &&
+        memcmp(list.data, session->accept_encoding, list.len) == 0) {
+        header->accepts |= session->encodings;
+        return;
+    }
+    header->accepts |= bow__encodings_of(list, NULL);
 }
 
 /* A decimal number that is at most `max`; -1 for anything else. */
@@ -453,7 +441,7 @@ static void keep_binary(struct bow__http2_incoming_metadata *metadata, const cha
 {
     size_t len = 0;
 
-    text = bow__grpc_trim(text);
+    text = bow__text_trim(text);
     if (bow__base64_decode(text, (uint8_t *)top_of(metadata), &len) == 0) {
         keep_entry(metadata, key, len);
     }
@@ -505,7 +493,7 @@ static void keep_metadata(struct bow__http2_session *session, struct bow__http2_
         keep_binaries(metadata, key, value);
         return;
     }
-    value = bow__grpc_trim(value);
+    value = bow__text_trim(value);
     if (value.len > 0) {
         memcpy(top_of(metadata), value.data, value.len);
     }

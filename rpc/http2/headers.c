@@ -202,6 +202,15 @@ static void emit_headers(struct bow__http2_session *session, struct bow__http2_s
     }
 }
 
+/* With its first answer the server has had its say, whatever was assumed before. */
+static void learn_encodings(struct bow__http2_session *session, uint32_t accepts)
+{
+    if (accepts != 0 || session->assumes_encodings) {
+        session->peer_encodings = accepts | 1u << BOW__ENCODING_IDENTITY;
+        session->assumes_encodings = false;
+    }
+}
+
 void bow__http2_on_response(struct bow__http2_session *session, struct bow__http2_stream *stream,
                             bool end)
 {
@@ -214,7 +223,7 @@ void bow__http2_on_response(struct bow__http2_session *session, struct bow__http
         refuse_size(session, stream);
         return;
     }
-    session->peer_encodings |= header->accepts;
+    learn_encodings(session, header->accepts);
     if (end && header->grpc_status >= 0) {
         end_by_grpc_status(session, stream);
         return;

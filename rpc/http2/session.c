@@ -457,12 +457,15 @@ static int new_nghttp2(struct bow__http2_session *session)
 }
 
 /* What we say of the encodings that we decode, and the set of them. */
-static void init_encodings(struct bow__http2_session *session, uint32_t encodings)
+static void init_encodings(struct bow__http2_session *session,
+                           const struct bow__session_options *options)
 {
     size_t n = 0;
 
-    session->encodings = (encodings & bow__encodings_built()) | 1u << BOW__ENCODING_IDENTITY;
-    session->peer_encodings = 1u << BOW__ENCODING_IDENTITY;
+    session->encodings =
+        (options->encodings & bow__encodings_built()) | 1u << BOW__ENCODING_IDENTITY;
+    session->peer_encodings = options->assumed_encodings | 1u << BOW__ENCODING_IDENTITY;
+    session->assumes_encodings = options->assumed_encodings != 0;
     for (unsigned i = 0; i < BOW__N_ENCODINGS; i++) {
         const char *name = bow__encoding_name((enum bow__encoding)i);
         if ((session->encodings >> i & 1u) == 0) {
@@ -475,6 +478,7 @@ static void init_encodings(struct bow__http2_session *session, uint32_t encoding
         n += strlen(name);
     }
     session->accept_encoding[n] = '\0';
+    session->n_accept_encoding = n;
 }
 
 static void init(struct bow__http2_session *session, const struct bow__session_options *options)
@@ -500,7 +504,7 @@ static void init(struct bow__http2_session *session, const struct bow__session_o
     session->unattended = options->unattended;
     session->user_agent = options->user_agent != NULL ? options->user_agent : BOW__USER_AGENT;
     session->scheme = options->secured ? "https" : "http";
-    init_encodings(session, options->encodings);
+    init_encodings(session, options);
     session->now_ns = options->now_ns;
     session->life_ns = options->now_ns;
     session->window.size = (uint32_t)BOW__HTTP2_CONNECTION_WINDOW;

@@ -216,7 +216,9 @@ struct bow__http2_session {
     bool unattended;
     uint32_t encodings;      /* that we decode, as a set */
     uint32_t peer_encodings; /* client: that the server decodes, as far as it said */
+    bool assumes_encodings;  /* client: peer_encodings are what its options say */
     char accept_encoding[32];
+    size_t n_accept_encoding; /* its length */
     char *authority;
     size_t authority_size;
     const char *user_agent; /* client; the host's */

@@ -296,6 +296,7 @@ static const struct bow_slice encoding_names[BOW__N_ENCODINGS] = {
     [BOW__ENCODING_IDENTITY] = {NULL, 0},
     [BOW__ENCODING_ZSTD] = {(const uint8_t *)"zstd", 4},
     [BOW__ENCODING_GZIP] = {(const uint8_t *)"gzip", 4},
+    [BOW__ENCODING_DEFLATE] = {(const uint8_t *)"deflate", 7},
 };
 
 struct bow_slice bow__header_encoding_name(enum bow__encoding encoding)

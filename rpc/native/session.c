@@ -320,6 +320,7 @@ static void set_limits(struct bow__native *session, const struct bow__session_op
     session->window.size = own->connection_window_bytes;
     session->window.n_granted = own->connection_window_bytes;
     session->send_credit = session->peer.connection_window_bytes;
+    session->peer.encodings = options->assumed_encodings; /* until SETTINGS have come */
 }
 
 static void init(struct bow__native *session, const struct bow__session_options *options)

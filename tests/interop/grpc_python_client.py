@@ -17,6 +17,7 @@ import interop_pb2
 
 SERVER = sys.argv.pop(1)
 MIB = 1 << 20
+IDENTITY_AND_DEFLATE = 0b011
 HANGS = 3  # calls of Hang that the server takes at a time
 NO_LIMIT = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
 
@@ -173,14 +174,14 @@ class BowlineServer(unittest.TestCase):
 
     def test_replies_are_compressed_for_a_client_that_takes_it(self):
         for _ in range(20):
-            self.assertEqual(self.echo_compressed("gzip").body, b"z" * 10000)
+            self.assertEqual(self.echo_compressed("compress").body, b"z" * 10000)
         reply = self.counted(20)
         self.assertGreater(reply.bytes_in, 20 * 10000)
         self.assertLess(reply.bytes_out, 10000)
 
     def test_both_ways_are_compressed(self):
         for _ in range(20):
-            reply = self.echo_compressed("gzip", compression=grpc.Compression.Gzip)
+            reply = self.echo_compressed("compress", compression=grpc.Compression.Gzip)
             self.assertEqual(reply.body, b"z" * 10000)
         reply = self.counted(20)
         self.assertLess(reply.bytes_in + reply.bytes_out, 10000)
@@ -190,11 +191,20 @@ class BowlineServer(unittest.TestCase):
                                              compression=grpc.Compression.Gzip)
         self.assertEqual(reply.body, b"")
 
-    def test_encoding_that_we_have_not_is_refused_and_named(self):
-        with self.assertRaises(grpc.RpcError) as caught:
-            self.echo_compressed(compression=grpc.Compression.Deflate)
-        self.assertEqual(caught.exception.code(), grpc.StatusCode.UNIMPLEMENTED)
-        self.assertIn("grpc-encoding", caught.exception.details())
+    def test_deflate_is_taken_and_sent_where_nothing_better_is(self):
+        self.channel.close()
+        self.channel = grpc.insecure_channel(self.address, options=NO_LIMIT + [
+            ("grpc.compression_enabled_algorithms_bitset", IDENTITY_AND_DEFLATE)])
+        for _ in range(20):
+            reply = self.echo_compressed("compress", compression=grpc.Compression.Deflate)
+            self.assertEqual(reply.body, b"z" * 10000)
+            self.assertTrue(reply.came_compressed)
+        reply = self.counted(20)
+        self.assertLess(reply.bytes_in + reply.bytes_out, 10000)
+
+    def test_handler_sees_what_came_compressed(self):
+        self.assertFalse(self.echo_compressed().came_compressed)
+        self.assertTrue(self.echo_compressed(compression=grpc.Compression.Gzip).came_compressed)
 
     def test_message_that_inflates_beyond_the_limit_is_refused_and_named(self):
         with self.assertRaises(grpc.RpcError) as caught:

@@ -3,7 +3,7 @@
 """gRPC's own server, in Python, is called by a Bowline client.
 
 Usage: grpc_python_server.py CLIENT_TEST; needs interop_pb2.py on PYTHONPATH. Runs CLIENT_TEST with
-the server's target and exits as it does.
+two servers' targets, of which the second takes no compression but deflate, and exits as it does.
 """
 import subprocess
 import sys
@@ -15,6 +15,7 @@ import grpc
 
 import interop_pb2
 
+IDENTITY_AND_DEFLATE = 0b011
 CODES = {code.value[0]: code for code in grpc.StatusCode}
 
 
@@ -30,8 +31,10 @@ class Interop:
             if key == "x-back":
                 context.send_initial_metadata((("x-first", value),))
                 context.set_trailing_metadata((("x-last", value),))
-        if request.message == "gzip":
+        if request.message == "compress":
             context.set_compression(grpc.Compression.Gzip)
+        elif request.message == "deflate":
+            context.set_compression(grpc.Compression.Deflate)
         with self.lock:
             return interop_pb2.Reply(
                 body=body,
@@ -66,23 +69,32 @@ def handler_of(function):
     )
 
 
-def main(client_test):
+def make_server(options):
     interop = Interop()
     server = grpc.server(
         futures.ThreadPoolExecutor(max_workers=16),
         # Fewer than the client has calls, so that some wait for a slot.
         options=[("grpc.max_concurrent_streams", 100), ("grpc.max_send_message_length", -1),
-                 ("grpc.max_metadata_size", 32 << 10)],
+                 ("grpc.max_metadata_size", 32 << 10), *options],
     )
     methods = {
         "Echo": interop.echo, "Fail": interop.fail, "Hang": interop.hang, "Slow": interop.slow,
     }
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(
         "interop.Interop", {name: handler_of(function) for name, function in methods.items()}),))
-    port = server.add_insecure_port("127.0.0.1:0")
-    server.start()
-    rc = subprocess.run([client_test, f"grpc:127.0.0.1:{port}"], check=False).returncode
-    server.stop(None).wait()
+    return server
+
+
+def main(client_test):
+    servers = [make_server([]), make_server([
+        ("grpc.compression_enabled_algorithms_bitset", IDENTITY_AND_DEFLATE)])]
+    ports = [server.add_insecure_port("127.0.0.1:0") for server in servers]
+    for server in servers:
+        server.start()
+    targets = [f"grpc:127.0.0.1:{port}" for port in ports]
+    rc = subprocess.run([client_test, *targets], check=False).returncode
+    for server in servers:
+        server.stop(None).wait()
     return rc
 
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* A Bowline client calls the server of grpc_python_server.py. Usage: interop_client_test TARGET */
+/* A Bowline client calls the servers of grpc_python_server.py, of which the second takes no
+ * compression but deflate. Usage: interop_client_test TARGET TARGET_OF_DEFLATE */
 
 #include "interop.bow.h"
 #include <bowline/client.h>
@@ -19,6 +20,7 @@
 #define N_AT_ONCE 1000u
 
 static const char *target;
+static const char *deflate_target;
 
 struct fixture {
     struct bow_context *context;
@@ -28,7 +30,7 @@ struct fixture {
     struct bow_call_options call;
 };
 
-static int set_up(void **state)
+static int set_up_for(void **state, const char *own_target)
 {
     struct bow_context_options context_options = BOW_CONTEXT_OPTIONS_INIT;
     struct bow_client_options options = BOW_CLIENT_OPTIONS_INIT;
@@ -36,7 +38,7 @@ static int set_up(void **state)
 
     assert_int_equal(bow_context_new(&context_options, &t->context), 0);
     options.context = t->context;
-    options.target = target;
+    options.target = own_target;
     options.max_header_bytes = (size_t)32 << 10;
     assert_int_equal(bow_client_new(&options, &t->client), 0);
     t->result = (struct bow_result)BOW_RESULT_INIT;
@@ -44,6 +46,16 @@ static int set_up(void **state)
     t->call = (struct bow_call_options)BOW_CALL_OPTIONS_INIT;
     *state = t;
     return 0;
+}
+
+static int set_up(void **state)
+{
+    return set_up_for(state, target);
+}
+
+static int set_up_deflate(void **state)
+{
+    return set_up_for(state, deflate_target);
 }
 
 static int tear_down(void **state)
@@ -118,7 +130,7 @@ static void test_messages_are_compressed_both_ways(void **state)
 
     assert_non_null(echo(t));
     t->request.body = (ProtobufCBinaryData){sizeof(body), body};
-    t->request.message = (char *)(uintptr_t) "gzip";
+    t->request.message = (char *)(uintptr_t) "compress";
     t->call.compression = BOW_COMPRESSION_AUTO;
     for (int i = 0; i < 20; i++) {
         const Interop__Reply *reply = echo(t);
@@ -130,12 +142,72 @@ static void test_messages_are_compressed_both_ways(void **state)
     assert_in_range(bytes_of_client(t, false), 1, 20000);
 }
 
+static void expect_compressed_both_ways(struct fixture *t, const char *wish)
+{
+    static uint8_t body[100000];
+
+    t->request.body = (ProtobufCBinaryData){sizeof(body), body};
+    t->request.message = (char *)(uintptr_t)wish;
+    t->call.compression = BOW_COMPRESSION_ON;
+    for (int i = 0; i < 20; i++) {
+        const Interop__Reply *reply = echo(t);
+        assert_string_equal(t->result.status.message, "");
+        assert_int_equal(reply->body.len, sizeof(body));
+        assert_memory_equal(reply->body.data, body, sizeof(body));
+        assert_true(bow_result_reply_was_compressed(&t->result));
+    }
+    assert_in_range(bytes_of_client(t, true), 1, 20000);
+    assert_in_range(bytes_of_client(t, false), 1, 20000);
+}
+
+static void test_deflate_goes_both_ways_where_nothing_better_is_taken(void **state)
+{
+    assert_non_null(echo(*state));
+    expect_compressed_both_ways(*state, "deflate");
+}
+
+static void set_up_assuming(struct fixture *t, const char *own_target, const char *encodings)
+{
+    struct bow_client_options options = BOW_CLIENT_OPTIONS_INIT;
+
+    bow_client_free(t->client);
+    options.context = t->context;
+    options.target = own_target;
+    options.assumed_encodings = encodings;
+    assert_int_equal(bow_client_new(&options, &t->client), 0);
+}
+
+static void test_first_request_is_compressed_as_assumed(void **state)
+{
+    struct fixture *t = *state;
+
+    set_up_assuming(t, target, "gzip");
+    expect_compressed_both_ways(t, "compress");
+    set_up_assuming(t, target, "deflate");
+    expect_compressed_both_ways(t, "compress");
+}
+
+/* The server refuses what it has not; nothing is assumed of it any more. */
+static void test_wrong_assumption_costs_one_request(void **state)
+{
+    static uint8_t body[100000];
+    struct fixture *t = *state;
+
+    set_up_assuming(t, deflate_target, "gzip");
+    t->request.body = (ProtobufCBinaryData){sizeof(body), body};
+    t->call.compression = BOW_COMPRESSION_ON;
+    expect_fails(t, echo(t), BOW_UNIMPLEMENTED, "gzip");
+    t->request.body.len = 0;
+    assert_non_null(echo(t));
+    expect_compressed_both_ways(t, "deflate");
+}
+
 static void test_reply_that_inflates_beyond_the_limit_is_refused(void **state)
 {
     struct fixture *t = *state;
 
     t->request.reply_bytes = 8 * MIB;
-    t->request.message = (char *)(uintptr_t) "gzip";
+    t->request.message = (char *)(uintptr_t) "compress";
     expect_fails(t, echo(t), BOW_RESOURCE_EXHAUSTED, "max_message_bytes (4194304)");
     t->request.reply_bytes = 0;
     assert_non_null(echo(t));
@@ -362,10 +434,14 @@ static void test_cancel_reaches_the_server(void **state)
 int main(int argc, char **argv)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define DEFLATE_TEST(name) cmocka_unit_test_setup_teardown(name, set_up_deflate, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(test_unary_call_is_answered),
         TEST(test_empty_message_is_a_message),
         TEST(test_messages_are_compressed_both_ways),
+        DEFLATE_TEST(test_deflate_goes_both_ways_where_nothing_better_is_taken),
+        TEST(test_first_request_is_compressed_as_assumed),
+        TEST(test_wrong_assumption_costs_one_request),
         TEST(test_reply_that_inflates_beyond_the_limit_is_refused),
         TEST(test_every_code_and_its_message),
         TEST(test_details_are_bytes),
@@ -380,10 +456,11 @@ int main(int argc, char **argv)
         TEST(test_cancel_reaches_the_server),
     };
 
-    if (argc != 2) {
-        fprintf(stderr, "usage: %s TARGET\n", argv[0]);
+    if (argc != 3) {
+        fprintf(stderr, "usage: %s TARGET TARGET_OF_DEFLATE\n", argv[0]);
         return 2;
     }
     target = argv[1];
+    deflate_target = argv[2];
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

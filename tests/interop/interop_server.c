@@ -47,12 +47,13 @@ static void echo(struct bow_call *call, const Interop__Request *request, void *u
     Interop__Reply reply = INTEROP__REPLY__INIT;
 
     reply.body = request->body;
+    reply.came_compressed = bow_call_request_was_compressed(call);
     if (send_back(call) < 0) {
         bow_call_fail(call, BOW_INTERNAL, "the metadata cannot be sent back");
         return;
     }
     bow_server_each_method(*(struct bow_server **)user, note_bytes, &reply);
-    if (strcmp(request->message, "gzip") == 0 && bow_call_compress(call, true) < 0) {
+    if (strcmp(request->message, "compress") == 0 && bow_call_compress(call, true) < 0) {
         bow_call_fail(call, BOW_INTERNAL, "the reply cannot be compressed");
         return;
     }

@@ -266,6 +266,12 @@ static void twice(struct fixture *t, enum bow__encoding encoding)
     assert_non_null(both);
     memcpy(both, small->data, n);
     memcpy(both + n, small->data, n);
+    if (encoding == BOW__ENCODING_DEFLATE) { /* whose format knows of one */
+        refuse(t, encoding, both, 2 * n, -EBADMSG, "it is no valid deflate: something follows it");
+        free(both);
+        bow__block_unref(small);
+        return;
+    }
     assert_int_equal(inflate(t, encoding, both, 2 * n, MAX_BYTES, &back, &n_back), 0);
     assert_int_equal(n_back, 6000);
     assert_memory_equal(back->data + 3000, bytes, sizeof(bytes));
@@ -303,6 +309,56 @@ static void levels(struct fixture *t, enum bow__encoding encoding)
 static void test_every_level_can_be_read(void **state)
 {
     for_each_encoding(*state, levels);
+}
+
+/* What gRPC calls deflate has the header and the check of zlib. */
+static void test_deflate_is_the_zlib_format(void **state)
+{
+    static const uint8_t hello[] = {0x78, 0x9c, 0xcb, 0x48, 0xcd, 0xc9, 0xc9,
+                                    0x07, 0x00, 0x06, 0x2c, 0x02, 0x15};
+    struct fixture *t = *state;
+    struct bow__block *block = NULL;
+    size_t len = 0;
+
+    if ((bow__encodings_built() >> BOW__ENCODING_DEFLATE & 1u) == 0) {
+        skip();
+    }
+    assert_int_equal(
+        inflate(t, BOW__ENCODING_DEFLATE, hello, sizeof(hello), MAX_BYTES, &block, &len), 0);
+    assert_int_equal(len, 5);
+    assert_memory_equal(block->data, "hello", 5);
+    bow__block_unref(block);
+    /* Neither the bare format of RFC 1951 nor gzip's. */
+    refuse(t, BOW__ENCODING_DEFLATE, hello + 2, sizeof(hello) - 6, -EBADMSG, "it is no valid");
+    refuse(t, BOW__ENCODING_GZIP, hello, sizeof(hello), -EBADMSG, "it is no valid");
+}
+
+static uint32_t encodings_of(const char *list, const char *unknown)
+{
+    struct bow_slice first = {NULL, 0};
+    uint32_t set =
+        bow__encodings_of((struct bow_slice){(const uint8_t *)list, strlen(list)}, &first);
+
+    assert_int_equal(first.len, strlen(unknown));
+    if (first.len > 0) {
+        assert_memory_equal(first.data, unknown, first.len);
+    }
+    return set;
+}
+
+static void test_lists_of_encodings_are_read(void **state)
+{
+    uint32_t identity = 1u << BOW__ENCODING_IDENTITY;
+    struct bow__text all;
+
+    (void)state;
+    bow__text_clear(&all);
+    bow__encodings_describe(&all);
+    assert_int_equal(encodings_of(all.bytes, ""), bow__encodings_built());
+    assert_int_equal(encodings_of("", ""), 0);
+    assert_int_equal(encodings_of("identity", ""), identity);
+    assert_int_equal(encodings_of(" br ,\tidentity , snappy", "br"), identity);
+    assert_int_equal(encodings_of(",,identity,", ""), identity);
 }
 
 static void test_unknown_encodings_are_named(void **state)
@@ -371,6 +427,8 @@ int main(void)
         TEST(test_a_decoder_serves_on_after_a_fault),
         TEST(test_several_frames_are_one_message),
         TEST(test_every_level_can_be_read),
+        TEST(test_deflate_is_the_zlib_format),
+        TEST(test_lists_of_encodings_are_read),
         TEST(test_unknown_encodings_are_named),
         TEST(test_each_failed_allocation_is_an_error),
     };

@@ -326,6 +326,34 @@ static void test_encodings_are_agreed_on(void **state)
     assert_int_equal(client->ops->encodings(client, 0), both);
 }
 
+/* What is assumed of a server holds until it has spoken, here to refuse just that. */
+static void test_assumed_encodings_are_those_until_the_server_says(void **state)
+{
+    struct pair *pair = &((struct fixture *)*state)->pair;
+    uint32_t identity = 1u << BOW__ENCODING_IDENTITY;
+    struct bow__session_options options;
+    uint64_t key = 0;
+
+    if ((bow__encodings_built() >> BOW__ENCODING_GZIP & 1u) == 0) {
+        skip();
+    }
+    pair_end(pair);
+    pair_init(pair, ((struct fixture *)*state)->context);
+    options = pair_options(pair, &pair->client, false);
+    options.assumed_encodings = 1u << BOW__ENCODING_GZIP;
+    assert_int_equal(side_begin(&pair->client, &options), 0);
+    options = pair_options(pair, &pair->server, true);
+    assert_int_equal(side_begin(&pair->server, &options), 0);
+    const struct bow__session *client = pair->client.session;
+    assert_int_equal(client->ops->encodings(client, 0), identity | 1u << BOW__ENCODING_GZIP);
+    assert_int_equal(open_with(&pair->client, NULL, BOW__ENCODING_GZIP, &key), 0);
+    assert_int_equal(side_send(&pair->client, key, BOW__SEND_COMPRESSED | BOW__SEND_END, "zz"), 0);
+    pair_run(pair, SIZE_MAX);
+    assert_true(side_has(&pair->client, "status 1 UNIMPLEMENTED message is compressed with "
+                                        "grpc-encoding \"gzip\", which is not supported"));
+    assert_int_equal(client->ops->encodings(client, 0), identity);
+}
+
 static void test_unknown_encodings_are_refused_by_name(void **state)
 {
     struct pair *pair = &((struct fixture *)*state)->pair;
@@ -358,6 +386,7 @@ int main(void)
         TEST(test_initial_metadata_comes_before_an_error),
         TEST(test_status_gives_up_details_before_metadata),
         TEST(test_encodings_are_agreed_on),
+        TEST(test_assumed_encodings_are_those_until_the_server_says),
         TEST(test_unknown_encodings_are_refused_by_name),
     };
 

@@ -70,6 +70,26 @@ static void test_native_encodings_are_told_the_other_side(void **state)
     pair_fini(&pair);
 }
 
+/* What is assumed of a server holds until it has spoken. */
+static void test_native_encodings_assumed_are_those_until_settings_come(void **state)
+{
+    struct pair pair;
+
+    (void)state;
+    pair_init(&pair);
+    struct bow__session_options options = pair_options(&pair, false);
+    options.assumed_encodings = ZSTD_AND_GZIP;
+    assert_int_equal(side_open(&pair.client, &options), 0);
+    options = pair_options(&pair, true);
+    options.encodings = 1u << BOW__ENCODING_DEFLATE;
+    assert_int_equal(side_open(&pair.server, &options), 0);
+    assert_int_equal(encodings(&pair.client), 1u | ZSTD_AND_GZIP);
+    assert_int_equal(encodings(&pair.server), 1u);
+    pair_run(&pair);
+    assert_int_equal(encodings(&pair.client), 1u | 1u << BOW__ENCODING_DEFLATE);
+    pair_fini(&pair);
+}
+
 static void test_native_encoding_of_a_call_is_that_of_its_messages(void **state)
 {
     struct pair pair;
@@ -198,6 +218,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_native_encodings_are_told_the_other_side),
+        cmocka_unit_test(test_native_encodings_assumed_are_those_until_settings_come),
         cmocka_unit_test(test_native_encoding_of_a_call_is_that_of_its_messages),
         cmocka_unit_test(test_native_encoding_not_known_is_told),
         cmocka_unit_test(test_native_encoding_of_one_reply_is_in_its_status),

@@ -167,6 +167,7 @@ static void assert_settings(const struct bow__header_settings *ours,
     for (size_t i = 0; i < theirs->n_encodings; i++) {
         encodings |= strcmp(theirs->encodings[i], "zstd") == 0 ? 1u << BOW__ENCODING_ZSTD : 0;
         encodings |= strcmp(theirs->encodings[i], "gzip") == 0 ? 1u << BOW__ENCODING_GZIP : 0;
+        encodings |= strcmp(theirs->encodings[i], "deflate") == 0 ? 1u << BOW__ENCODING_DEFLATE : 0;
     }
     /* Identity is understood, whether it is said or not. */
     assert_int_equal(ours->encodings | 1u, encodings | 1u);

@@ -46,6 +46,17 @@ void packed_expect(struct packed *p, const Packed__Blob *blob, uint64_t number)
     }
 }
 
+bool packed_asks(uint64_t number)
+{
+    return number % 16 < 8;
+}
+
+/* The others are empty, or noise. */
+bool packed_is_mixed_in(uint64_t number)
+{
+    return packed_asks(number) && number % 2 == 0;
+}
+
 /* The service */
 
 static void answer(struct bow_call *call, const Packed__Blob *request)
@@ -54,6 +65,7 @@ static void answer(struct bow_call *call, const Packed__Blob *request)
 
     reply.number = request->number;
     reply.body = request->body;
+    reply.came_compressed = bow_call_request_was_compressed(call);
     if (request->reply_bytes > 0) {
         reply.body.data = bow_call_alloc(call, request->reply_bytes);
         reply.body.len = request->reply_bytes;
@@ -97,8 +109,8 @@ static void up_message(struct packed__packed__up__call call, const Packed__Blob 
 {
     struct packed *p = user;
 
-    (void)call;
     packed_expect(p, message, p->n_up);
+    p->n_up_changed += bow_call_request_was_compressed(call.call) != packed_is_mixed_in(p->n_up);
     p->n_up++;
 }
 
@@ -108,6 +120,7 @@ static void up_half_close(struct packed__packed__up__call call, void *user)
     Packed__Blob reply;
 
     packed_fill(p, &reply, p->n_up);
+    reply.came_compressed = p->n_up_changed > 0;
     (void)packed__packed__up__reply(call, &reply);
 }
 
@@ -117,16 +130,21 @@ static void up(struct packed__packed__up__call call, void *user)
                                                                   .on_half_close = up_half_close};
 
     ((struct packed *)user)->n_up = 0;
+    ((struct packed *)user)->n_up_changed = 0;
     assert_int_equal(packed__packed__up__listen(call, &events, user), 0);
 }
 
 /* By turns as a message and as a payload. */
-static int pour_one(struct packed *p, struct packed__packed__down__call call, uint64_t number)
+static int pour_one(struct packed *p, struct packed__packed__down__call call, uint64_t number,
+                    bool mixed)
 {
     struct bow_payload *payload = NULL;
     Packed__Blob blob;
 
     packed_fill(p, &blob, number);
+    if (mixed) {
+        assert_int_equal(bow_call_compress(call.call, packed_asks(number)), 0);
+    }
     if (number / 4 % 2 == 0) {
         return packed__packed__down__send(call, &blob);
     }
@@ -140,6 +158,7 @@ struct pouring {
     struct packed *p;
     struct packed__packed__down__call call;
     uint32_t count;
+    bool mixed;
 };
 
 static void *pour(void *user)
@@ -147,7 +166,7 @@ static void *pour(void *user)
     struct pouring *pouring = user;
 
     for (uint32_t i = 0; i < pouring->count; i++) {
-        while (pour_one(pouring->p, pouring->call, i) == -EAGAIN) {
+        while (pour_one(pouring->p, pouring->call, i, pouring->mixed) == -EAGAIN) {
             sched_yield();
         }
     }
@@ -164,13 +183,13 @@ static void down(struct packed__packed__down__call call, const Packed__Blob *req
 
     if (request->elsewhere) {
         pouring = malloc(sizeof(*pouring));
-        *pouring = (struct pouring){p, call, request->count};
+        *pouring = (struct pouring){p, call, request->count, request->mixed};
         bow_call_ref(call.call);
         assert_int_equal(pthread_create(&p->t->helpers[p->t->n_helpers++], NULL, pour, pouring), 0);
         return;
     }
     for (uint32_t i = 0; i < request->count; i++) {
-        assert_int_equal(pour_one(p, call, i), 0);
+        assert_int_equal(pour_one(p, call, i, request->mixed), 0);
     }
     assert_int_equal(packed__packed__down__finish(call), 0);
 }
@@ -178,8 +197,17 @@ static void down(struct packed__packed__down__call call, const Packed__Blob *req
 static void both_message(struct packed__packed__both__call call, const Packed__Blob *message,
                          void *user)
 {
-    (void)user;
-    assert_int_equal(packed__packed__both__send(call, message), 0);
+    struct packed *p = user;
+    Packed__Blob reply = *message;
+
+    if (message->wish != PACKED__WISH__NOTHING) {
+        int rc = bow_call_compress(call.call, message->wish == PACKED__WISH__COMPRESS);
+        pthread_mutex_lock(&p->t->lock);
+        p->compress_rc = rc;
+        pthread_mutex_unlock(&p->t->lock);
+    }
+    reply.came_compressed = bow_call_request_was_compressed(call.call);
+    assert_int_equal(packed__packed__both__send(call, &reply), 0);
 }
 
 static void both_half_close(struct packed__packed__both__call call, void *user)

@@ -22,7 +22,10 @@ struct packed {
     uint8_t *noise;
     void (*before_start)(struct packed *p); /* of the server: NULL, or the test's */
 
-    uint64_t n_up; /* the service's, on its loop */
+    uint64_t n_up;         /* the service's, where its handlers run */
+    uint64_t n_up_changed; /* messages of Up that came compressed when packed_is_mixed_in() says
+                              not, or the other way round */
+    int compress_rc;       /* what bow_call_compress() said last to Both, under the lock of t */
 
     uint64_t bytes_in; /* at the last look */
     uint64_t bytes_out;
@@ -36,6 +39,12 @@ struct packed {
  * Its body is borrowed. */
 void packed_fill(struct packed *p, Packed__Blob *blob, uint64_t number);
 void packed_expect(struct packed *p, const Packed__Blob *blob, uint64_t number);
+
+/** Whether the sender of a mixed stream asks for message `number` to be compressed, and whether it
+ * is to be seen so: messages and payloads, large ones, small ones, and what does not shrink. */
+bool packed_asks(uint64_t number);
+bool packed_is_mixed_in(uint64_t number);
+#define PACKED_MIXED 16u /* messages of such a stream */
 
 /** cmocka's setup and teardown; nothing is compressed, and nothing started. */
 int packed_setup(void **state);

@@ -67,7 +67,7 @@ static void sender_begin(struct sender *sender, struct bow_context *context)
 {
     *sender = (struct sender){
         .session = {.ops = &note_ops, .owner = sender},
-        .compression = {.threshold_bytes = 1024},
+        .compression = {.threshold_bytes = 1024, .mode = BOW_COMPRESSION_AUTO},
     };
     bow__coders_init(&sender->compression.coders, context);
 }
@@ -86,6 +86,7 @@ static int give_encoded(struct sender *sender, struct bow_payload *payload,
         bow__queued_message_share(sender->compression.coders.context, payload);
 
     assert_non_null(held);
+    held->compression = (uint8_t)sender->compression.mode;
     int rc = bow__compression_send_queued(&sender->compression, &sender->session, 1, encoding,
                                           BOW__SEND_END, held, &len);
     assert_true(rc != 0 || len == sender->len);
@@ -244,6 +245,54 @@ static void test_packing_payload_below_the_threshold_goes_as_it_is(void **state)
     bow_payload_unref(payload);
 }
 
+/* Each message says for itself whether the threshold counts, or nothing is compressed. */
+static void test_packing_payload_is_compressed_as_its_sender_says(void **state)
+{
+    struct fixture *t = *state;
+    struct sender sender;
+
+    sender_begin(&sender, t->context);
+    sender.compression.threshold_bytes = 2 * ALL_BYTES;
+    struct bow_payload *payload = payload_of(t);
+    sender.compression.mode = BOW_COMPRESSION_ON;
+    assert_int_equal(give(&sender, payload), 0);
+    expect_inflates_to(&sender, payload);
+    sender.compression.mode = BOW_COMPRESSION_OFF;
+    assert_int_equal(give(&sender, payload), 1);
+    sender.compression.mode = BOW_COMPRESSION_DEFAULT;
+    assert_int_equal(give(&sender, payload), 1);
+    sender_end(&sender);
+    bow_payload_unref(payload);
+}
+
+static uint32_t takes; /* what the peer takes */
+
+static uint32_t encodings_of_peer(const struct bow__session *session, uint64_t key)
+{
+    (void)session;
+    (void)key;
+    return takes;
+}
+
+/* zstd, else gzip, else deflate, of those that both sides have. */
+static void test_packing_takes_the_best_that_both_have(void **state)
+{
+    static const struct bow__session_ops ops = {.encodings = encodings_of_peer};
+    static const enum bow__encoding order[] = {BOW__ENCODING_ZSTD, BOW__ENCODING_GZIP,
+                                               BOW__ENCODING_DEFLATE};
+    struct bow__session session = {.ops = &ops};
+
+    (void)state;
+    takes = 1u << BOW__ENCODING_IDENTITY;
+    assert_int_equal(bow__compression_choose(&session, 1), BOW__ENCODING_IDENTITY);
+    for (size_t i = 3; i-- > 0;) {
+        bool is_built = (bow__encodings_built() >> order[i] & 1u) != 0;
+        enum bow__encoding before = bow__compression_choose(&session, 1);
+        takes |= 1u << order[i];
+        assert_int_equal(bow__compression_choose(&session, 1), is_built ? order[i] : before);
+    }
+}
+
 static void test_packing_payload_whose_stream_has_ended_keeps_its_form(void **state)
 {
     struct fixture *t = *state;
@@ -365,6 +414,8 @@ int main(void)
         TEST(test_packing_payload_has_a_form_for_each_level_and_encoding),
         TEST(test_packing_payload_that_does_not_shrink_is_tried_once),
         TEST(test_packing_payload_below_the_threshold_goes_as_it_is),
+        TEST(test_packing_payload_is_compressed_as_its_sender_says),
+        TEST(test_packing_takes_the_best_that_both_have),
         TEST(test_packing_payload_whose_stream_has_ended_keeps_its_form),
         TEST(test_packing_payload_of_another_context_is_not_given_memory),
         TEST(test_packing_payload_without_memory_goes_as_it_is),

@@ -127,7 +127,7 @@ ORDER = {
         "decode_message",
         "decode",
     ),
-    "rpc/core/compression": ("coder", "compress_gzip compress_zstd", "encodings", "compression"),
+    "rpc/core/compression": ("coder", "compress_zlib compress_zstd", "encodings", "compression"),
     "rpc/core/call": (
         "child_calls receive",
         "call_gone call_metadata call_stream",

@@ -119,8 +119,8 @@ struct bow__client_call {
     size_t n_request;
     size_t queued_bytes; /* what the queue counts it as, while it is there */
     bool retried;
-    bool compresses;
-    uint8_t encoding;             /* an enum bow__encoding: of messages that pay compressing */
+    uint8_t compresses;           /* an enum bow_compression; below AUTO: not */
+    uint8_t encoding;             /* an enum bow__encoding: of messages that are compressed */
     bool waits_for_ready;         /* a failed attempt to connect does not end it */
     uint16_t n_given;             /* entries of `metadata` that are the caller's own, */
     uint16_t n_inherited;         /* and behind them those of the parent's trace context */

@@ -20,6 +20,7 @@ struct bow_result_memory *bow__result_memory_new(struct bow_context *context)
         return NULL;
     }
     memory->context = bow_context_ref(context);
+    memory->reply_compressed = false;
     bow__arena_init(&memory->arena, context, memory->slab, BOW__RESULT_BYTES - sizeof(*memory),
                     BOW_LIMIT_CALL_ARENA_BYTES);
     return memory;
@@ -76,6 +77,11 @@ void bow__result_fail(struct bow_context *context, int rc, const char *message, 
     ret_result->memory = bow__result_memory_new(context);
     ret_result->status = bow__result_keep_status(ret_result->memory, &status);
     ret_result->reply = NULL;
+}
+
+bool bow_result_reply_was_compressed(const struct bow_result *result)
+{
+    return result->reply != NULL && result->memory != NULL && result->memory->reply_compressed;
 }
 
 void bow_result_fini(struct bow_result *result)

@@ -14,6 +14,7 @@
 
 struct bow_result_memory {
     struct bow_context *context; /* a reference */
+    bool reply_compressed;       /* the last reply was, as it came */
     struct bow__arena arena;
     _Alignas(16) uint8_t slab[];
 };

@@ -18,6 +18,7 @@
  *     the end
  *     ended,           written under the lock, so that what was put in `posted` under it came
  *     half_closed      before; read without it by the loop, and by others as a hint
+ *     compresses       relaxed: each message that waits has its own
  *     n_waiting        bytes in `posted` and `out`. Less of them is a release, more an acquire: who
  *                      finds them gone finds them in n_unsent
  *     n_unsent         relaxed: bytes that the session had when the loop looked last; more than
@@ -62,6 +63,8 @@ struct bow_stream {
     atomic_bool ended;
     atomic_bool half_closed;
     atomic_bool blocked;
+    _Atomic uint8_t compresses; /* an enum bow_compression, of messages to come; DEFAULT: it was
+                                   opened without */
     atomic_size_t n_waiting;
     atomic_size_t n_unsent;
     atomic_size_t n_taken; /* bytes of messages taken elsewhere, whose credit is to go back */
@@ -76,6 +79,7 @@ struct bow_stream {
     bool end_sent;
     bool paused;
 
+    bool message_compressed;             /* that came last to who receives */
     struct bow__compression compression; /* the blocking style's, which inflates on any thread */
     struct bow__arena arena;             /* of the message being delivered, or received last */
     _Alignas(16) uint8_t slab[BOW__STREAM_SLAB_BYTES];

@@ -34,6 +34,7 @@ static int decode(struct bow_stream *stream, struct bow__message *message,
     struct bow__text why;
 
     bow__text_clear(&why);
+    stream->message_compressed = message->compressed;
     int rc = bow__open_message(compression_of(stream), intercepted_of(stream), message, &why);
     if (rc == 0) {
         rc =
@@ -231,6 +232,11 @@ void bow__stream_deliver(struct bow_stream *stream)
     if (call->state == BOW__CLIENT_CALL_LINGERING && stream->in.first == NULL) {
         bow__client_call_complete(call, &call->failure);
     }
+}
+
+bool bow_stream_message_was_compressed(const struct bow_stream *stream)
+{
+    return stream->message_compressed;
 }
 
 void bow_stream_pause(struct bow_stream *stream)

@@ -76,18 +76,23 @@ void bow__stream_check_writable(struct bow_stream *stream)
 
 /* To the session */
 
+static unsigned compresses(const struct bow_stream *stream)
+{
+    return atomic_load_explicit(&stream->compresses, memory_order_relaxed);
+}
+
 /* Returns 1 when the message is to go as it is. */
 static int send_compressed(struct bow_stream *stream, struct bow__session *session,
                            struct bow_slice bytes)
 {
+    struct bow__compression *compression = &stream->call->calls->compression.compression;
     enum bow__encoding encoding = (enum bow__encoding)stream->call->encoding;
     size_t len = 0;
 
-    if (encoding == BOW__ENCODING_IDENTITY) {
+    if (!bow__compression_wants(compression, encoding, compresses(stream), bytes.len)) {
         return 1;
     }
-    return bow__compression_send(&stream->call->calls->compression.compression, session,
-                                 stream->call->key, encoding, 0, bytes, &len);
+    return bow__compression_send(compression, session, stream->call->key, encoding, 0, bytes, &len);
 }
 
 static int send_queued(struct bow__session *session, uint64_t key,
@@ -331,6 +336,15 @@ static int refuse(const struct bow_stream *stream, const char *why)
                        stream->method->path, why);
 }
 
+static int refuse_unnamed(const struct bow_stream *stream)
+{
+    return bow__refuse(
+        stream->context, -EALREADY,
+        "bow_stream_compress: the stream of %s was opened without an encoding: open it "
+        "with options.compression",
+        stream->method->path);
+}
+
 static int refuse_type(const struct bow_stream *stream, const ProtobufCMessage *message)
 {
     return bow__refuse(stream->context, -EINVAL,
@@ -349,10 +363,12 @@ static int refuse_encoding(const struct bow_stream *stream, const ProtobufCMessa
                        stream->method->path, reason.bytes);
 }
 
+static const char one_request[] = "its request was sent when it was opened, and it is the only one";
+
 static int check(const struct bow_stream *stream, const ProtobufCMessage *message)
 {
     if (!bow__method_sends_many(stream->method)) {
-        return refuse(stream, "its request was sent when it was opened, and it is the only one");
+        return refuse(stream, one_request);
     }
     if (message != NULL && message->descriptor != stream->method->input) {
         return refuse_type(stream, message);
@@ -376,6 +392,7 @@ static int encode(struct bow_stream *stream, const ProtobufCMessage *message,
         bow__queued_message_free(queued);
         return refuse_encoding(stream, message);
     }
+    queued->compression = (uint8_t)compresses(stream);
     *ret_held = queued;
     return 0;
 }
@@ -410,7 +427,21 @@ int bow_stream_send_payload(struct bow_stream *stream, struct bow_payload *paylo
     if (queued == NULL) {
         return -ENOMEM;
     }
+    queued->compression = (uint8_t)compresses(stream);
     return bow_loop_in_loop(stream->loop) ? send_queued_here(stream, queued) : post(stream, queued);
+}
+
+int bow_stream_compress(struct bow_stream *stream, bool on)
+{
+    if (!bow__method_sends_many(stream->method)) {
+        return refuse(stream, one_request);
+    }
+    if (compresses(stream) == BOW_COMPRESSION_DEFAULT) {
+        return on ? refuse_unnamed(stream) : 0;
+    }
+    atomic_store_explicit(&stream->compresses, on ? BOW_COMPRESSION_ON : BOW_COMPRESSION_OFF,
+                          memory_order_relaxed);
+    return 0;
 }
 
 /* What was accepted goes first; the end travels with the last of it. */

@@ -114,10 +114,13 @@ struct bow_call {
     struct bow__compression *compression; /* loop only, as are the next three */
     bool invoked;                         /* the handler was entered */
     bool responded;                       /* what precedes messages is with the session */
-    uint8_t encoding; /* an enum bow__encoding: of messages that pay compressing */
-    bool compresses;  /* the holder's until the first message: to choose one */
+    uint8_t encoding;           /* an enum bow__encoding: of messages that are compressed */
+    _Atomic uint8_t compresses; /* an enum bow_compression, of messages to come; the holder's, and
+                                   of a stream several may be; relaxed: a message that waits has its
+                                   own. DEFAULT: nobody has asked for it */
     atomic_uint state;
-    atomic_uint end_code;                           /* a bow_code, or as above; 0: the peer waits */
+    atomic_uint end_code;    /* a bow_code, or as above; 0: the peer waits */
+    bool request_compressed; /* it came so, or the message did that a stream was given last */
     _Atomic(struct bow__child_calls *) child_calls; /* made by the handler's first child */
     bow_call_cancel_fn on_cancel;
     void *cancel_user;

@@ -116,15 +116,21 @@ static void conclude_reply(struct bow_call *call, size_t n_bytes)
     conclude(call, &behind, n_bytes, rc);
 }
 
-/* Returns 0 and the length as sent, 1 when the reply is to go as it is, or as the session. */
-static int send_packed(struct bow_call *call, struct bow_slice bytes, size_t *ret_len)
+BOW__LONG_WAY static int send_wanted(struct bow_call *call, struct bow_slice bytes, size_t *ret_len)
 {
-    if (call->encoding == BOW__ENCODING_IDENTITY) {
+    if (!bow__compression_wants(call->compression, call->encoding, bow__call_compresses(call),
+                                bytes.len)) {
         return 1;
     }
     return bow__compression_send(call->compression, call->session, call->key,
                                  (enum bow__encoding)call->encoding, reply_flags(call), bytes,
                                  ret_len);
+}
+
+/* Returns 0 and the length as sent, 1 when the reply is to go as it is, or as the session. */
+static inline int send_packed(struct bow_call *call, struct bow_slice bytes, size_t *ret_len)
+{
+    return call->encoding != BOW__ENCODING_IDENTITY ? send_wanted(call, bytes, ret_len) : 1;
 }
 
 /* `block` is ours until the session took it. */

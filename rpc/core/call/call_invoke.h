@@ -15,6 +15,7 @@
 static inline int bow__call_decode(struct bow_call *call, struct bow__message *message,
                                    struct bow__text *reason)
 {
+    call->request_compressed = message->compressed;
     int rc = bow__open_message(call->compression, call->intercepted, message, reason);
 
     return rc == 0 ? bow__decode_message(call->method->input, message, &call->arena, &call->request,

@@ -47,21 +47,31 @@ const struct bow_metadata *bow_call_metadata(const struct bow_call *call)
     return call->metadata != NULL ? &call->metadata->received : &none;
 }
 
+/* A stream whose handler has said that it does not compress may say otherwise later. */
+static bool names_encoding(const struct bow_call *call)
+{
+    unsigned mode = bow__call_compresses(call);
+
+    return mode >= BOW_COMPRESSION_AUTO ||
+           (mode == BOW_COMPRESSION_OFF &&
+            (call->method->flags & BOW_METHOD_SERVER_STREAMING) != 0);
+}
+
 int bow__call_respond_now(struct bow_call *call)
 {
     struct bow__call_metadata *sent = call->metadata;
     struct bow_metadata initial = BOW_METADATA_INIT;
     bool has_initial = sent != NULL && sent->initial.n > 0;
+    bool names = names_encoding(call);
 
-    if (!call->compresses && !has_initial) {
+    if (!names && !has_initial) {
         return 0;
     }
     if (has_initial) {
         initial = bow__metadata_of(&sent->initial);
     }
-    enum bow__encoding encoding = call->compresses
-                                      ? bow__compression_choose(call->session, call->key)
-                                      : BOW__ENCODING_IDENTITY;
+    enum bow__encoding encoding =
+        names ? bow__compression_choose(call->session, call->key) : BOW__ENCODING_IDENTITY;
     int rc = call->session->ops->respond(call->session, call->key, &initial, encoding);
     call->responded = rc == 0;
     call->encoding = (uint8_t)(rc == 0 ? encoding : BOW__ENCODING_IDENTITY);
@@ -100,6 +110,15 @@ static int refuse_late(const struct bow_call *call, const char *function)
                        call->method->path);
 }
 
+static int refuse_unnamed(const struct bow_call *call)
+{
+    return bow__refuse(
+        call->arena.context, -EALREADY,
+        "bow_call_compress: the first message of the call of %s has been sent, and no "
+        "encoding was named before it: say before it whether the call compresses",
+        call->method->path);
+}
+
 /* The value may be a secret. */
 static int refuse_entry(const struct bow_call *call, int rc, const char *function, const char *key)
 {
@@ -121,11 +140,22 @@ int bow_call_compress(struct bow_call *call, bool on)
     if (bow__call_is_gone(call)) {
         return bow__call_is_misused(call, "told to compress");
     }
-    if (call->stream != NULL && atomic_load_explicit(&call->stream->began, memory_order_relaxed)) {
-        return refuse_late(call, "bow_call_compress");
+    bool is_unasked = bow__call_compresses(call) == BOW_COMPRESSION_DEFAULT;
+    if (is_unasked && call->stream != NULL &&
+        atomic_load_explicit(&call->stream->began, memory_order_relaxed)) {
+        return on ? refuse_unnamed(call) : 0;
     }
-    call->compresses = on;
+    atomic_store_explicit(&call->compresses, on ? BOW_COMPRESSION_ON : BOW_COMPRESSION_OFF,
+                          memory_order_relaxed);
     return 0;
+}
+
+bool bow_call_request_was_compressed(const struct bow_call *call)
+{
+    if (bow__call_is_gone(call)) {
+        return bow__call_is_misused(call, "asked whether its request was compressed") == 0;
+    }
+    return call->request_compressed;
 }
 
 int bow_call_add_initial(struct bow_call *call, const char *key, struct bow_slice value)

@@ -9,6 +9,7 @@
 
 #include "rpc/core/call/call.h"
 #include "rpc/core/metadata.h"
+#include <bowline/compression.h>
 
 struct bow__call_metadata {
     struct bow_metadata received;
@@ -19,13 +20,20 @@ struct bow__call_metadata {
 /** Keep what came with the call. Returns 0 or -ENOMEM. */
 int bow__call_receive_metadata(struct bow_call *call, const struct bow_metadata *metadata);
 
+/** What the holder says of messages to come: an enum bow_compression. Thread: any that holds it. */
+static inline unsigned bow__call_compresses(const struct bow_call *call)
+{
+    return atomic_load_explicit(&call->compresses, memory_order_relaxed);
+}
+
 /** The next one's long way, where something may be due. */
 int bow__call_respond_now(struct bow_call *call);
 /** Give initial metadata and the encoding of compressed messages, if there is either, to the
  * session, once. Loop, before each message. Returns as the session's respond(). */
 static inline int bow__call_respond(struct bow_call *call)
 {
-    bool is_due = !call->responded && (call->compresses || call->metadata != NULL);
+    bool is_due = !call->responded &&
+                  (bow__call_compresses(call) != BOW_COMPRESSION_DEFAULT || call->metadata != NULL);
 
     return is_due ? bow__call_respond_now(call) : 0;
 }

@@ -155,6 +155,7 @@ static void deliver_message(struct bow_call *call, struct bow__message *message)
     struct bow__text reason;
 
     bow__text_clear(&reason);
+    call->request_compressed = message->compressed;
     int rc = bow__open_message(call->compression, call->intercepted, message, &reason);
     if (rc == 0) {
         rc = bow__decode_message(call->method->input, message, &stream->arena, &stream->message,

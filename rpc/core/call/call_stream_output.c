@@ -78,6 +78,7 @@ int bow__call_stream_encode(struct bow_call *call, const ProtobufCMessage *messa
         return -EINVAL;
     }
     queued->len = (size_t)n;
+    queued->compression = (uint8_t)bow__call_compresses(call);
     *ret_queued = queued;
     return 0;
 }
@@ -102,7 +103,8 @@ static int begin(struct bow_call *call)
 static int send_packed(struct bow_call *call, struct bow_slice bytes, uint32_t flags,
                        size_t *ret_len)
 {
-    if (call->encoding == BOW__ENCODING_IDENTITY) {
+    if (!bow__compression_wants(call->compression, call->encoding, bow__call_compresses(call),
+                                bytes.len)) {
         return 1;
     }
     return bow__compression_send(call->compression, call->session, call->key,
@@ -185,7 +187,8 @@ int bow__call_stream_copy_in_place(struct bow_call *call, struct bow_slice bytes
     if (rc < 0) {
         return rc;
     }
-    if (call->encoding != BOW__ENCODING_IDENTITY) {
+    if (bow__compression_wants(call->compression, call->encoding, bow__call_compresses(call),
+                               bytes.len)) {
         return 1;
     }
     uint8_t *room = ops->reserve(call->session, call->key, 0, &cap);

@@ -7,6 +7,7 @@
 #include "rpc/core/call/call_stream_send.h"
 #include "base/refuse.h"
 #include "rpc/core/call/call_gone.h"
+#include "rpc/core/call/call_metadata.h"
 #include "rpc/core/call/call_stream_events.h"
 #include "rpc/core/call/call_stream_output.h"
 #include "rpc/core/codec/encode.h"
@@ -305,5 +306,6 @@ int bow_call_send_payload(struct bow_call *call, struct bow_payload *payload)
     if (queued == NULL) {
         return -ENOMEM;
     }
+    queued->compression = (uint8_t)bow__call_compresses(call);
     return here ? send_block_here(call, queued) : post(call, queued);
 }

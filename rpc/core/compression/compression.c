@@ -25,16 +25,12 @@ enum bow__encoding bow__compression_choose(const struct bow__session *session, u
 {
     uint32_t both = session->ops->encodings(session, key) & bow__encodings_built();
 
-    if ((both & 1u << BOW__ENCODING_ZSTD) != 0) {
-        return BOW__ENCODING_ZSTD;
+    for (unsigned i = BOW__ENCODING_IDENTITY + 1; i < BOW__N_ENCODINGS; i++) {
+        if ((both & 1u << i) != 0) {
+            return (enum bow__encoding)i;
+        }
     }
-    return (both & 1u << BOW__ENCODING_GZIP) != 0 ? BOW__ENCODING_GZIP : BOW__ENCODING_IDENTITY;
-}
-
-static bool is_wanted(const struct bow__compression *compression, enum bow__encoding encoding,
-                      size_t len)
-{
-    return encoding != BOW__ENCODING_IDENTITY && len >= compression->threshold_bytes;
+    return BOW__ENCODING_IDENTITY;
 }
 
 /* Takes the reference to `block`, if it succeeds. */
@@ -58,9 +54,6 @@ int bow__compression_send(struct bow__compression *compression, struct bow__sess
     struct bow__block *block = NULL;
     size_t len = 0;
 
-    if (!is_wanted(compression, encoding, bytes.len)) {
-        return 1;
-    }
     touch(compression);
     if (bow__deflate(&compression->coders, encoding, compression->level, bytes, &block, &len) < 0) {
         return 1;
@@ -84,9 +77,6 @@ static int send_payload(struct bow__compression *compression, struct bow__sessio
                         uint64_t key, enum bow__encoding encoding, uint32_t flags,
                         struct bow_payload *payload, size_t *ret_len)
 {
-    if (!is_wanted(compression, encoding, payload->len)) {
-        return 1;
-    }
     const struct bow__form *form = bow__payload_form(payload, encoding, compression->level);
     if (form == NULL) {
         form = make_form(compression, payload, encoding);
@@ -103,6 +93,9 @@ int bow__compression_send_queued(struct bow__compression *compression, struct bo
 {
     struct bow_payload *payload = held->payload;
 
+    if (!bow__compression_wants(compression, encoding, held->compression, held->len)) {
+        return 1;
+    }
     /* Memory of one context is not left with a payload of another. */
     if (payload != NULL && payload->block->context == compression->coders.context) {
         return send_payload(compression, session, key, encoding, flags, payload, ret_len);

@@ -5,7 +5,7 @@
  */
 
 #include "rpc/core/compression/encodings.h"
-#include "rpc/core/compression/compress_gzip.h"
+#include "rpc/core/compression/compress_zlib.h"
 #include "rpc/core/compression/compress_zstd.h"
 
 #include <errno.h>
@@ -18,6 +18,7 @@ static const struct bow__coder *const coders_built[BOW__N_ENCODINGS] = {
 #endif
 #ifdef BOW__HAVE_ZLIB
     [BOW__ENCODING_GZIP] = &bow__gzip_coder,
+    [BOW__ENCODING_DEFLATE] = &bow__deflate_coder,
 #endif
 };
 
@@ -25,6 +26,7 @@ static const char *const names[BOW__N_ENCODINGS] = {
     [BOW__ENCODING_IDENTITY] = "identity",
     [BOW__ENCODING_ZSTD] = "zstd",
     [BOW__ENCODING_GZIP] = "gzip",
+    [BOW__ENCODING_DEFLATE] = "deflate",
 };
 
 static const struct bow__coder *coder_of(enum bow__encoding encoding)
@@ -66,6 +68,16 @@ const char *bow__encoding_name(enum bow__encoding encoding)
     return encoding < BOW__N_ENCODINGS ? names[encoding] : NULL;
 }
 
+void bow__encodings_describe(struct bow__text *text)
+{
+    bow__text_printf(text, "%s", names[BOW__ENCODING_IDENTITY]);
+    for (unsigned i = BOW__ENCODING_IDENTITY + 1; i < BOW__N_ENCODINGS; i++) {
+        if (coders_built[i] != NULL) {
+            bow__text_printf(text, ",%s", names[i]);
+        }
+    }
+}
+
 enum bow__encoding bow__encoding_of(struct bow_slice name)
 {
     for (unsigned i = 0; i < BOW__N_ENCODINGS; i++) {
@@ -76,6 +88,30 @@ enum bow__encoding bow__encoding_of(struct bow_slice name)
         }
     }
     return BOW__ENCODING_UNKNOWN;
+}
+
+uint32_t bow__encodings_of(struct bow_slice list, struct bow_slice *ret_unknown)
+{
+    struct bow_slice unknown = {NULL, 0};
+    uint32_t set = 0;
+
+    while (list.len > 0) {
+        const uint8_t *comma = memchr(list.data, ',', list.len);
+        size_t len = comma != NULL ? (size_t)(comma - list.data) : list.len;
+        struct bow_slice name = bow__text_trim((struct bow_slice){list.data, len});
+        enum bow__encoding encoding = bow__encoding_of(name);
+        if (encoding != BOW__ENCODING_UNKNOWN) {
+            set |= 1u << encoding;
+        } else if (unknown.len == 0) {
+            unknown = name;
+        }
+        len += comma != NULL;
+        list = (struct bow_slice){list.data + len, list.len - len};
+    }
+    if (ret_unknown != NULL) {
+        *ret_unknown = unknown;
+    }
+    return set;
 }
 
 int bow__deflate(struct bow__coders *coders, enum bow__encoding encoding, int level,
@@ -133,13 +169,8 @@ static int refuse_encoding(enum bow__encoding encoding, struct bow__text *reason
         bow__text_printf(reason, "it is marked compressed, and no encoding was named");
         return -ENOTSUP;
     }
-    bow__text_printf(reason, "its encoding is not supported (supported: %s",
-                     names[BOW__ENCODING_IDENTITY]);
-    for (unsigned i = BOW__ENCODING_IDENTITY + 1; i < BOW__N_ENCODINGS; i++) {
-        if (coders_built[i] != NULL) {
-            bow__text_printf(reason, ",%s", names[i]);
-        }
-    }
+    bow__text_printf(reason, "its encoding is not supported (supported: ");
+    bow__encodings_describe(reason);
     bow__text_printf(reason, ")");
     return -ENOTSUP;
 }

@@ -3,7 +3,7 @@
 #define BOWLINE_RPC_CORE_COMPRESSION_ENCODINGS_H
 
 /*
- * Compression of whole messages: zstd, and gzip for peers that speak gRPC. Which
+ * Compression of whole messages: zstd, and gzip and deflate for peers that speak gRPC. Which
  * encoding a message travels in is negotiated above; here are only bytes.
  *
  * Inflating is done into a block that doubles by what has come out, never by what
@@ -27,10 +27,15 @@ void bow__coders_trim(struct bow__coders *coders);
 
 /** The encodings of this build, as bits; identity is always among them. */
 uint32_t bow__encodings_built(void);
-/** "identity", "zstd", "gzip"; NULL for a number that is none. */
+/** "identity", "zstd", "gzip", "deflate"; NULL for a number that is none. */
 const char *bow__encoding_name(enum bow__encoding encoding);
+/** Append the names of this build's encodings: "identity,zstd,gzip,deflate". */
+void bow__encodings_describe(struct bow__text *text);
 /** BOW__ENCODING_UNKNOWN for a name that is none of them, or not in this build. */
 enum bow__encoding bow__encoding_of(struct bow_slice name);
+/** The known ones of a list of names with commas and blanks between, as a set. The first that is
+ * not known is `*ret_unknown` (may be NULL), which is empty when there is none. */
+uint32_t bow__encodings_of(struct bow_slice list, struct bow_slice *ret_unknown);
 
 /**
  * Compress into a new block that is smaller than `bytes`. `level` 0: the library's default.

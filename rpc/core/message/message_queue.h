@@ -22,8 +22,9 @@ struct bow__queued_message {
     struct bow_payload *payload; /* a reference; NULL: they are not a payload's */
     size_t offset;               /* of the bytes, in the block that has them */
     size_t len;
-    bool compressed;  /* a received one, with: */
-    uint8_t encoding; /* an enum bow__encoding */
+    bool compressed;     /* a received one, with: */
+    uint8_t encoding;    /* an enum bow__encoding */
+    uint8_t compression; /* of one to be sent: an enum bow_compression */
 };
 
 struct bow__message_queue {

@@ -190,7 +190,7 @@ static struct bow__server_call *begin(struct bow__server_conn *conn, uint64_t ke
     server_call->call.entry = entry;
     server_call->call.peer = bow_channel_peer(conn->conn.channel);
     server_call->call.compression = &worker->compression.compression;
-    server_call->call.compresses = worker->compression.compression.on;
+    atomic_init(&server_call->call.compresses, (uint8_t)worker->compression.compression.mode);
     server_call->worker = worker;
     server_call->conn = conn;
     server_call->channel_ref = NULL;

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * gzip (RFC 1952) over zlib, its memory the context's. Several members one after the other are one
- * message, as the RFC says.
+ * gzip (RFC 1952) and deflate (the zlib format, RFC 1950) over zlib, its memory the context's.
+ * Several members of gzip one after the other are one message, as its RFC says; deflate has no such
+ * thing.
  */
 
-#include "rpc/core/compression/compress_gzip.h"
+#include "rpc/core/compression/compress_zlib.h"
 #include "base/alloc.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <zlib.h>
 
-/* A window of 32 KiB, and gzip's header instead of zlib's. */
+/* A window of 32 KiB; more asks for gzip's header instead of zlib's. */
+#define ZLIB_WINDOW_BITS 15
 #define GZIP_WINDOW_BITS (15 + 16)
 #define MEMORY_LEVEL 8
 
@@ -58,7 +60,7 @@ static struct state *state_new(struct bow_context *context)
     return state;
 }
 
-static void *encoder_new(struct bow_context *context)
+static void *encoder_new(struct bow_context *context, int window_bits)
 {
     struct state *state = state_new(context);
 
@@ -66,12 +68,22 @@ static void *encoder_new(struct bow_context *context)
         return NULL;
     }
     state->level = Z_DEFAULT_COMPRESSION;
-    if (deflateInit2(&state->stream, state->level, Z_DEFLATED, GZIP_WINDOW_BITS, MEMORY_LEVEL,
+    if (deflateInit2(&state->stream, state->level, Z_DEFLATED, window_bits, MEMORY_LEVEL,
                      Z_DEFAULT_STRATEGY) != Z_OK) {
         bow__free(context, state, sizeof(*state));
         return NULL;
     }
     return state;
+}
+
+static void *gzip_encoder_new(struct bow_context *context)
+{
+    return encoder_new(context, GZIP_WINDOW_BITS);
+}
+
+static void *deflate_encoder_new(struct bow_context *context)
+{
+    return encoder_new(context, ZLIB_WINDOW_BITS);
 }
 
 static void encoder_free(struct bow_context *context, void *encoder)
@@ -119,15 +131,25 @@ static ssize_t encode(void *encoder, int level, struct bow_slice bytes, uint8_t 
                                                      : -ENOBUFS;
 }
 
-static void *decoder_new(struct bow_context *context)
+static void *decoder_new(struct bow_context *context, int window_bits)
 {
     struct state *state = state_new(context);
 
-    if (state != NULL && inflateInit2(&state->stream, GZIP_WINDOW_BITS) != Z_OK) {
+    if (state != NULL && inflateInit2(&state->stream, window_bits) != Z_OK) {
         bow__free(context, state, sizeof(*state));
         return NULL;
     }
     return state;
+}
+
+static void *gzip_decoder_new(struct bow_context *context)
+{
+    return decoder_new(context, GZIP_WINDOW_BITS);
+}
+
+static void *deflate_decoder_new(struct bow_context *context)
+{
+    return decoder_new(context, ZLIB_WINDOW_BITS);
 }
 
 static void decoder_free(struct bow_context *context, void *decoder)
@@ -194,29 +216,60 @@ static size_t expected(struct bow_slice bytes)
                : (size_t)end[-1] << 24 | (size_t)end[-2] << 16 | (size_t)end[-3] << 8 | end[-4];
 }
 
-static int decode(void *decoder, struct bow_slice bytes, struct bow__inflated *out,
-                  const char **ret_what)
+static int begin_decoding(struct state *state, struct bow_slice bytes)
 {
-    struct state *state = decoder;
-    int rc = 0;
-
     if (bytes.len > UINT_MAX) {
         return -EMSGSIZE;
     }
-    out->expected = expected(bytes);
     state->stream.next_in = (Bytef *)(uintptr_t)bytes.data;
     state->stream.avail_in = (uInt)bytes.len;
+    return 0;
+}
+
+static int gzip_decode(void *decoder, struct bow_slice bytes, struct bow__inflated *out,
+                       const char **ret_what)
+{
+    struct state *state = decoder;
+    int rc = begin_decoding(state, bytes);
+
+    out->expected = expected(bytes);
+    if (rc < 0) {
+        return rc;
+    }
     do {
         rc = decode_member(&state->stream, out, ret_what);
     } while (rc == 0 && state->stream.avail_in > 0);
     return rc;
 }
 
+static int deflate_decode(void *decoder, struct bow_slice bytes, struct bow__inflated *out,
+                          const char **ret_what)
+{
+    struct state *state = decoder;
+    int rc = begin_decoding(state, bytes);
+
+    rc = rc == 0 ? decode_member(&state->stream, out, ret_what) : rc;
+    if (rc == 0 && state->stream.avail_in > 0) {
+        *ret_what = "something follows it";
+        return -EBADMSG;
+    }
+    return rc;
+}
+
 const struct bow__coder bow__gzip_coder = {
-    .encoder_new = encoder_new,
+    .encoder_new = gzip_encoder_new,
     .encoder_free = encoder_free,
     .encode = encode,
-    .decoder_new = decoder_new,
+    .decoder_new = gzip_decoder_new,
     .decoder_free = decoder_free,
-    .decode = decode,
+    .decode = gzip_decode,
+};
+
+const struct bow__coder bow__deflate_coder = {
+    .encoder_new = deflate_encoder_new,
+    .encoder_free = encoder_free,
+    .encode = encode,
+    .decoder_new = deflate_decoder_new,
+    .decoder_free = decoder_free,
+    .decode = deflate_decode,
 };
