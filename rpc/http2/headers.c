@@ -166,6 +166,16 @@ static void describe_unusable(const struct bow__http2_header *header, struct bow
     bow__text_printf(text, "\" is none of gRPC's%s%s", *message != '\0' ? ": " : "", message);
 }
 
+/* What was assumed may be what the server has not: some say UNIMPLEMENTED then, and not what they
+ * have. */
+static void assume_nothing(struct bow__http2_session *session)
+{
+    if (session->assumes_encodings) {
+        session->peer_encodings = 1u << BOW__ENCODING_IDENTITY;
+        session->assumes_encodings = false;
+    }
+}
+
 static void end_by_grpc_status(struct bow__http2_session *session, struct bow__http2_stream *stream)
 {
     const struct bow__http2_header *header = &stream->header;
@@ -178,6 +188,9 @@ static void end_by_grpc_status(struct bow__http2_session *session, struct bow__h
         .metadata = bow__http2_metadata(session),
     };
 
+    if (status.code == BOW_UNIMPLEMENTED) {
+        assume_nothing(session);
+    }
     stop_sending(session, stream);
     if (header->unusable_status != NULL) {
         describe_unusable(header, &text);
@@ -202,10 +215,9 @@ static void emit_headers(struct bow__http2_session *session, struct bow__http2_s
     }
 }
 
-/* With its first answer the server has had its say, whatever was assumed before. */
 static void learn_encodings(struct bow__http2_session *session, uint32_t accepts)
 {
-    if (accepts != 0 || session->assumes_encodings) {
+    if (accepts != 0) {
         session->peer_encodings = accepts | 1u << BOW__ENCODING_IDENTITY;
         session->assumes_encodings = false;
     }
