@@ -9,6 +9,10 @@ import shutil
 import subprocess
 
 HERE = pathlib.Path(__file__).resolve().parent
+PROTOS = {
+    "peer": HERE / "echo.proto",
+    "interop": HERE.parent / "interop/public/testing.proto",
+}
 
 
 class Missing(Exception):
@@ -36,15 +40,15 @@ def newer(result, *sources):
         source.stat().st_mtime <= result.stat().st_mtime for source in sources)
 
 
-def cpp(folder):
+def cpp(folder, program):
     need("g++", "protoc", "grpc_cpp_plugin", "pkg-config")
-    source, proto, peer = HERE / "cpp/peer.cc", HERE / "echo.proto", folder / "peer"
+    source, proto, peer = HERE / f"cpp/{program}.cc", PROTOS[program], folder / program
     if not newer(peer, source, proto):
         flags = run(folder, "pkg-config", "--cflags", "--libs", "grpc++", "protobuf").split()
-        run(folder, "protoc", f"-I{HERE}", "--cpp_out=.", "--grpc_out=.",
-            f"--plugin=protoc-gen-grpc={shutil.which('grpc_cpp_plugin')}", "echo.proto")
-        run(folder, "g++", "-O2", "-std=c++17", "-I.", "-o", "peer", str(source), "echo.pb.cc",
-            "echo.grpc.pb.cc", "-pthread", *flags)
+        run(folder, "protoc", f"-I{proto.parent}", "--cpp_out=.", "--grpc_out=.",
+            f"--plugin=protoc-gen-grpc={shutil.which('grpc_cpp_plugin')}", proto.name)
+        run(folder, "g++", "-O2", "-std=c++17", "-I.", "-o", program, str(source),
+            f"{proto.stem}.pb.cc", f"{proto.stem}.grpc.pb.cc", "-pthread", *flags)
     return [str(peer)], {}
 
 
@@ -53,7 +57,7 @@ JARS = ("grpc-api", "grpc-context", "grpc-core", "grpc-netty", "grpc-stub", "gua
         *("netty-" + part for part in NETTY))
 
 
-def java(folder):
+def java(folder, _program):
     need("java", "javac")
     jars = [pathlib.Path("/usr/share/java") / (name + ".jar") for name in JARS]
     for jar in jars:
@@ -67,17 +71,17 @@ def java(folder):
     return ["java", *quick_to_start, "-cp", f"{folder}:{path}", "Peer"], {}
 
 
-def node(folder):
+def node(folder, program):
     need("node", "npm")
     installed = folder / "node_modules/.package-lock.json"
     if not newer(installed, HERE / "node/package-lock.json"):
         for name in ("package.json", "package-lock.json"):
             shutil.copy(HERE / "node" / name, folder)
         run(folder, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund")
-    return ["node", str(HERE / "node/peer.js")], {"NODE_PATH": str(folder / "node_modules")}
+    return ["node", str(HERE / f"node/{program}.js")], {"NODE_PATH": str(folder / "node_modules")}
 
 
-def go(folder):
+def go(folder, _program):
     need("go")
     source, peer = HERE / "go/peer.go", folder / "peer"
     if not newer(peer, source):
@@ -86,17 +90,20 @@ def go(folder):
     return [str(peer)], {}
 
 
-def python(folder):
+def python(folder, program):
     # Debian's own: another one has not Debian's packages.
-    run(folder, "/usr/bin/python3", "-c", "import grpc")
-    return ["/usr/bin/python3", str(HERE / "python/peer.py")], {"PYTHONDONTWRITEBYTECODE": "1"}
+    run(folder, "/usr/bin/python3", "-c", "import grpc, google.protobuf")
+    proto = PROTOS[program]
+    run(folder, "protoc", f"-I{proto.parent}", "--python_out=.", proto.name)
+    return (["/usr/bin/python3", str(HERE / f"python/{program}.py")],
+            {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": str(folder)})
 
 
 LANGUAGES = {"cpp": cpp, "go": go, "java": java, "node": node, "python": python}
 
 
-def build(language, folder):
+def build(language, folder, program="peer"):
     """Returns the command of the peer, and what to add to its environment; raises Missing."""
     folder = pathlib.Path(folder).resolve() / language
     folder.mkdir(parents=True, exist_ok=True)
-    return LANGUAGES[language](folder)
+    return LANGUAGES[language](folder, program)

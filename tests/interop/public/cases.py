@@ -22,7 +22,9 @@ from peers_run import Process
 PATIENCE_S = 60
 # What a peer's program cannot do, for its library does not say how a message came, or does not let a
 # stream's messages differ.
-NOT_OF_SERVER = {"python": ("client_compressed_unary", "client_compressed_streaming")}
+SEEN_UP = ("client_compressed_unary", "client_compressed_streaming")
+SEEN_DOWN = ("server_compressed_unary", "server_compressed_streaming")
+NOT_OF_SERVER = {"python": SEEN_UP, "node": SEEN_UP + SEEN_DOWN}
 
 
 def names_of(client, environment):
