@@ -273,16 +273,60 @@ static void http2_large_claim(struct hostile_bytes *to)
     put_data(to, 0, "\x00\xff\xff\xff\xff", 5);
 }
 
-static void http2_refused(struct hostile_bytes *to)
+static void put_reset(struct hostile_bytes *to, uint32_t error)
 {
     hostile_http2_header(to, 4, 3, 0, 1);
-    hostile_put_u32(to, 7);
+    hostile_put_u32(to, error);
+}
+
+static void http2_refused(struct hostile_bytes *to)
+{
+    put_reset(to, 7);
 }
 
 static void http2_goaway(struct hostile_bytes *to)
 {
     hostile_http2_header(to, 8, 7, 0, 0);
     hostile_put(to, "\x00\x00\x00\x00\x00\x00\x00\x00", 8);
+}
+
+static void http2_reset_after_headers(struct hostile_bytes *to)
+{
+    put_headers(to, 0, OK_200, sizeof(OK_200) - 1);
+    put_reset(to, 0);
+}
+
+static void http2_reset_after_data(struct hostile_bytes *to)
+{
+    put_headers(to, 0, OK_200, sizeof(OK_200) - 1);
+    put_data(to, 0, "\x00\x00\x00\x00\x02\x08\x07", 7);
+    put_reset(to, 0);
+}
+
+static void http2_reset_amid_data(struct hostile_bytes *to)
+{
+    put_headers(to, 0, OK_200, sizeof(OK_200) - 1);
+    put_data(to, 0, "\x00\x00\x00\x00\x02\x08", 6);
+    put_reset(to, 0);
+}
+
+static void put_ping(struct hostile_bytes *to)
+{
+    hostile_http2_header(to, 8, 6, 0, 0);
+    hostile_put(to, "pingpong", 8);
+}
+
+/* Wherever one may stand. */
+static void http2_pings(struct hostile_bytes *to)
+{
+    put_ping(to);
+    put_headers(to, 0, OK_200, sizeof(OK_200) - 1);
+    put_ping(to);
+    put_data(to, 0, "\x00\x00\x00\x00\x02\x08", 6);
+    put_ping(to);
+    put_data(to, 0, "\x07", 1);
+    put_ping(to);
+    put_headers(to, 1, STATUS_0, sizeof(STATUS_0) - 1);
 }
 
 static void http2_data_first(struct hostile_bytes *to)
@@ -365,6 +409,13 @@ static const struct script scripts[] = {
     {"HTTP/2: GOAWAY, retried", HTTP2, http2_goaway, http2_ok, true, SMALL, BOW_OK, "", 2},
     {"HTTP/2: GOAWAY again and again", HTTP2, http2_goaway, NULL, true, SMALL, BOW_UNAVAILABLE, "",
      2},
+    {"HTTP/2: reset after the headers", HTTP2, http2_reset_after_headers, NULL, false, SMALL,
+     BOW_INTERNAL, "reset", 1},
+    {"HTTP/2: reset after the reply", HTTP2, http2_reset_after_data, NULL, false, SMALL,
+     BOW_INTERNAL, "reset", 1},
+    {"HTTP/2: reset amid the reply", HTTP2, http2_reset_amid_data, NULL, false, SMALL, BOW_INTERNAL,
+     "reset", 1},
+    {"HTTP/2: PINGs between the frames", HTTP2, http2_pings, NULL, false, SMALL, BOW_OK, "", 1},
     {"HTTP/2: DATA first", HTTP2, http2_data_first, NULL, false, SMALL, BOW_UNAVAILABLE, "DATA", 1},
     {"HTTP/2: HPACK garbage", HTTP2, http2_garbage, NULL, false, SMALL, BOW_UNAVAILABLE, "", 1},
     {"HTTP/2: a push before the settings are acknowledged", HTTP2, http2_push, NULL, false, SMALL,
