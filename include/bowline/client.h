@@ -171,10 +171,10 @@ struct bow_call_options {
  * Owns:    gives `*ret_client`; free with bow_client_free()
  * Returns: 0; -ENOMEM; -EINVAL for a target that cannot be parsed or is missing, "grpc:" in
  *          a build without HTTP/2, a list that is too long, both a loop and a group, a source that
- *          is no address, more than BOW_LIMIT_CONNECTIONS_PER_ADDRESS, a user_agent
- *          that no header may have, assumed_encodings that this build has not, or an interceptor
- * that bow_server_intercept() would not take; -EPERM for a target beyond loopback without
- * options.security or options.plaintext.
+ *          is no address, more than BOW_LIMIT_CONNECTIONS_PER_ADDRESS, a user_agent that no
+ *          header may have, assumed_encodings that this build has not, or an interceptor that
+ *          bow_server_intercept() would not take; -EPERM for a target beyond loopback without
+ *          options.security or options.plaintext.
  *          `*options->error` then says which, and what to do (of options whose size is not a known
  *          one only when it is 0)
  */

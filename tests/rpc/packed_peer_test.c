@@ -20,10 +20,10 @@
 
 static enum bow__encoding one_of_ours(void)
 {
-    uint32_t built = bow__encodings_built();
+    bool has_zstd = (bow__encodings_built() & 1u << BOW__ENCODING_ZSTD) != 0;
+    bool has_gzip = (bow__encodings_built() & 1u << BOW__ENCODING_GZIP) != 0;
 
-    return (built & 1u << BOW__ENCODING_ZSTD) != 0 && !calls_is_grpc() ? BOW__ENCODING_ZSTD
-                                                                       : BOW__ENCODING_GZIP;
+    return has_zstd && !(has_gzip && calls_is_grpc()) ? BOW__ENCODING_ZSTD : BOW__ENCODING_GZIP;
 }
 
 static void start(struct serving *s)

@@ -329,6 +329,11 @@ static int stream_send_a_reply(struct refusals *r)
     return bow_stream_send(r->stream, &reply.base);
 }
 
+static int stream_compress_unnamed(struct refusals *r)
+{
+    return bow_stream_compress(r->stream, true);
+}
+
 static int stream_send_without_init(struct refusals *r)
 {
     Calls__Request request = {.number = 1};
@@ -680,6 +685,8 @@ static const struct refusal refusals[] = {
     REFUSAL(set_start_one_too_many, -ENOSPC, "bow_call_set_start", "options.max_calls (1)"),
     REFUSAL(stream_send_a_reply, -EINVAL, "/calls.Echo/Stream",
             "is a calls.Reply, not a calls.Request"),
+    REFUSAL(stream_compress_unnamed, -EALREADY,
+            "bow_stream_compress: the stream of /calls.Echo/Stream", "options.compression"),
     REFUSAL(stream_send_without_init, -EINVAL, "/calls.Echo/Stream", "is a NULL"),
     REFUSAL(stream_send_what_is_no_message, -EINVAL, "/calls.Echo/Stream", "calls.Request.payload"),
     REFUSAL(stream_receive_on_the_loop, -EDEADLK, "/calls.Echo/Stream", "with events"),

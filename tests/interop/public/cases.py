@@ -57,6 +57,9 @@ class Bout:
             if case not in without:
                 self.run_case(case, client, [*words, "--server_host=127.0.0.1", f"--server_port={port}"])
         running.end()
+        if running.child.returncode != 0:
+            self.failed += 1
+            print(f"FAILED: {name}: the server ended with {running.child.returncode}", flush=True)
         print(f"{name}: {self.passed} passed, {self.failed} failed so far", flush=True)
 
 

@@ -79,7 +79,9 @@ struct settings {
     const char *ca_file;
     const char *protocol;
     uint64_t port;
+    uint64_t n_soak_threads;
     bool use_tls;
+    bool use_test_ca;
 };
 
 static bool secure(const struct settings *settings, struct bow_context *context,
@@ -139,7 +141,7 @@ static int run_with(struct run *run, const struct settings *settings, case_fn fn
 
 int main(int argc, char **argv)
 {
-    struct settings settings = {.host = "localhost", .protocol = "grpc"};
+    struct settings settings = {.host = "localhost", .protocol = "grpc", .n_soak_threads = 1};
     struct run run = {
         .test_case = "large_unary",
         .options = BOW_CLIENT_OPTIONS_INIT,
@@ -155,6 +157,7 @@ int main(int argc, char **argv)
         {.name = "server_host_override", .text = &settings.host_override},
         {.name = "test_case", .text = &run.test_case},
         {.name = "use_tls", .truth = &settings.use_tls},
+        {.name = "use_test_ca", .truth = &settings.use_test_ca},
         {.name = "ca_file", .text = &settings.ca_file},
         {.name = "protocol", .text = &settings.protocol},
         {.name = "soak_iterations", .number = &run.soak_iterations},
@@ -163,6 +166,7 @@ int main(int argc, char **argv)
          .number = &run.soak_max_latency_ms},
         {.name = "soak_min_time_ms_between_rpcs", .number = &run.soak_min_time_ms},
         {.name = "soak_overall_timeout_seconds", .number = &run.soak_timeout_s},
+        {.name = "soak_num_threads", .number = &settings.n_soak_threads},
         {.name = "soak_request_size", .number = &run.soak_request_size},
         {.name = "soak_response_size", .number = &run.soak_response_size},
         {.name = NULL},
@@ -178,6 +182,14 @@ int main(int argc, char **argv)
     case_fn fn = case_find(run.test_case);
     if (fn == NULL) {
         fprintf(stderr, "%s is no test case; --test_case=list prints them\n", run.test_case);
+        return 2;
+    }
+    if (settings.n_soak_threads != 1) {
+        fprintf(stderr, "--soak_num_threads: one thread calls here\n");
+        return 2;
+    }
+    if (settings.use_test_ca && settings.ca_file == NULL) {
+        fprintf(stderr, "--use_test_ca: say with --ca_file where it is\n");
         return 2;
     }
     return run_with(&run, &settings, fn);
