@@ -110,6 +110,7 @@ struct bow_server_options {
                                 from BOW_LIMIT_HEADER_BYTES_MIN to BOW_LIMIT_HEADER_BYTES_MAX:
                                 clients are told, and a call above it ends with RESOURCE_EXHAUSTED;
                                 0: BOW_LIMIT_HEADER_BYTES */
+    bool no_health;          /* without grpc.health.v1.Health: see <bowline/health.h> */
 };
 
 #define BOW_SERVER_OPTIONS_INIT                                                                    \

@@ -198,6 +198,27 @@ uint32_t bow__registry_limit(struct bow__registry *registry, const char *name, u
     return n;
 }
 
+void bow__registry_exempt(struct bow__registry *registry, const char *name)
+{
+    for (struct bow__registered_service *s = registry->services; s != NULL; s = s->next) {
+        for (uint32_t i = 0; i < s->service->n_methods; i++) {
+            s->methods[i].is_exempt |= is_named(s, &s->methods[i], name);
+        }
+    }
+}
+
+int bow__registry_each(const struct bow__registry *registry,
+                       int (*fn)(const struct bow_service *service, void *user), void *user)
+{
+    int rc = 0;
+
+    for (const struct bow__registered_service *s = registry->services; s != NULL && rc == 0;
+         s = s->next) {
+        rc = fn(s->service, user);
+    }
+    return rc;
+}
+
 static struct bow_slice path_of(const struct bow_method *method)
 {
     return (struct bow_slice){(const uint8_t *)method->path, strlen(method->path)};

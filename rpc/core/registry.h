@@ -35,6 +35,7 @@ struct bow__registered_method {
     bool is_bound;  /* `executor` was said, NULL for the loop */
     struct bow__handler_executor *executor;
     uint32_t max_calls; /* in progress; 0: no limit */
+    bool is_exempt;     /* from the limit of all the server's calls */
 };
 
 struct bow__registry {
@@ -68,6 +69,14 @@ const struct bow_method *bow__registry_unbound_blocking(const struct bow__regist
 /** Limit the calls in progress of each method of `name`, as bow__registry_bind() finds them; 0: no
  * limit. Returns how many those are. Before seal. */
 uint32_t bow__registry_limit(struct bow__registry *registry, const char *name, uint32_t max_calls);
+
+/** Exempt the methods of the service `name` from the limit of all the server's calls. Before seal.
+ */
+void bow__registry_exempt(struct bow__registry *registry, const char *name);
+
+/** Call `fn` for each service, newest first, until it fails. Returns 0, or what it did. */
+int bow__registry_each(const struct bow__registry *registry,
+                       int (*fn)(const struct bow_service *service, void *user), void *user);
 
 /** Make the paths findable and end adding; idempotent. Returns 0 or -ENOMEM. */
 int bow__registry_seal(struct bow__registry *registry);

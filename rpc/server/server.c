@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/options.h"
 #include "rpc/core/header_limit.h"
+#include "rpc/server/dispatch/server_conn.h"
 #include "rpc/server/server_fork.h"
 #include "rpc/server/server_listen.h"
 #include "rpc/server/server_stop.h"
@@ -124,6 +125,7 @@ static int make(const struct bow_server_options *options, struct bow_context *co
     set_limits(server);
     bow__registry_init(&server->registry, context);
     bow__interceptors_init(&server->interceptors, context);
+    bow__health_init(&server->health, context, bow__server_conn_is_leaving);
     bow__text_clear(&server->error);
     pthread_mutex_init(&server->lock, NULL);
     pthread_cond_init(&server->stopped, NULL);

@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "rpc/server/server_fork.h"
 #include "rpc/server/server_listen.h"
+#include "rpc/server/server_own.h"
 #include "rpc/server/server_services.h"
 #include "rpc/server/server_stop.h"
 #include "transport/channel/acceptor.h"
@@ -131,12 +132,18 @@ static int make_workers(struct bow_server *server)
     server->limits.interceptors = server->interceptors.n > 0 ? &server->interceptors : NULL;
     rc = bow__quotas_new(server->context, &server->registry, server->options.max_server_calls, n,
                          &server->limits.quotas);
+    if (rc == 0 && server->limits.health != NULL) {
+        rc = bow__health_make_loops(&server->health, n);
+    }
     for (uint32_t i = 0; i < n && rc == 0; i++) {
         struct bow_loop *loop =
             server->group != NULL ? bow_group_get(server->group, i) : server->main;
         rc = bow__worker_new(server->context, loop, server, &server->registry, &server->limits,
                              &server->n_connections, bow__server_on_worker_done,
                              &server->workers[i]);
+        if (rc == 0 && server->limits.health != NULL) {
+            rc = bow__health_add_loop(&server->health, loop);
+        }
     }
     return rc;
 }
@@ -159,6 +166,9 @@ static int start_loops(struct bow_server *server)
 static int make_all(struct bow_server *server, enum bow_loop_thread kind)
 {
     int rc = bow__server_bind_rest(server);
+    if (rc == 0) {
+        rc = bow__server_add_own(server);
+    }
     if (rc == 0) {
         rc = bow__registry_seal(&server->registry);
     }

@@ -81,6 +81,7 @@ void bow__server_unmake(struct bow_server *server)
     }
     server->workers = NULL;
     server->n_workers = 0;
+    bow__health_free_loops(&server->health);
     bow__quotas_unref(server->limits.quotas);
     server->limits.quotas = NULL;
     if (server->owns_group) {
@@ -117,6 +118,7 @@ void bow__server_destroy(struct bow_server *server)
     struct bow_context *context = server->context;
     bow__server_unmake(server);
     bow__registry_fini(&server->registry);
+    bow__health_fini(&server->health);
     bow__interceptors_fini(&server->interceptors, true);
     free_handler_executors(context, server->handler_executors);
     if (server->options.handlers_on != NULL) {

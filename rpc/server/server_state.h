@@ -9,6 +9,7 @@
  *     server_fork.c       one that is the parent process's
  *     server_metrics.c    what it counts
  *     server_services.c   services, interceptors, where handlers run
+ *     server_own.c        the services that the library brings
  *     server_listen.c     addresses, and connections from them
  *     server_reload.c     renewed certificates
  *     server_stop.c       drain: lame duck, GOAWAY, grace, close
@@ -32,6 +33,7 @@
 #include "rpc/core/intercept.h"
 #include "rpc/core/registry.h"
 #include "rpc/server/dispatch/worker.h"
+#include "rpc/services/health.h"
 #include <bowline/group.h>
 #include <bowline/server.h>
 #include <pthread.h>
@@ -60,6 +62,7 @@ struct bow_server {
     struct bow__worker_limits limits;
     struct bow__registry registry;
     struct bow__interceptors interceptors; /* constant once started */
+    struct bow__health health;
     struct bow__handler_executor *handler_executors;
     struct bow__text error;
 

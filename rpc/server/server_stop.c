@@ -118,6 +118,8 @@ static void drain_workers(struct bow_server *server)
         /* A loop that takes no task has shut down: its hook has reported, or it never began. */
         (void)!bow__worker_drain(server->workers[i]);
     }
+    /* Behind it on each loop: a client that watches again does so elsewhere. */
+    bow__health_end(&server->health);
 }
 
 static void on_acceptor_closed(void *user)
@@ -144,6 +146,7 @@ static void drain(struct bow_server *server)
     }
     wait_until_begun(server);
     server->draining = true;
+    bow__health_drain(&server->health);
     bow_timer_stop(&server->lame_timer);
     if (server->n_acceptors == 0) {
         drain_workers(server);
@@ -290,6 +293,8 @@ void bow_server_stop(struct bow_server *server)
         atomic_exchange(&server->stop_posted, true)) {
         return;
     }
+    /* At once, whatever the main loop is busy with. */
+    bow__health_drain(&server->health);
     /* Refused only by a loop that shuts down, whose hook does the same. */
     post_part(server, &server->stop_task);
 }

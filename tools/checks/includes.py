@@ -52,16 +52,19 @@ RULES = {
         {"base", "transport", "rpc"}, {"base", "rpc/native", "rpc/http2"} | TRANSPORT | CORE,
     ),
     "rpc/interceptors": ({"base", "transport", "rpc"}, {"base"} | TRANSPORT | CORE),
+    "rpc/services": ({"base", "transport", "rpc"}, {"base"} | TRANSPORT | CORE),
     "rpc/client/call": ({"base", "transport", "rpc"}, {"base", "rpc/connection"} | TRANSPORT | CORE),
     "rpc/client": (
         {"base", "transport", "rpc"}, {"base", "rpc/connection", "rpc/client/call"} | TRANSPORT | CORE,
     ),
     "rpc/server/dispatch": (
-        {"base", "transport", "rpc"}, {"base", "rpc/connection", "rpc/interceptors"} | TRANSPORT | CORE,
+        {"base", "transport", "rpc"},
+        {"base", "rpc/connection", "rpc/interceptors", "rpc/services"} | TRANSPORT | CORE,
     ),
     "rpc/server": (
         {"base", "transport", "rpc"},
-        {"base", "rpc/connection", "rpc/interceptors", "rpc/server/dispatch"} | TRANSPORT | CORE,
+        {"base", "rpc/connection", "rpc/interceptors", "rpc/services", "rpc/server/dispatch"}
+        | TRANSPORT | CORE,
     ),
     "tls": ({"base", "transport", "tls"}, {"base"} | TRANSPORT),
     "testing": ({"base", "transport", "rpc", "testing"}, {"base"} | TRANSPORT),
@@ -84,7 +87,7 @@ PUBLIC_LEVELS = {
         "idle", "loop", "loop_stats", "proxy_protocol", "security", "submit", "task", "timer", "trace",
     },
     "rpc": {"access_log", "bearer", "call", "call_set", "call_stream", "client", "compression",
-            "interceptor", "metadata", "metadata_interceptor", "metrics", "payload", "result", "server", "service", "status", "stream"},
+            "health", "interceptor", "metadata", "metadata_interceptor", "metrics", "payload", "result", "server", "service", "status", "stream"},
     "tls": {"tls"},
     "testing": {"testing"},
 }
@@ -139,6 +142,7 @@ ORDER = {
         "call_answer",
         "call_invoke",
     ),
+    "rpc/services": ("health_states", "health"),
     "rpc/server/dispatch": (
         "backlog quota",
         "admission",
@@ -153,7 +157,7 @@ ORDER = {
     "rpc/server": (
         "signals server_state",
         "server_fork server_metrics",
-        "server_services server_listen server_reload",
+        "server_services server_listen server_reload server_own",
         "server_stop",
         "server_start",
         "server_run server",

@@ -13,7 +13,7 @@ FOLDERS = (
     "base", "transport", "rpc", "tls", "codegen", "include", "tools",
     "examples", "tests", "bench", "fuzz", "docs",
 )
-SKIPPED_FOLDERS = {"__pycache__", "corpus", "golden"}
+SKIPPED_FOLDERS = {"__pycache__", "corpus", "generated", "golden"}
 C_SUFFIXES = {".c", ".h"}
 # Files whose comments a person reads; data, text and tables of other programs are not among them.
 SOURCE_SUFFIXES = C_SUFFIXES | {".py", ".sh", ".proto", ".lua", ".build"}

@@ -49,7 +49,9 @@ int bow__quotas_new(struct bow_context *context, const struct bow__registry *reg
     atomic_init(&quotas->refs, 1);
     bow__quota_init(&quotas->quota[0], max_server_calls, n_loops);
     for (uint32_t i = 0; i < registry->n_methods; i++) {
-        bow__quota_init(&quotas->quota[1 + i], bow__registry_at(registry, i)->max_calls, n_loops);
+        const struct bow__registered_method *entry = bow__registry_at(registry, i);
+        bow__quota_init(&quotas->quota[1 + i], entry->max_calls, n_loops);
+        quotas->quota[1 + i].is_exempt = entry->is_exempt;
     }
     *ret_quotas = quotas;
     return 0;
@@ -157,9 +159,15 @@ static bool is_crowded(const struct bow__in_flight_share *share, struct bow__tex
     return true;
 }
 
-static bool is_server_full(struct bow__admission *admission, struct bow__text *text)
+/* Of the server's calls. */
+static bool is_counted(const struct bow__admission *admission, uint32_t index)
 {
-    if (admission->quotas == NULL || acquire(admission, 0)) {
+    return !admission->quotas->quota[1 + index].is_exempt;
+}
+
+static bool is_server_full(struct bow__admission *admission, uint32_t index, struct bow__text *text)
+{
+    if (admission->quotas == NULL || !is_counted(admission, index) || acquire(admission, 0)) {
         return false;
     }
     bow__text_printf(text,
@@ -174,7 +182,9 @@ static bool is_method_full(struct bow__admission *admission, uint32_t index, str
     if (admission->quotas == NULL || acquire(admission, 1 + index)) {
         return false;
     }
-    release(admission, 0, false);
+    if (is_counted(admission, index)) {
+        release(admission, 0, false);
+    }
     bow__text_printf(text,
                      "the method is overloaded: as many of its calls are in progress as "
                      "bow_server_limit_calls() (%u) allows",
@@ -198,7 +208,7 @@ const char *bow__admission_admit(struct bow__admission *admission,
     } else if (is_crowded(share, text)) {
         metrics->calls_refused_bytes++;
         limit = "max_bytes_in_flight";
-    } else if (is_server_full(admission, text)) {
+    } else if (is_server_full(admission, entry->index, text)) {
         metrics->calls_refused_server++;
         limit = "max_server_calls";
     } else if (is_method_full(admission, entry->index, text)) {
@@ -214,7 +224,9 @@ const char *bow__admission_admit(struct bow__admission *admission,
 void bow__admission_leave(struct bow__admission *admission, uint32_t index, bool off_loop)
 {
     if (admission->quotas != NULL) {
-        release(admission, 0, off_loop);
+        if (is_counted(admission, index)) {
+            release(admission, 0, off_loop);
+        }
         release(admission, 1 + index, off_loop);
     }
 }

@@ -29,7 +29,8 @@ struct bow__quota {
     uint32_t max;    /* 0: none, and the quota is not to be asked */
     uint32_t batch;  /* fetched at once */
     uint32_t n_keep; /* spare at most */
-    char apart[48];  /* from the next one's */
+    bool is_exempt;  /* of a method: its calls are not counted for the whole server */
+    char apart[47];  /* from the next one's */
 };
 
 /** One loop's own. Zeroed at first. */

@@ -11,6 +11,8 @@
 #include "rpc/server/dispatch/dispatch.h"
 #include "rpc/server/dispatch/dispatch_call.h"
 #include "rpc/server/dispatch/dispatch_enter.h"
+#include "rpc/server/dispatch/server_call.h"
+#include "rpc/services/health.h"
 #include "transport/channel/channel.h"
 
 #include <errno.h>
@@ -44,9 +46,22 @@ static void on_down(struct bow__conn *conn, const struct bow_status *why)
     (void)why;
 }
 
+/* Who watches has no reason to end. */
 static void on_aged(struct bow__conn *conn, const char *why)
 {
+    const struct bow__worker *worker = BOW__CONTAINER(conn, struct bow__server_conn, conn)->worker;
+
     bow__conn_goaway(conn, why);
+    if (worker->limits->health != NULL) {
+        bow__health_leave(worker->limits->health, worker->loop, conn->channel);
+    }
+}
+
+bool bow__server_conn_is_leaving(const struct bow_call *call)
+{
+    const struct bow__server_conn *conn = bow__server_call_of(call)->conn;
+
+    return conn != NULL && conn->conn.age.is_leaving;
 }
 
 static void on_gone(struct bow__conn *conn)

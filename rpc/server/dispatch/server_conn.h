@@ -13,4 +13,7 @@
 int bow__server_conn_accept(struct bow__worker *worker, struct bow_channel *channel,
                             const struct bow_listen_options *listening);
 
+/** Whether the connection of `call` has been told to end. Loop. */
+bool bow__server_conn_is_leaving(const struct bow_call *call);
+
 #endif

@@ -23,6 +23,7 @@
 
 struct bow__worker_limits {
     const struct bow__interceptors *interceptors; /* NULL: none */
+    struct bow__health *health;                   /* NULL: not the library's */
     uint64_t max_deadline_ns;
     uint64_t heartbeat_ns;
     uint64_t heartbeat_timeout_ns;

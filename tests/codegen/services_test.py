@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""Hold the C of the library's own services, which is kept so that it builds without protoc, to
+what the generator makes of their .proto now.
+
+    services_test.py PLUGIN PROTOC           compare, print what differs
+    services_test.py PLUGIN PROTOC --write   keep what comes out
+
+protoc-gen-c's files are compared when they were made by the version that is installed.
+"""
+
+import pathlib
+import re
+import sys
+import tempfile
+
+from protoc import ROOT, Protoc
+
+SERVICES = ROOT / "rpc" / "services"
+PROTOS = SERVICES / "protos"
+KEPT = SERVICES / "generated"
+COMPILER = re.compile(r"#elif (\d+) < PROTOBUF_C_MIN_COMPILER_VERSION")
+
+
+def read(folder):
+    return {str(path.relative_to(folder)): path.read_text()
+            for path in sorted(folder.rglob("*.[ch]"))}
+
+
+def generate(protoc, system):
+    protos = sorted(str(path.relative_to(PROTOS)) for path in PROTOS.rglob("*.proto"))
+    with tempfile.TemporaryDirectory() as out:
+        protoc.generate(out, protos, [PROTOS, system])
+        return read(pathlib.Path(out))
+
+
+def write(made):
+    for name, text in made.items():
+        path = KEPT / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+def versions(files):
+    """Of protoc-gen-c, as its headers say."""
+    return {match[1] for text in files.values() for match in COMPILER.finditer(text)}
+
+
+def compare(made, kept):
+    is_same_compiler = versions(made) == versions(kept)
+    n_different = 0
+    for name in sorted({*made, *kept}):
+        if name in made and name in kept and ".pb-c." in name and not is_same_compiler:
+            continue
+        if made.get(name) != kept.get(name):
+            n_different += 1
+            print(f"rpc/services/generated/{name} is not what comes out; run tools/update-services")
+    return n_different
+
+
+def main():
+    made = generate(Protoc(sys.argv[1], sys.argv[2]), "/usr/include")
+    if sys.argv[3:] == ["--write"]:
+        write(made)
+        return 0
+    n_different = compare(made, read(KEPT))
+    print(f"{len(made)} files, {n_different} different")
+    return 1 if n_different or not made else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
