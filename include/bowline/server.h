@@ -111,6 +111,9 @@ struct bow_server_options {
                                 clients are told, and a call above it ends with RESOURCE_EXHAUSTED;
                                 0: BOW_LIMIT_HEADER_BYTES */
     bool no_health;          /* without grpc.health.v1.Health: see <bowline/health.h> */
+    bool reflection;         /* with grpc.reflection.v1 and v1alpha: whoever can call the server can
+                                read its .proto files, of all services that are added; default: off
+                              */
 };
 
 #define BOW_SERVER_OPTIONS_INIT                                                                    \
@@ -240,7 +243,8 @@ BOW_EXPORT BOW_MUST_USE int bow_server_limit_calls(struct bow_server *server, co
  * Returns: 0, or a negative errno: -EADDRINUSE, -EACCES, -EADDRNOTAVAIL,
  *          -EINVAL (an address that cannot be parsed, none at all, a max_bytes_in_flight of less
  *          than two messages of max_message_bytes for each loop), -EPERM (plaintext
- *          beyond loopback without options.plaintext), -EDEADLK (a method is declared to block and
+ *          beyond loopback without options.plaintext), -EBADMSG (options.reflection, and a
+ *          descriptor that cannot be read), -EDEADLK (a method is declared to block and
  *          has no executor), -ENOMEM, -EBUSY (started before), -ECHILD (it or its loop was used
  *          before fork(), by the parent process), -ESHUTDOWN (a loop of its shuts down), -EAGAIN
  * (no thread could be had)

@@ -5,6 +5,7 @@
  */
 
 #include "rpc/server/server_own.h"
+#include "base/alloc.h"
 #include "base/refuse.h"
 #include "rpc/server/server_fork.h"
 
@@ -41,16 +42,86 @@ static int add_health(struct bow_server *server)
     return 0;
 }
 
+/* One that the program has added takes the place of ours. */
+static int or_theirs(struct bow_server *server, int rc)
+{
+    if (rc != -EEXIST) {
+        return rc;
+    }
+    bow__text_clear(&server->error);
+    return 0;
+}
+
+/* Reflection */
+
+static int make_reflection(struct bow_server *server)
+{
+    server->reflection = bow__alloc_zero(server->context, sizeof(*server->reflection));
+    if (server->reflection == NULL) {
+        return -ENOMEM;
+    }
+    bow__reflection_init(server->reflection, server->context);
+    return 0;
+}
+
+static int add_reflection(struct bow_server *server, const struct bow_service *service)
+{
+    size_t n_handlers = 0;
+    const void *handlers = bow__reflection_handlers(&n_handlers);
+
+    return bow__registry_add(&server->registry, service, handlers, n_handlers, service->hash,
+                             server->reflection, &server->error);
+}
+
+static int reflect(const struct bow_service *service, void *user)
+{
+    return bow__reflection_add(user, service);
+}
+
+/* Of all services, itself included. */
+static int fill_reflection(struct bow_server *server)
+{
+    const char *bad = "";
+    int rc = bow__registry_each(&server->registry, reflect, server->reflection);
+
+    rc = rc == 0 ? bow__reflection_seal(server->reflection, &bad) : rc;
+    if (rc == -EBADMSG) {
+        bow__text_printf(&server->error,
+                         "starting: reflection: the descriptor of %s cannot be read; generate its "
+                         "C again",
+                         bad);
+    }
+    return rc;
+}
+
+/* Again after a start that failed, too. */
+static int add_reflections(struct bow_server *server)
+{
+    int rc = server->reflection == NULL ? make_reflection(server) : 0;
+
+    for (int i = 0; i < BOW__N_REFLECTION_SERVICES && rc == 0; i++) {
+        rc = or_theirs(server, add_reflection(server, &server->reflection->services[i]));
+    }
+    rc = rc == 0 ? fill_reflection(server) : rc;
+    if (rc < 0 && server->reflection != NULL) {
+        bow__reflection_clear(server->reflection);
+    }
+    return rc;
+}
+
 int bow__server_add_own(struct bow_server *server)
 {
+    int rc = 0;
+
     /* A start that failed has added them. */
-    if (server->registry.sealed || server->limits.health != NULL) {
+    if (server->registry.sealed) {
         return 0;
     }
-    int rc = server->options.no_health ? 0 : add_health(server);
-    if (rc == -EEXIST) {
-        bow__text_clear(&server->error);
-        return 0;
+    if (!server->options.no_health && server->limits.health == NULL) {
+        rc = or_theirs(server, add_health(server));
+    }
+    if (rc == 0 && server->options.reflection) {
+        rc = add_reflections(server);
     }
     return rc;
 }

@@ -119,6 +119,10 @@ void bow__server_destroy(struct bow_server *server)
     bow__server_unmake(server);
     bow__registry_fini(&server->registry);
     bow__health_fini(&server->health);
+    if (server->reflection != NULL) {
+        bow__reflection_fini(server->reflection);
+        bow__free(context, server->reflection, sizeof(*server->reflection));
+    }
     bow__interceptors_fini(&server->interceptors, true);
     free_handler_executors(context, server->handler_executors);
     if (server->options.handlers_on != NULL) {

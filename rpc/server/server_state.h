@@ -34,6 +34,7 @@
 #include "rpc/core/registry.h"
 #include "rpc/server/dispatch/worker.h"
 #include "rpc/services/health.h"
+#include "rpc/services/reflection.h"
 #include <bowline/group.h>
 #include <bowline/server.h>
 #include <pthread.h>
@@ -63,6 +64,7 @@ struct bow_server {
     struct bow__registry registry;
     struct bow__interceptors interceptors; /* constant once started */
     struct bow__health health;
+    struct bow__reflection *reflection; /* NULL: not the library's */
     struct bow__handler_executor *handler_executors;
     struct bow__text error;
 

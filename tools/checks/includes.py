@@ -142,7 +142,7 @@ ORDER = {
         "call_answer",
         "call_invoke",
     ),
-    "rpc/services": ("health_states", "health"),
+    "rpc/services": ("descriptor health_states", "health reflection_index", "reflection"),
     "rpc/server/dispatch": (
         "backlog quota",
         "admission",
