@@ -410,6 +410,7 @@ static void test_health_passes_interceptors(void **state)
 struct setter {
     struct bow_server *server;
     pthread_t thread;
+    int n;
     int rc;
 };
 
@@ -417,7 +418,7 @@ static void *set_often(void *user)
 {
     struct setter *setter = user;
 
-    for (int i = 0; i < 200 && setter->rc == 0; i++) {
+    for (int i = 0; i < setter->n && setter->rc == 0; i++) {
         setter->rc = bow_health_set(setter->server, ECHO,
                                     i % 2 == 0 ? BOW_HEALTH_NOT_SERVING : BOW_HEALTH_SERVING);
     }
@@ -440,7 +441,7 @@ static void test_health_is_told_on_all_loops(void **state)
         made[i] = watch_by(clients[i], ECHO);
         expect_told(made[i], SERVING);
     }
-    struct setter setters[2] = {{.server = t->server}, {.server = t->server}};
+    struct setter setters[2] = {{.server = t->server, .n = 200}, {.server = t->server, .n = 200}};
     for (int i = 0; i < 2; i++) {
         assert_int_equal(pthread_create(&setters[i].thread, NULL, set_often, &setters[i]), 0);
     }
@@ -508,6 +509,36 @@ static void test_health_watched_does_not_hold_a_drain_up(void **state)
     expect_end(made, BOW_UNAVAILABLE, "the server is shutting down");
 }
 
+/* What is posted to a loop when the server goes outlives it, and what is set then is nobody's. */
+static void test_health_may_be_set_while_the_server_ends(void **state)
+{
+    struct bow_client *clients[N_WATCHERS];
+    watching made[N_WATCHERS];
+    struct bow_server_options options;
+    struct calls *t = *state;
+
+    calls_server_options(t, &options);
+    options.workers = N_WORKERS;
+    options.grace_ns = LONG_NS;
+    start(t, &options);
+    for (int i = 0; i < N_WATCHERS; i++) {
+        clients[i] = new_client(t);
+        made[i] = watch_by(clients[i], ECHO);
+        expect_told(made[i], SERVING);
+    }
+    struct setter setter = {.server = t->server, .n = 5000};
+    assert_int_equal(pthread_create(&setter.thread, NULL, set_often, &setter), 0);
+    bow_server_stop(t->server);
+    assert_int_equal(bow_server_join(t->server), 0);
+    assert_int_equal(pthread_join(setter.thread, NULL), 0);
+    assert_int_equal(setter.rc, 0);
+    calls_kill_server(t);
+    for (int i = 0; i < N_WATCHERS; i++) {
+        give_up(made[i]);
+        bow_client_free(clients[i]);
+    }
+}
+
 static void test_health_watched_ends_with_its_old_connection(void **state)
 {
     struct bow_server_options options;
@@ -524,6 +555,34 @@ static void test_health_watched_ends_with_its_old_connection(void **state)
     expect_told(made, SERVING);
     CALLS_WAIT_METRIC(t, connections_closed, 1);
     expect_end(made, BOW_UNAVAILABLE, "max_age_ns");
+}
+
+/* From who has not read of it yet. */
+static void test_health_is_not_watched_on_a_connection_that_is_to_end(void **state)
+{
+    static struct session_peer peer;
+    struct bow_server_options options;
+    struct calls *t = *state;
+
+    if (!calls_is_unix()) {
+        return;
+    }
+    calls_server_options(t, &options);
+    options.max_age_ns = 100 * MS;
+    t->server = calls_start_server(t, &options);
+    session_peer_begin(&peer, t->context, calls_raw_connect(t), false, calls_is_grpc());
+    peer.may_be_lost = true;
+    session_peer_wait(&peer, &peer.n_readies, 1);
+    session_peer_open(&peer, "/grpc.health.v1.Health/Check", BOW_NEVER);
+    session_peer_send(&peer, BOW__SEND_END, "", 0);
+    session_peer_wait(&peer, &peer.n_ends, 1);
+    CALLS_WAIT_METRIC(t, connections_aged, 1);
+    session_peer_open(&peer, "/grpc.health.v1.Health/Watch", BOW_NEVER);
+    session_peer_send(&peer, BOW__SEND_END, "", 0);
+    session_peer_wait(&peer, &peer.n_ends, 2);
+    assert_int_equal(peer.code, BOW_UNAVAILABLE);
+    assert_non_null(strstr(peer.text, "max_age_ns"));
+    session_peer_end(&peer);
 }
 
 /* A server that is full */
@@ -636,7 +695,9 @@ int main(int argc, char **argv)
         TEST(test_health_is_told_on_all_loops),
         TEST(test_health_of_a_lame_duck_is_not_serving),
         TEST(test_health_watched_does_not_hold_a_drain_up),
+        TEST(test_health_may_be_set_while_the_server_ends),
         TEST(test_health_watched_ends_with_its_old_connection),
+        TEST(test_health_is_not_watched_on_a_connection_that_is_to_end),
         TEST(test_health_is_told_by_a_full_server),
         TEST(test_health_is_told_while_all_threads_of_handlers_are_busy),
         TEST(test_health_of_the_parents_server_is_not_the_childs_to_set),
