@@ -56,6 +56,9 @@ struct bow_bearer_options {
     void *user;     /* kept */
     bool plaintext; /* client: send it over a connection that is not secured too */
     struct bow_transport_error *error; /* NULL, or filled on failure; borrowed */
+    const char *open; /* server: what needs no token, "pkg.Service" or "pkg.Service/Method", several
+                         separated by commas, as "grpc.health.v1.Health" for probes; copied; NULL:
+                         nothing */
 };
 
 #define BOW_BEARER_OPTIONS_INIT BOW__INIT(struct bow_bearer_options, )
@@ -65,8 +68,8 @@ struct bow_bearer_options {
  *
  * Thread:  any
  * Owns:    gives `*ret_bearer`; drop it with bow_bearer_unref()
- * Returns: 0; -EINVAL (options: their size, no context, neither file nor callback, or both); as
- *          bow_bearer_reload()
+ * Returns: 0; -EINVAL (options: their size, no context, neither file nor callback, or both; an
+ *          empty name in `open`); as bow_bearer_reload()
  */
 BOW_EXPORT BOW_MUST_USE int bow_bearer_new(const struct bow_bearer_options *options,
                                            struct bow_bearer **ret_bearer);

@@ -311,6 +311,33 @@ static void test_bearer_callback_decides(void **state)
     expect_with(t, 1, "Bearer alicia", BOW_UNAUTHENTICATED, "not accepted");
 }
 
+static void expect_open(struct calls *t, const char *open, enum bow_code code)
+{
+    struct bow_bearer_options options = options_of_file(t);
+
+    options.open = open;
+    bow_bearer_unref(serve(t, &options));
+    connect_client(t, NULL);
+    expect_call(t, NULL, code, "");
+    bow_client_free(t->client);
+    t->client = NULL;
+    calls_kill_server(t);
+}
+
+static void test_bearer_leaves_open_what_it_is_told_to(void **state)
+{
+    struct calls *t = *state;
+
+    expect_open(t, "calls.Echo", BOW_OK);
+    expect_open(t, "calls.Echo/Say", BOW_OK);
+    expect_open(t, "a.B,calls.Echo/Say,c.D", BOW_OK);
+    expect_open(t, "a.B", BOW_UNAUTHENTICATED);
+    expect_open(t, "calls.Echo/Hold", BOW_UNAUTHENTICATED);
+    expect_open(t, "calls.Ech", BOW_UNAUTHENTICATED);
+    expect_open(t, "calls.Echo/Sa", BOW_UNAUTHENTICATED);
+    expect_open(t, "calls.Echo/Say/more", BOW_UNAUTHENTICATED);
+}
+
 static int get_token(struct bow_interception *at, char *token, size_t size, void *user)
 {
     (void)at;
@@ -400,6 +427,9 @@ static void test_bearer_options_are_checked(void **state)
     options.file = "/nowhere/tokens";
     assert_int_equal(bow_bearer_new(&options, &bearer), -ENOENT);
     assert_non_null(strstr(error.text, "/nowhere/tokens"));
+    options.open = "a.B,";
+    assert_int_equal(bow_bearer_new(&options, &bearer), -EINVAL);
+    assert_non_null(strstr(error.text, "options.open has an empty name"));
 }
 
 /* A thread that looks a token up, or reads them again, may hold the lock when another one forks. */
@@ -442,6 +472,7 @@ int main(int argc, char **argv)
         TEST(test_bearer_subject_outlives_the_file),
         TEST(test_bearer_callback_names_the_subject),
         TEST(test_bearer_is_registered_once),
+        TEST(test_bearer_leaves_open_what_it_is_told_to),
         TEST(test_bearer_callback_gives_the_token),
         TEST(test_bearer_call_without_a_token_to_send_is_not_sent),
         TEST(test_bearer_call_with_what_is_no_token_says_why_it_is_not_sent),
