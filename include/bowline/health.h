@@ -52,7 +52,9 @@ BOW_EXPORT BOW_MUST_USE int bow_health_set(struct bow_server *server, const char
                                            enum bow_health_state state);
 
 /**
- * Forget `service`: who asks is told NOT_FOUND, who watches SERVICE_UNKNOWN, until it is set again.
+ * Forget the state of `service`: who asks is told NOT_FOUND, who watches SERVICE_UNKNOWN, until it
+ * is set again. Its name is kept as long as the server: names are for services, not for each of
+ * what passes through them.
  *
  * Thread:  any
  * Owns:    borrows `service`

@@ -156,7 +156,8 @@ static void move_further(struct bow__subchannel *subchannel, enum bow__connectiv
         bow__list_push_back(&list->further, &subchannel->ready_link);
     }
     list->n_further_in_use += (uint32_t)is_in_use - (uint32_t)was_in_use;
-    list->is_further_connecting = subchannel->state == BOW__CONNECTIVITY_CONNECTING;
+    list->n_further_connecting += (uint32_t)(subchannel->state == BOW__CONNECTIVITY_CONNECTING) -
+                                  (uint32_t)(before == BOW__CONNECTIVITY_CONNECTING);
 }
 
 /* Further ones count while they take calls. */
@@ -346,14 +347,15 @@ static void request_connections(struct bow__balancer *balancer, bool at_once)
     }
 }
 
-static bool rests(const struct bow__subchannel *subchannel)
+/* Its server takes no call at all on it. */
+static bool is_of_no_use(const struct bow__subchannel *subchannel)
 {
-    return subchannel->state == BOW__CONNECTIVITY_BACKING_OFF &&
-           now_of(owner_of(subchannel)) < subchannel->next_try_ns;
+    return subchannel->state == BOW__CONNECTIVITY_READY &&
+           subchannel->conn->conn.session->n_streams == 0 && !takes_calls(subchannel->conn);
 }
 
-/* The first that is not in use; or NULL, also while one of them rests after a failure.
- * `*ret_n_used`: how many are in use. */
+/* The first that is not in use; or NULL, also while one of them rests, which it does until its
+ * timer tells, or is of no use, as another would be. `*ret_n_used`: how many are in use. */
 static struct bow__subchannel *find_unused(const struct bow__subchannel_list *list, uint32_t i,
                                            uint32_t *ret_n_used)
 {
@@ -363,7 +365,11 @@ static struct bow__subchannel *find_unused(const struct bow__subchannel_list *li
 
     *ret_n_used = 0;
     for (uint32_t k = 0; k < n; k++) {
-        if (rests(&further[k])) {
+        if (bow__subchannel_is_resting(&further[k])) {
+            bow__subchannel_request_connection(&further[k], false);
+            return NULL;
+        }
+        if (is_of_no_use(&further[k])) {
             return NULL;
         }
         if (further[k].state > BOW__CONNECTIVITY_IDLE) {
@@ -386,7 +392,7 @@ static struct bow__subchannel *find_to_add(const struct bow__subchannel_list *li
         uint32_t n_used;
         struct bow__subchannel *unused = find_unused(list, i, &n_used);
         if (unused != NULL && n_used < least && first->state == BOW__CONNECTIVITY_READY &&
-            !bow__client_conn_is_candidate(first->conn)) {
+            !bow__client_conn_is_candidate(first->conn) && !is_of_no_use(first)) {
             found = unused;
             least = n_used;
         }
@@ -401,7 +407,7 @@ static void add_connection(struct bow__balancer *balancer)
     struct bow__subchannel_list *list = &balancer->subchannels;
     uint32_t n_further = bow__subchannel_list_n_all(list) - bow__subchannel_list_n(list);
 
-    if (list->n_further_in_use == n_further || list->is_further_connecting) {
+    if (list->n_further_in_use == n_further || list->n_further_connecting > 0) {
         return;
     }
     struct bow__subchannel *further = find_to_add(list);
@@ -601,7 +607,14 @@ int bow__balancer_submit(struct bow__balancer *balancer, struct bow__client_call
 
 bool bow__balancer_lacks_streams(const struct bow__balancer *balancer)
 {
-    return balancer->state == BOW__CONNECTIVITY_READY && bow__balancer_silent(balancer) == NULL;
+    const struct bow__subchannel_list *list = &balancer->subchannels;
+    bool lacks = !bow__list_is_empty(&list->further);
+
+    for (uint32_t i = 0; i < n_subchannels_of(balancer) && !lacks; i++) {
+        lacks = list->all[i].state == BOW__CONNECTIVITY_READY &&
+                !bow__client_conn_is_candidate(list->all[i].conn);
+    }
+    return lacks;
 }
 
 static bool is_connecting(const struct bow__subchannel *subchannel)

@@ -166,6 +166,7 @@ bow__subchannel_silent_candidate(const struct bow__subchannel *subchannel)
 static bool is_sole(const struct bow__subchannel *subchannel)
 {
     return !is_one_of_many(subchannel) && !subchannel->is_further &&
+           bow__list_is_empty(&subchannel->list->further) &&
            (subchannel->addresses == NULL || subchannel->addresses->n == 1);
 }
 
@@ -341,6 +342,12 @@ static uint64_t rests_until(const struct bow__subchannel *subchannel)
                : 0;
 }
 
+bool bow__subchannel_is_resting(const struct bow__subchannel *subchannel)
+{
+    return subchannel->state <= BOW__CONNECTIVITY_IDLE &&
+           now_of(subchannel) < rests_until(subchannel);
+}
+
 void bow__subchannel_request_connection(struct bow__subchannel *subchannel, bool at_once)
 {
     uint64_t rest = rests_until(subchannel);
@@ -423,6 +430,8 @@ static void on_timer(struct bow_timer *timer, void *user)
     (void)timer;
     if (subchannel->attempting) {
         on_attempt_timer(subchannel);
+    } else if (subchannel->is_further) {
+        subchannel->list->ops->on_change(subchannel);
     } else if (is_wanted(subchannel)) {
         bow__subchannel_request_connection(subchannel, true);
     } else {
@@ -690,6 +699,7 @@ static int init_conn(struct bow_channel *channel, void *user)
     bow__age_start(&conn->conn.age, config->context, bow_loop_now(calls->loop),
                    idle_timeout(subchannel), BOW_NEVER, BOW_NEVER);
     conn->conn.http2 = config->target.http2;
+    conn->conn.is_further = subchannel->is_further;
     conn->conn.security = config->options.security;
     return 0;
 }

@@ -71,12 +71,12 @@ struct bow__subchannel_list {
                                     address, of the second, …; the client's memory */
     struct bow__link ready;      /* first ones that take calls */
     uint32_t n_ready;
-    struct bow__link further;   /* further ones that take calls */
-    uint32_t n_further_in_use;  /* that take calls, or are to */
-    bool is_further_connecting; /* one of them is to */
-    struct bow__link conns;     /* of all, with those that end */
-    bool has_idle;              /* several addresses: one may wait for a call to be of use */
-    bool catching_up;           /* what comes now came to pass while nobody drove the loop */
+    struct bow__link further;      /* further ones that take calls */
+    uint32_t n_further_in_use;     /* that take calls, or are to */
+    uint32_t n_further_connecting; /* that are to */
+    struct bow__link conns;        /* of all, with those that end */
+    bool has_idle;                 /* several addresses: one may wait for a call to be of use */
+    bool catching_up;              /* what comes now came to pass while nobody drove the loop */
 };
 
 /** The first ones. */
@@ -106,6 +106,8 @@ void bow__subchannel_list_fini(struct bow__subchannel_list *list);
 
 /** Connect for calls that wait, unless it is too early after a failure; `at_once`: even then. */
 void bow__subchannel_request_connection(struct bow__subchannel *subchannel, bool at_once);
+/** Whether it is too early for the next connection, after one that failed or was lost. */
+bool bow__subchannel_is_resting(const struct bow__subchannel *subchannel);
 /** Whether an attempt failed less than backoff_min_ns ago, and the next is not due. */
 bool bow__subchannel_is_too_early(const struct bow__subchannel *subchannel);
 /** A connection on which nothing has come, of an attempt under way; or NULL. */

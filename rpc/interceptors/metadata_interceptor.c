@@ -209,6 +209,17 @@ static bool has_key(struct bow_interception *at, const char *key)
     return false;
 }
 
+/* Also when that cannot be told, which add() says. */
+static bool has_value(struct bow_metadata_interceptor *interceptor)
+{
+    if (lock(interceptor) < 0) {
+        return true;
+    }
+    bool has = interceptor->value.data != NULL;
+    pthread_mutex_unlock(&interceptor->lock);
+    return has;
+}
+
 /* Returns 0, or why it cannot be sent. */
 static int add(struct bow_metadata_interceptor *interceptor, struct bow_interception *at)
 {
@@ -229,7 +240,7 @@ static void send_along(struct bow_interception *at, void *user)
     struct bow_metadata_interceptor *interceptor = user;
     struct bow__text text;
 
-    if (has_key(at, interceptor->key)) {
+    if (has_key(at, interceptor->key) || !has_value(interceptor)) {
         return;
     }
     if (!bow_interception_is_secure(at) && !interceptor->plaintext) {

@@ -11,6 +11,12 @@
 
 #include <errno.h>
 
+/* Whatever the program says of all methods, before a start or after one that failed. */
+static void stay_on_loop(struct bow_server *server, const struct bow_service *service)
+{
+    (void)bow__registry_bind(&server->registry, service->name, 0, NULL);
+}
+
 /* Health */
 
 static int serve_by_default(const struct bow_service *service, void *user)
@@ -37,6 +43,7 @@ static int add_health(struct bow_server *server)
     if (rc < 0) {
         return rc;
     }
+    stay_on_loop(server, service);
     bow__registry_exempt(&server->registry, service->name);
     server->limits.health = &server->health;
     return 0;
@@ -69,8 +76,12 @@ static int add_reflection(struct bow_server *server, const struct bow_service *s
     size_t n_handlers = 0;
     const void *handlers = bow__reflection_handlers(&n_handlers);
 
-    return bow__registry_add(&server->registry, service, handlers, n_handlers, service->hash,
-                             server->reflection, &server->error);
+    int rc = bow__registry_add(&server->registry, service, handlers, n_handlers, service->hash,
+                               server->reflection, &server->error);
+    if (rc == 0) {
+        stay_on_loop(server, service);
+    }
+    return rc;
 }
 
 static int reflect(const struct bow_service *service, void *user)
@@ -82,6 +93,8 @@ static int reflect(const struct bow_service *service, void *user)
 static int fill_reflection(struct bow_server *server)
 {
     const char *bad = "";
+
+    bow__reflection_clear(server->reflection); /* of what a start that failed has left */
     int rc = bow__registry_each(&server->registry, reflect, server->reflection);
 
     rc = rc == 0 ? bow__reflection_seal(server->reflection, &bad) : rc;

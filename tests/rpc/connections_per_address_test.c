@@ -7,13 +7,17 @@
 
 #include "timed_fixture.h"
 
+#include <arpa/inet.h>
 #include <bowline/limits.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -392,6 +396,68 @@ static void test_connections_of_a_list_go_where_they_are_taken(void **state)
     expect_all_ok(1 + 2 + 5 * MAX_CALLS);
 }
 
+/* A server that takes no call now */
+
+static int listen_somewhere(char *ret_target, size_t size)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    socklen_t len = sizeof(address);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+    assert_int_equal(listen(fd, 16), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &len), 0);
+    snprintf(ret_target, size, "grpc:127.0.0.1:%u", ntohs(address.sin_port));
+    return fd;
+}
+
+/* Returns how many connections there are; each is told MAX_CONCURRENT_STREAMS 0. */
+static int take_connections(struct bow_client *client, int listening, int *fds, int n)
+{
+    static const uint8_t settings[] = {0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0};
+
+    for (int i = 0; i < 40; i++) {
+        assert_int_equal(bow_client_poll(client, 2 * MS), 0);
+        int fd = accept(listening, NULL, NULL);
+        if (fd >= 0) {
+            assert_in_range(n, 0, 7);
+            assert_int_equal(send(fd, settings, sizeof(settings), MSG_NOSIGNAL), sizeof(settings));
+            fds[n++] = fd;
+        }
+    }
+    return n;
+}
+
+static void test_connections_are_not_added_where_they_take_no_call(void **state)
+{
+    struct bow_client_options options = BOW_CLIENT_OPTIONS_INIT;
+    Calls__Request request = CALLS__REQUEST__INIT;
+    struct bow_client *client = NULL;
+    char target[64];
+    int fds[8];
+
+    (void)state;
+    if (!timed_is_grpc()) {
+        return; /* a server that speaks Bowline's own protocol takes 100 */
+    }
+    int listening = listen_somewhere(target, sizeof(target));
+    options.target = target;
+    options.max_connections_per_address = 6;
+    assert_int_equal(bow_client_new(&options, &client), 0);
+    assert_int_equal(calls__echo__say__start(client, &request, NULL, on_done, NULL, NULL), 0);
+    int n = take_connections(client, listening, fds, 0);
+    assert_int_equal(n, 1);
+    assert_int_equal(calls__echo__say__start(client, &request, NULL, on_done, NULL, NULL), 0);
+    n = take_connections(client, listening, fds, n);
+    assert_int_equal(n, 2);
+    bow_client_free(client);
+    while (n > 0) {
+        close(fds[--n]);
+    }
+    close(listening);
+}
+
 static void test_connections_more_than_the_limit_are_refused_with_a_reason(void **state)
 {
     struct bow_client_options options = BOW_CLIENT_OPTIONS_INIT;
@@ -425,6 +491,7 @@ int main(int argc, char **argv)
         TEST(test_connections_serve_while_the_first_is_made_again),
         TEST(test_connections_of_a_list_are_added_evenly),
         TEST(test_connections_of_a_list_go_where_they_are_taken),
+        TEST(test_connections_are_not_added_where_they_take_no_call),
         TEST(test_connections_more_than_the_limit_are_refused_with_a_reason),
     };
 

@@ -626,12 +626,28 @@ static int wait_for_gate(void *user)
     return 0;
 }
 
-static void test_health_is_told_while_all_threads_of_handlers_are_busy(void **state)
+/* The first start fails, for another server has the address. */
+static void start_the_second_time(struct calls *t, struct bow_server_options *options)
+{
+    struct bow_server_options plain;
+
+    calls_server_options(t, &plain);
+    struct bow_server *other = calls_start_server(t, &plain);
+    options->listen = t->address;
+    t->server = calls_make_server(t, options);
+    assert_int_equal(bow_server_start(t->server), -EADDRINUSE);
+    bow_server_stop(other);
+    assert_int_equal(bow_server_join(other), 0);
+    bow_server_free(other);
+    assert_int_equal(calls_open_server(t, t->server), 0);
+    t->client = new_client(t);
+}
+
+static void expect_told_by_busy(struct calls *t, bool again)
 {
     struct bow_executor_options executor_options = BOW_EXECUTOR_OPTIONS_INIT;
     struct bow_executor *executor = NULL;
     struct bow_server_options options;
-    struct calls *t = *state;
     struct bow_task task;
     struct gate gate;
 
@@ -642,7 +658,11 @@ static void test_health_is_told_while_all_threads_of_handlers_are_busy(void **st
     assert_int_equal(bow_executor_post(executor, &task), 0);
     calls_server_options(t, &options);
     options.handlers_on = executor;
-    start(t, &options);
+    if (again) {
+        start_the_second_time(t, &options);
+    } else {
+        start(t, &options);
+    }
     expect_state(t, ECHO, SERVING);
     watching made = watch(t, ECHO);
     expect_told(made, SERVING);
@@ -652,6 +672,16 @@ static void test_health_is_told_while_all_threads_of_handlers_are_busy(void **st
     calls_kill_server(t);
     bow_executor_unref(executor);
     gate_fini(&gate);
+}
+
+static void test_health_is_told_while_all_threads_of_handlers_are_busy(void **state)
+{
+    expect_told_by_busy(*state, false);
+}
+
+static void test_health_is_told_so_after_a_start_that_failed(void **state)
+{
+    expect_told_by_busy(*state, true);
 }
 
 /* The process */
@@ -700,6 +730,7 @@ int main(int argc, char **argv)
         TEST(test_health_is_not_watched_on_a_connection_that_is_to_end),
         TEST(test_health_is_told_by_a_full_server),
         TEST(test_health_is_told_while_all_threads_of_handlers_are_busy),
+        TEST(test_health_is_told_so_after_a_start_that_failed),
         TEST(test_health_of_the_parents_server_is_not_the_childs_to_set),
     };
 

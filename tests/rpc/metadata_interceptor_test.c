@@ -153,6 +153,17 @@ static void test_metadata_of_a_call_goes_first(void **state)
     bow_metadata_interceptor_unref(made);
 }
 
+static void test_metadata_that_is_not_set_holds_no_call_up(void **state)
+{
+    struct calls *t = *state;
+    struct bow_metadata_interceptor_options options = options_of(t, NULL);
+
+    options.plaintext = false;
+    struct bow_metadata_interceptor *made = connect_client(t, &options);
+    expect_call(t, NULL, "");
+    bow_metadata_interceptor_unref(made);
+}
+
 static void test_metadata_may_be_a_secret(void **state)
 {
     struct calls *t = *state;
@@ -231,6 +242,7 @@ int main(int argc, char **argv)
         TEST(test_metadata_goes_along_with_every_call),
         TEST(test_metadata_is_sent_as_it_was_set_last),
         TEST(test_metadata_of_a_call_goes_first),
+        TEST(test_metadata_that_is_not_set_holds_no_call_up),
         TEST(test_metadata_may_be_a_secret),
         TEST(test_metadata_that_cannot_be_is_refused_with_a_reason),
         TEST(test_metadata_without_memory_says_so),

@@ -205,7 +205,7 @@ const char *bow__admission_admit(struct bow__admission *admission,
     if (is_short_of_memory(admission, text)) {
         metrics->calls_refused_memory++;
         limit = "max_bytes";
-    } else if (is_crowded(share, text)) {
+    } else if (!entry->is_exempt && is_crowded(share, text)) {
         metrics->calls_refused_bytes++;
         limit = "max_bytes_in_flight";
     } else if (is_server_full(admission, entry->index, text)) {
