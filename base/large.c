@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * Memory that large blocks leave waits, with its pages, for the next ones: the spares.
+ * Memory that large blocks leave waits, with its pages, for the next ones: the spares. They go when
+ * nobody has wanted them for a while (BOW__LARGE_QUIET_NS, large.h): loops call bow__large_trim().
  *
  * A block's length follows from the size that was asked for, which is told again with resize
  * and free. Small ones are malloc's as they are. Middle ones are malloc's, too, the next multiple

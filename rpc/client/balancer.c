@@ -2,7 +2,8 @@
 /*
  * Calls and connections of a client on one loop: which connection a call goes to, in turn over
  * those that take calls, the queue of calls that wait for one, and how all that stands, for who
- * wants to know. How there come to be connections is the subchannels' business.
+ * wants to know. When an address gets a further connection is said here, too: calls wait, and none
+ * has a stream for them. How a connection comes about: subchannel.c.
  *
  * Addresses take turns. Of one that has further connections they take what its first cannot, the
  * oldest before the others, so that those which a burst has left over have nothing to do and end.

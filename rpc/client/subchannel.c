@@ -9,10 +9,10 @@
  *
  *     READY ──another server was lost to silence──► CONNECTING (probed) ──it answers──► READY
  *
- * Of a list each address has a pause of its own; what becomes of calls when all have failed is in
- * balancer.c. It connects only while calls want it, and never gives up: what a failed attempt costs
- * is a pause, which grows while attempts fail and is jittered so that many clients do not come back
- * at once.
+ * When a further connection to an address is wanted: balancer.c. Of a list each address has a pause
+ * of its own; what becomes of calls when all have failed is in balancer.c. It connects only while
+ * calls want it, and never gives up: what a failed attempt costs is a pause, which grows while
+ * attempts fail and is jittered so that many clients do not come back at once.
  *
  * An attempt succeeds when a server has answered in the protocol, and not before: a socket that was
  * accepted may be that of a proxy without a server behind it, of another service, or of one that

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * Targets taken apart. The forms of single addresses are the transport's business.
+ * Targets taken apart: "grpc:", "list:" and gRPC's forms of several addresses. A single address
+ * (unix:, dns:///, HOST:PORT) is parsed in transport/address/address.c.
  */
 
 #include "rpc/client/target.h"

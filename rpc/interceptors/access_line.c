@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * Lines of an access log. Whatever comes from a peer passes escape(): printable ASCII but for
+ * Lines of an access log: their fields, as text and as JSON; where the values come from:
+ * access_log.c. Whatever comes from a peer passes escape(): printable ASCII but for
  * quote and backslash as it is, all else as \u00XX, byte by byte; of a path, which stands without
  * quotes in a line of text, blanks too. Both forms quote alike, so that neither can be made to end
  * early, nor to look like two lines or to move a terminal.

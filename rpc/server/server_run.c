@@ -2,7 +2,8 @@
 /*
  * bow_server_run(): one thread lends itself to a server until it has stopped. It
  * drives the main loop when that one has no thread of its own, else a small loop
- * that only waits for signals and for the end. Which signal does what is said here.
+ * that only waits for signals and for the end. Which signal calls what is said here: SIGHUP
+ * a reload (server_reload.c), SIGTERM and SIGINT a stop (server_stop.c).
  */
 
 #include "rpc/server/server_fork.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * Answers to who asks for health, and those who watch it, loop by loop. Which services there are,
- * and when a server drains, is said from above.
+ * Answers to who asks for health, and those who watch it, loop by loop. What state is shown, of a
+ * server that drains, too: health_states.c. That it drains is told by server_stop.c.
  */
 
 #include "rpc/services/health.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * Names of services and their states. Knows nothing of who asks.
+ * Names of services, and the state that is shown for each: NOT_SERVING for all that are known while
+ * the server drains. Knows nothing of who asks.
  */
 
 #include "rpc/services/health_states.h"
