@@ -8,7 +8,8 @@
  * and never gives up.
  *
  * Three ways to bind one (options.loop, options.group, or neither):
- *   loop    one connection on that loop; callbacks run there
+ *   loop    one connection on that loop, unless max_connections_per_address allows more; callbacks
+ *           run there
  *   group   a connection for each loop in use; a call begun on one of the loops
  *           runs and completes there, one begun elsewhere on a loop chosen for
  *           the calling thread

@@ -16,9 +16,10 @@
  * reached max_age_ns.
  *
  * A probe has an answer from a full server: calls of this service are outside of max_server_calls,
- * and run on their connection's loop whatever handlers_on says. Interceptors see them like any
- * other. Who watches is bounded by max_calls of each connection and by max_bytes_in_flight, and is
- * told the latest state only: while it does not read, one message waits for it.
+ * those of Check and List outside of max_bytes_in_flight too, and all run on their connection's
+ * loop whatever handlers_on says. Interceptors see them like any other. Who watches is bounded by
+ * max_calls of each connection and by max_bytes_in_flight, and is told the latest state only: while
+ * it does not read, one message waits for it.
  *
  *     rc = bow_health_set(server, "shop.Orders", BOW_HEALTH_NOT_SERVING);   // its database is gone
  */

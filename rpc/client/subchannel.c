@@ -611,6 +611,23 @@ static void on_down(struct bow__conn *conn, const struct bow_status *why)
     conn_left(lost, why->message);
 }
 
+/* A further one is there for a burst. */
+static uint64_t idle_timeout(const struct bow__subchannel *subchannel)
+{
+    uint64_t timeout = options_of(subchannel)->idle_timeout_ns;
+
+    return subchannel->is_further ? bow__time_min(timeout, BOW_LIMIT_FURTHER_IDLE_NS) : timeout;
+}
+
+static const char *describe_idle(const struct bow__subchannel *subchannel, const char *why)
+{
+    return idle_timeout(subchannel) < options_of(subchannel)->idle_timeout_ns
+               ? "there was no call for 10 s (BOW_LIMIT_FURTHER_IDLE_NS) on the connection, which "
+                 "was "
+                 "one more to its address"
+               : why;
+}
+
 static void on_aged(struct bow__conn *conn, const char *why)
 {
     struct bow__client_conn *aged = bow__client_conn_of(conn);
@@ -621,7 +638,7 @@ static void on_aged(struct bow__conn *conn, const char *why)
         } else {
             conn_retired(aged->subchannel, aged, NULL);
         }
-        bow__conn_goaway(conn, why);
+        bow__conn_goaway(conn, describe_idle(aged->subchannel, why));
     }
 }
 
@@ -633,14 +650,6 @@ static void on_gone(struct bow__conn *conn)
     if (gone->calls->closing) {
         gone->calls->ops->check_closed(gone->calls);
     }
-}
-
-/* A further one is there for a burst. */
-static uint64_t idle_timeout(const struct bow__subchannel *subchannel)
-{
-    uint64_t timeout = options_of(subchannel)->idle_timeout_ns;
-
-    return subchannel->is_further ? bow__time_min(timeout, BOW_LIMIT_FURTHER_IDLE_NS) : timeout;
 }
 
 static int secure(const struct bow__subchannel *subchannel, struct bow_channel *channel)
@@ -699,7 +708,6 @@ static int init_conn(struct bow_channel *channel, void *user)
     bow__age_start(&conn->conn.age, config->context, bow_loop_now(calls->loop),
                    idle_timeout(subchannel), BOW_NEVER, BOW_NEVER);
     conn->conn.http2 = config->target.http2;
-    conn->conn.is_further = subchannel->is_further;
     conn->conn.security = config->options.security;
     return 0;
 }

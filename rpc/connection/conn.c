@@ -284,11 +284,6 @@ static void on_stalled(struct bow__conn *conn)
 
 static const char *describe_idle(const struct bow__conn *conn)
 {
-    if (conn->age.idle_ns == BOW_LIMIT_FURTHER_IDLE_NS && conn->is_further) {
-        return "there was no call for 10 s (BOW_LIMIT_FURTHER_IDLE_NS) on the connection, which "
-               "was "
-               "one more to its address";
-    }
     return conn->session->is_peer_unattended && conn->age.idle_ns == BOW_LIMIT_UNATTENDED_NS
                ? "there was no call on the connection for 30 min (BOW_LIMIT_UNATTENDED_NS), and "
                  "its peer had said that nobody attends to it"

@@ -63,7 +63,6 @@ struct bow__conn {
     uint64_t heartbeats_sent;      /* of the session, counted so far */
     bool server;
     bool http2;        /* client: which protocol to speak */
-    bool is_further;   /* client: one more to its address */
     uint64_t batch_ns; /* the loop's time when in_session was set last */
     bool in_session;   /* feed, on_time or fail is running */
     bool touched;      /* meanwhile */

@@ -35,7 +35,8 @@ struct bow__registered_method {
     bool is_bound;  /* `executor` was said, NULL for the loop */
     struct bow__handler_executor *executor;
     uint32_t max_calls; /* in progress; 0: no limit */
-    bool is_exempt;     /* from the limit of all the server's calls */
+    bool is_exempt;     /* from the limit of all the server's calls; unary ones from that of bytes
+                           in flight, too */
 };
 
 struct bow__registry {
@@ -70,8 +71,7 @@ const struct bow_method *bow__registry_unbound_blocking(const struct bow__regist
  * limit. Returns how many those are. Before seal. */
 uint32_t bow__registry_limit(struct bow__registry *registry, const char *name, uint32_t max_calls);
 
-/** Exempt the methods of the service `name` from the limit of all the server's calls. Before seal.
- */
+/** Exempt the methods of the service `name`, see `is_exempt`. Before seal. */
 void bow__registry_exempt(struct bow__registry *registry, const char *name);
 
 /** Call `fn` for each service, newest first, until it fails. Returns 0, or what it did. */

@@ -115,11 +115,7 @@ static int add_reflections(struct bow_server *server)
     for (int i = 0; i < BOW__N_REFLECTION_SERVICES && rc == 0; i++) {
         rc = or_theirs(server, add_reflection(server, &server->reflection->services[i]));
     }
-    rc = rc == 0 ? fill_reflection(server) : rc;
-    if (rc < 0 && server->reflection != NULL) {
-        bow__reflection_clear(server->reflection);
-    }
-    return rc;
+    return rc == 0 ? fill_reflection(server) : rc;
 }
 
 int bow__server_add_own(struct bow_server *server)

@@ -5,12 +5,12 @@
  * they have nothing to do. PROTOCOL is the argument.
  */
 
+#include "tests/support/raw_listen.h"
 #include "timed_fixture.h"
 
-#include <arpa/inet.h>
 #include <bowline/limits.h>
 #include <errno.h>
-#include <netinet/in.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -396,66 +396,179 @@ static void test_connections_of_a_list_go_where_they_are_taken(void **state)
     expect_all_ok(1 + 2 + 5 * MAX_CALLS);
 }
 
-/* A server that takes no call now */
+/* Servers that the test plays, over gRPC */
 
-static int listen_somewhere(char *ret_target, size_t size)
+#define MAX_PLAYED 8
+
+/** A client and the connections that it has made. */
+struct played {
+    struct bow_client *client;
+    int listening;
+    uint16_t port;
+    int fds[MAX_PLAYED];
+    int n;
+};
+
+static void play(struct played *played, uint32_t max_connections)
 {
-    struct sockaddr_in address = {.sin_family = AF_INET};
-    socklen_t len = sizeof(address);
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    struct bow_client_options options = BOW_CLIENT_OPTIONS_INIT;
+    char target[64];
 
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
-    assert_int_equal(listen(fd, 16), 0);
-    assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &len), 0);
-    snprintf(ret_target, size, "grpc:127.0.0.1:%u", ntohs(address.sin_port));
-    return fd;
+    memset(&seen, 0, sizeof(seen));
+    *played = (struct played){.n = 0};
+    played->listening = raw_listen(&played->port);
+    assert_int_equal(fcntl(played->listening, F_SETFL, O_NONBLOCK), 0);
+    snprintf(target, sizeof(target), "grpc:127.0.0.1:%u", played->port);
+    options.target = target;
+    options.max_connections_per_address = max_connections;
+    assert_int_equal(bow_client_new(&options, &played->client), 0);
 }
 
-/* Returns how many connections there are; each is told MAX_CONCURRENT_STREAMS 0. */
-static int take_connections(struct bow_client *client, int listening, int *fds, int n)
+static void end_play(struct played *played)
 {
-    static const uint8_t settings[] = {0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0};
+    bow_client_free(played->client);
+    while (played->n > 0) {
+        close(played->fds[--played->n]);
+    }
+    close(played->listening);
+}
 
+static void call_played(struct played *played)
+{
+    Calls__Request request = CALLS__REQUEST__INIT;
+
+    assert_int_equal(calls__echo__say__start(played->client, &request, NULL, on_done, NULL, NULL),
+                     0);
+}
+
+static void tell(int fd, const void *bytes, size_t n)
+{
+    assert_int_equal(send(fd, bytes, n, MSG_NOSIGNAL), n);
+}
+
+/* SETTINGS, with MAX_CONCURRENT_STREAMS. */
+static void tell_max_streams(int fd, uint8_t max)
+{
+    const uint8_t settings[] = {0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, max};
+
+    tell(fd, settings, sizeof(settings));
+}
+
+/* Let the client do what it has to, and take the connections that it makes. */
+static void turn(struct played *played)
+{
     for (int i = 0; i < 40; i++) {
-        assert_int_equal(bow_client_poll(client, 2 * MS), 0);
-        int fd = accept(listening, NULL, NULL);
+        assert_int_equal(bow_client_poll(played->client, 2 * MS), 0);
+        int fd = accept(played->listening, NULL, NULL);
         if (fd >= 0) {
-            assert_in_range(n, 0, 7);
-            assert_int_equal(send(fd, settings, sizeof(settings), MSG_NOSIGNAL), sizeof(settings));
-            fds[n++] = fd;
+            assert_in_range(played->n, 0, MAX_PLAYED - 1);
+            played->fds[played->n++] = fd;
         }
     }
-    return n;
+}
+
+/* How many frames of HEADERS have come so far, behind the preface. */
+static int n_requests(int fd)
+{
+    uint8_t bytes[4096];
+    ssize_t n = recv(fd, bytes, sizeof(bytes), MSG_PEEK);
+    int n_headers = 0;
+
+    for (ssize_t at = 24; at + 9 <= n;
+         at += 9 + (bytes[at] << 16 | bytes[at + 1] << 8 | bytes[at + 2])) {
+        n_headers += bytes[at + 3] == 1;
+    }
+    return n_headers;
 }
 
 static void test_connections_are_not_added_where_they_take_no_call(void **state)
 {
-    struct bow_client_options options = BOW_CLIENT_OPTIONS_INIT;
-    Calls__Request request = CALLS__REQUEST__INIT;
-    struct bow_client *client = NULL;
-    char target[64];
-    int fds[8];
+    struct played played;
 
     (void)state;
     if (!timed_is_grpc()) {
         return; /* a server that speaks Bowline's own protocol takes 100 */
     }
-    int listening = listen_somewhere(target, sizeof(target));
-    options.target = target;
-    options.max_connections_per_address = 6;
-    assert_int_equal(bow_client_new(&options, &client), 0);
-    assert_int_equal(calls__echo__say__start(client, &request, NULL, on_done, NULL, NULL), 0);
-    int n = take_connections(client, listening, fds, 0);
-    assert_int_equal(n, 1);
-    assert_int_equal(calls__echo__say__start(client, &request, NULL, on_done, NULL, NULL), 0);
-    n = take_connections(client, listening, fds, n);
-    assert_int_equal(n, 2);
-    bow_client_free(client);
-    while (n > 0) {
-        close(fds[--n]);
+    play(&played, 6);
+    call_played(&played);
+    turn(&played);
+    assert_int_equal(played.n, 1);
+    tell_max_streams(played.fds[0], 0);
+    turn(&played);
+    call_played(&played);
+    turn(&played);
+    assert_int_equal(played.n, 2);
+    tell_max_streams(played.fds[1], 0);
+    turn(&played);
+    assert_int_equal(played.n, 2);
+    end_play(&played);
+}
+
+/* The first is made again, and what accepts it never answers. */
+static void test_connections_that_serve_are_not_left_for_one_that_is_silent(void **state)
+{
+    static const uint8_t goaway[] = {0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0};
+    static const uint8_t reset[] = {0, 0, 4, 3, 0, 0, 0, 0, 1, 0, 0, 0, 2}; /* INTERNAL_ERROR */
+    struct played played;
+
+    (void)state;
+    if (!timed_is_grpc()) {
+        return; /* the same, above 100 calls */
     }
-    close(listening);
+    play(&played, 2);
+    call_played(&played);
+    turn(&played);
+    tell_max_streams(played.fds[0], 1);
+    turn(&played);
+    call_played(&played);
+    turn(&played);
+    assert_int_equal(played.n, 2);
+    tell_max_streams(played.fds[1], 1);
+    turn(&played);
+    assert_int_equal(n_requests(played.fds[1]), 1);
+    tell(played.fds[0], goaway, sizeof(goaway));
+    call_played(&played);
+    turn(&played);
+    assert_int_equal(played.n, 3);
+    assert_int_equal(n_requests(played.fds[2]), 0);
+    tell(played.fds[1], reset, sizeof(reset)); /* its call is over */
+    turn(&played);
+    assert_int_equal(seen.n_done, 1);
+    assert_int_equal(n_requests(played.fds[1]), 2);
+    assert_int_equal(n_requests(played.fds[2]), 0);
+    end_play(&played);
+}
+
+/* Another address, which is silent, is not what the calls wait for. */
+static void test_connections_of_a_list_beside_a_silent_one_lack_streams(void **state)
+{
+    struct timed *timed = *state;
+    struct bow_client_options list = BOW_CLIENT_OPTIONS_INIT;
+    struct played played;
+    char target[160];
+
+    begin(timed, 1);
+    play(&played, 1);
+    snprintf(target, sizeof(target), "%slist:%s,127.0.0.1:%u", timed_is_grpc() ? "grpc:" : "",
+             strstr(timed->pair->target, "inproc:"), played.port);
+    list.context = bow_test_context(timed->test);
+    list.loop = bow_test_loop(timed->test);
+    list.target = target;
+    struct bow_client *first_client = timed->pair->client;
+    assert_int_equal(bow_client_new(&list, &timed->pair->client), 0);
+    start_say(timed);
+    start_holds(timed, MAX_CALLS, 0);
+    start_holds(timed, 1, SECOND);
+    assert_int_equal(seen.n, MAX_CALLS);
+    assert_int_equal(n_without_stream(timed), 1);
+    timed_advance(timed, 2 * SECOND);
+    if (strstr(seen.message, "waiting for a stream slot at") == NULL) {
+        fail_msg("\"%s\" names something else", seen.message);
+    }
+    answer_all(timed);
+    bow_client_free(timed->pair->client);
+    timed->pair->client = first_client;
+    end_play(&played);
 }
 
 static void test_connections_more_than_the_limit_are_refused_with_a_reason(void **state)
@@ -492,6 +605,8 @@ int main(int argc, char **argv)
         TEST(test_connections_of_a_list_are_added_evenly),
         TEST(test_connections_of_a_list_go_where_they_are_taken),
         TEST(test_connections_are_not_added_where_they_take_no_call),
+        TEST(test_connections_that_serve_are_not_left_for_one_that_is_silent),
+        TEST(test_connections_of_a_list_beside_a_silent_one_lack_streams),
         TEST(test_connections_more_than_the_limit_are_refused_with_a_reason),
     };
 

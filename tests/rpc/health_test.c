@@ -620,6 +620,49 @@ static void test_health_is_told_by_a_full_server(void **state)
     assert_int_equal(say(t), BOW_OK);
 }
 
+#define N_HOLDERS 8
+
+/* Each has its even part of them, and all together have what there is. */
+static void hold_bytes_in_flight(struct calls *t, struct bow_client *holders[N_HOLDERS])
+{
+    static uint8_t payload[50 << 10];
+    Calls__Request request = CALLS__REQUEST__INIT;
+
+    request.payload = (ProtobufCBinaryData){sizeof(payload), payload};
+    for (int k = 0; k < N_HOLDERS; k++) {
+        holders[k] = new_client(t);
+        for (int i = 0; i < 20; i++) {
+            assert_int_equal(
+                calls__echo__hold__start(holders[k], &request, NULL, calls_on_done, t, NULL), 0);
+        }
+    }
+}
+
+static void test_health_is_told_by_a_server_with_all_its_bytes_in_flight(void **state)
+{
+    struct bow_client *holders[N_HOLDERS];
+    struct bow_server_options options;
+    struct calls *t = *state;
+
+    calls_server_options(t, &options);
+    options.max_message_bytes = (size_t)64 << 10;
+    options.max_bytes_in_flight = (size_t)1 << 20;
+    start(t, &options);
+    hold_bytes_in_flight(t, holders);
+    while (say(t) == BOW_OK) {
+        /* they are on their way */
+    }
+    expect_state(t, "", SERVING);
+    expect_end(watch(t, ""), BOW_RESOURCE_EXHAUSTED, "max_bytes_in_flight");
+    assert_int_equal(say(t), BOW_RESOURCE_EXHAUSTED);
+    for (int k = 0; k < N_HOLDERS; k++) {
+        bow_client_free(holders[k]);
+    }
+    while (t->n_held > 0) {
+        (void)calls_reply(calls_take_held(t), 1);
+    }
+}
+
 static int wait_for_gate(void *user)
 {
     gate_wait(user, 1);
@@ -729,6 +772,7 @@ int main(int argc, char **argv)
         TEST(test_health_watched_ends_with_its_old_connection),
         TEST(test_health_is_not_watched_on_a_connection_that_is_to_end),
         TEST(test_health_is_told_by_a_full_server),
+        TEST(test_health_is_told_by_a_server_with_all_its_bytes_in_flight),
         TEST(test_health_is_told_while_all_threads_of_handlers_are_busy),
         TEST(test_health_is_told_so_after_a_start_that_failed),
         TEST(test_health_of_the_parents_server_is_not_the_childs_to_set),

@@ -6,11 +6,10 @@
 
 #include "http2_pair.h"
 #include "protos/echo.bow.h"
+#include "tests/support/raw_listen.h"
 
-#include <arpa/inet.h>
 #include <bowline/client.h>
 #include <errno.h>
-#include <netinet/in.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -123,17 +122,13 @@ static void test_request_names_its_user_agent(void **state)
 
 /* The option of a client */
 
+/* And names it as a target. */
 static int listen_somewhere(char *ret_target, size_t size)
 {
-    struct sockaddr_in address = {.sin_family = AF_INET};
-    socklen_t len = sizeof(address);
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    uint16_t port;
+    int fd = raw_listen(&port);
 
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
-    assert_int_equal(listen(fd, 4), 0);
-    assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &len), 0);
-    snprintf(ret_target, size, "grpc:127.0.0.1:%u", ntohs(address.sin_port));
+    snprintf(ret_target, size, "grpc:127.0.0.1:%u", port);
     return fd;
 }
 

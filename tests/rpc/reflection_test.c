@@ -377,6 +377,57 @@ static void test_reflection_is_made_ready_or_says_that_there_is_no_memory(void *
     assert_true(test_alloc_fail_each(NULL, index_services, NULL) > 5);
 }
 
+static void expect_one_of_each(struct calls *t)
+{
+    request_type request = REQUEST_INIT;
+    asking made = ask(t);
+
+    request.message_request_case = CASE(LIST_SERVICES);
+    request.list_services = (char *)(uintptr_t) "";
+    send_request(made, &request);
+    expect_listed(receive(made));
+    expect_files(ask_symbol(made, "shown.Outer.Inner"), "shown.proto", "shown_part.proto");
+    end(made);
+}
+
+/* Returns whether the first start of a server failed at its n-th allocation; the second did not. */
+static bool start_twice(struct calls *t, size_t n)
+{
+    struct bow_server_options options;
+    struct bow_client_options client_options;
+
+    calls_server_options(t, &options);
+    options.reflection = true;
+    t->server = calls_make_server(t, &options);
+    assert_int_equal(shown__show__serve(t->server, &no_handlers, NULL), 0);
+    t->alloc.fail_at = t->alloc.n_calls + n;
+    int rc = calls_open_server(t, t->server);
+    t->alloc.fail_at = 0;
+    if (rc != 0) {
+        assert_int_equal(rc, -ENOMEM);
+        assert_int_equal(calls_open_server(t, t->server), 0);
+    }
+    calls_client_options(t, &client_options);
+    t->client = calls_new_client(t, &client_options);
+    return rc != 0;
+}
+
+/* Whatever the one that failed had come to. */
+static void test_reflection_after_a_start_without_memory_is_as_after_another(void **state)
+{
+    struct calls *t = *state;
+    bool has_failed = true;
+    size_t n = 0;
+
+    while (has_failed) {
+        has_failed = start_twice(t, ++n);
+        expect_one_of_each(t);
+        calls_free_client(t);
+        calls_kill_server(t);
+    }
+    assert_in_range(n, 20, 2000);
+}
+
 static void test_reflection_of_a_descriptor_that_cannot_be_read_is_refused_at_start(void **state)
 {
     static const uint8_t bytes[] = {10, 99};
@@ -415,6 +466,7 @@ int main(int argc, char **argv)
         TEST(test_reflection_is_off_unless_asked_for),
         TEST(test_reflection_f15_client_that_does_not_read_is_not_read_from),
         cmocka_unit_test(test_reflection_is_made_ready_or_says_that_there_is_no_memory),
+        TEST(test_reflection_after_a_start_without_memory_is_as_after_another),
         TEST(test_reflection_of_a_descriptor_that_cannot_be_read_is_refused_at_start),
     };
 

@@ -159,6 +159,12 @@ static bool is_crowded(const struct bow__in_flight_share *share, struct bow__tex
     return true;
 }
 
+/* Its call holds nothing, as one that watches does. */
+static bool is_probe(const struct bow__registered_method *entry)
+{
+    return entry->is_exempt && (entry->method->flags & BOW_METHOD_SERVER_STREAMING) == 0;
+}
+
 /* Of the server's calls. */
 static bool is_counted(const struct bow__admission *admission, uint32_t index)
 {
@@ -205,7 +211,7 @@ const char *bow__admission_admit(struct bow__admission *admission,
     if (is_short_of_memory(admission, text)) {
         metrics->calls_refused_memory++;
         limit = "max_bytes";
-    } else if (!entry->is_exempt && is_crowded(share, text)) {
+    } else if (!is_probe(entry) && is_crowded(share, text)) {
         metrics->calls_refused_bytes++;
         limit = "max_bytes_in_flight";
     } else if (is_server_full(admission, entry->index, text)) {
