@@ -39,6 +39,16 @@
  * itself, in pauses that grow. A call fails for want of a connection when no address is ready
  * or being connected to.
  *
+ * With options.health_service a server has to say that it serves, too, before it takes calls: on
+ * each connection the client watches that service by grpc.health.v1.Health (as gRPC's clients do,
+ * proposal A17). An address whose server says otherwise takes no new calls until it says SERVING;
+ * those on it go on. Of a name with several addresses the next is taken instead. With none left,
+ * calls fail with UNAVAILABLE and what the server says, or wait for ready. A server without that
+ * service counts as serving. What was said holds while the watch is begun anew, as after a proxy
+ * has ended it; a watch that ends with an error before it said anything says that the server does
+ * not serve. Interceptors do not see it, it counts as no call, and keeps no connection from being
+ * idle.
+ *
  *     struct bow_client_options options = BOW_CLIENT_OPTIONS_INIT;
  *     struct bow_transport_error error;
  *     struct bow_client *client;
@@ -139,10 +149,18 @@ struct bow_client_options {
                                printable ASCII, shorter than BOW_USER_AGENT_BYTES; copied; NULL:
                                nothing */
     const char
-        *assumed_encodings; /* what each server of the target is known to take, "gzip" or
-                               "zstd,gzip": with it a connection's first requests may be compressed,
-                               before the server has said what it takes; copied; NULL: nothing */
+        *assumed_encodings;     /* what each server of the target is known to take, "gzip" or
+                                   "zstd,gzip": with it a connection's first requests may be compressed,
+                                   before the server has said what it takes; copied; NULL: nothing */
+    const char *health_service; /* ask each server by grpc.health.v1 for this service, as
+                                   "shop.Orders", or "" for the whole server, and send it calls only
+                                   while it says SERVING; see above; shorter than
+                                   BOW_HEALTH_SERVICE_BYTES; with loop or group; copied; NULL: no
+                                   server is asked */
 };
+
+/** Bytes of options.health_service at most, with a NUL. */
+#define BOW_HEALTH_SERVICE_BYTES ((size_t)256)
 
 /** Bytes of options.user_agent at most, with a NUL. */
 #define BOW_USER_AGENT_BYTES ((size_t)256)
@@ -173,9 +191,10 @@ struct bow_call_options {
  * Returns: 0; -ENOMEM; -EINVAL for a target that cannot be parsed or is missing, "grpc:" in
  *          a build without HTTP/2, a list that is too long, both a loop and a group, a source that
  *          is no address, more than BOW_LIMIT_CONNECTIONS_PER_ADDRESS, a user_agent that no
- *          header may have, assumed_encodings that this build has not, or an interceptor that
- *          bow_server_intercept() would not take; -EPERM for a target beyond loopback without
- *          options.security or options.plaintext.
+ *          header may have, assumed_encodings that this build has not, a health_service that is
+ *          too long or a confined client's, or an interceptor that bow_server_intercept() would
+ *          not take; -EPERM for a target beyond loopback without options.security or
+ *          options.plaintext.
  *          `*options->error` then says which, and what to do (of options whose size is not a known
  *          one only when it is 0)
  */

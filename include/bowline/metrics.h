@@ -68,6 +68,8 @@ struct bow_metrics {
     uint64_t connections_untaken;      /* ended for want of max_queued_reply_bytes */
     uint64_t calls_without_stream;     /* client: that waited because their server takes no more of
                                           them at once, see max_connections_per_address */
+    uint64_t servers_unhealthy;        /* client: how often a server that took calls, or was to, was
+                                          found not to serve options.health_service */
 };
 
 #define BOW_METRICS_INIT BOW__INIT(struct bow_metrics, )

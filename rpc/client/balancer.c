@@ -352,7 +352,7 @@ static void request_connections(struct bow__balancer *balancer, bool at_once)
 static bool is_of_no_use(const struct bow__subchannel *subchannel)
 {
     return subchannel->state == BOW__CONNECTIVITY_READY &&
-           subchannel->conn->conn.session->n_streams == 0 && !takes_calls(subchannel->conn);
+           bow__conn_n_calls(&subchannel->conn->conn) == 0 && !takes_calls(subchannel->conn);
 }
 
 /* The first that is not in use; or NULL, also while one of them rests, which it does until its
@@ -500,8 +500,8 @@ const struct bow__subchannel *bow__balancer_last_failed(const struct bow__balanc
 
     for (uint32_t i = 0; i < bow__subchannel_list_n_all(&balancer->subchannels); i++) {
         const struct bow__subchannel *subchannel = &balancer->subchannels.all[i];
-        if (subchannel->backoff_ns > 0 &&
-            (last == NULL || subchannel->failed_at_ns > last->failed_at_ns)) {
+        bool has_failed = subchannel->backoff_ns > 0 || bow__subchannel_is_unhealthy(subchannel);
+        if (has_failed && (last == NULL || subchannel->failed_at_ns > last->failed_at_ns)) {
             last = subchannel;
         }
     }
@@ -525,8 +525,13 @@ static int refuse_backing_off(struct bow__balancer *balancer, struct bow__text *
     describe_failures(balancer, reason);
     bow__text_printf(reason, "; that was ");
     bow__text_duration(reason, now - bow__balancer_last_failed(balancer)->failed_at_ns);
-    bow__text_printf(reason, " ago, and the next try is due in ");
-    bow__text_duration(reason, bow__time_left(next_try_of(balancer), now));
+    bow__text_printf(reason, " ago, and ");
+    if (next_try_of(balancer) == BOW_NEVER) {
+        bow__text_printf(reason, "the client waits to be told otherwise");
+    } else {
+        bow__text_printf(reason, "the next try is due in ");
+        bow__text_duration(reason, bow__time_left(next_try_of(balancer), now));
+    }
     return -ENOTCONN;
 }
 
@@ -632,6 +637,9 @@ const char *bow__balancer_stage(const struct bow__balancer *balancer)
         const struct bow__subchannel *subchannel = &balancer->subchannels.all[i];
         if (is_connecting(subchannel)) {
             return "connecting to";
+        }
+        if (bow__subchannel_awaits_health(subchannel)) {
+            return "waiting for the health of";
         }
         resolves = resolves || subchannel->connect != NULL;
     }

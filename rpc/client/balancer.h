@@ -72,7 +72,8 @@ int bow__balancer_submit(struct bow__balancer *balancer, struct bow__client_call
 /** Say that the queue is full, and return -EAGAIN. Thread: any. */
 int bow__balancer_refuse_queued(const struct bow__balancer *balancer, struct bow__text *reason);
 
-/** What a call that waits for a connection waits for: "resolving the name of", "connecting to". */
+/** What a call that waits for a connection waits for: "resolving the name of", "connecting to",
+ * "waiting for the health of". */
 const char *bow__balancer_stage(const struct bow__balancer *balancer);
 /** The subchannel whose last attempt failed last, or NULL. */
 const struct bow__subchannel *bow__balancer_last_failed(const struct bow__balancer *balancer);

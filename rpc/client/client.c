@@ -201,6 +201,11 @@ static int make(const struct bow_client_options *options, struct bow_context *co
         snprintf(client->config.source, sizeof(client->config.source), "%s", options->source);
         client->config.options.source = client->config.source;
     }
+    if (options->health_service != NULL) {
+        snprintf(client->config.health_service, sizeof(client->config.health_service), "%s",
+                 options->health_service);
+        client->config.options.health_service = client->config.health_service;
+    }
     if (options->user_agent != NULL) {
         snprintf(client->config.user_agent, sizeof(client->config.user_agent), "%s %s",
                  options->user_agent, BOW__USER_AGENT);

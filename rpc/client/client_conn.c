@@ -197,25 +197,31 @@ static void take_reply(struct bow__client_conn *conn, uint64_t key, struct bow__
 void bow__client_conn_on_message(void *owner, uint64_t key, void *stream,
                                  struct bow__message *message, bool end)
 {
+    struct bow__client_conn *conn = owner;
     struct bow__client_call *call = stream;
 
     (void)end;
-    if (bow__method_receives_many(call->method)) {
+    if (stream == &conn->health) {
+        bow__health_watch_on_message(&conn->health, message);
+    } else if (bow__method_receives_many(call->method)) {
         bow__stream_take_message(call->stream, message);
     } else if (call->reply != NULL) {
         give_up(call, BOW_INTERNAL, "the call has one reply, and a second one came");
     } else {
-        take_reply(owner, key, call, message);
+        take_reply(conn, key, call, message);
     }
 }
 
 void bow__client_conn_on_headers(void *owner, uint64_t key, void *stream,
                                  const struct bow_metadata *metadata)
 {
+    const struct bow__client_conn *conn = owner;
     struct bow__client_call *call = stream;
 
-    (void)owner;
     (void)key;
+    if (stream == &conn->health) {
+        return;
+    }
     if (bow__metadata_copy(&call->memory->arena, metadata, &call->initial) < 0) {
         give_up(call, BOW_RESOURCE_EXHAUSTED, "out of memory for the initial metadata");
     } else if (call->stream != NULL) {
@@ -225,11 +231,11 @@ void bow__client_conn_on_headers(void *owner, uint64_t key, void *stream,
 
 void bow__client_conn_on_writable(void *owner, uint64_t key, void *stream)
 {
+    const struct bow__client_conn *conn = owner;
     struct bow__client_call *call = stream;
 
-    (void)owner;
     (void)key;
-    if (call->stream != NULL) {
+    if (stream != &conn->health && call->stream != NULL) {
         bow__stream_check_writable(call->stream);
     }
 }
@@ -297,12 +303,16 @@ static bool is_about_to_expire(const struct bow__client_call *call, const struct
 void bow__client_conn_on_status(void *owner, uint64_t key, void *stream,
                                 const struct bow_status *status)
 {
+    struct bow__client_conn *conn = owner;
     struct bow__client_call *call = stream;
     struct bow_status failure;
     struct bow__text text;
 
-    (void)owner;
     (void)key;
+    if (stream == &conn->health) {
+        bow__health_watch_on_status(&conn->health, status);
+        return;
+    }
     if (status->code != BOW_OK) {
         failure = *status;
         status = &failure;

@@ -8,6 +8,7 @@
  */
 
 #include "rpc/client/call/client_call.h"
+#include "rpc/client/health_watch.h"
 
 struct bow__subchannel;
 
@@ -19,6 +20,7 @@ struct bow__client_conn {
     struct bow__link candidate; /* in its subchannel's, until the server has answered */
     uint64_t answer_due_ns;     /* until when it has to */
     int address_index;          /* of those that the name has */
+    struct bow__health_watch health;
 };
 
 /** The connection of an open call. */

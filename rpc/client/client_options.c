@@ -5,6 +5,7 @@
 
 #include "rpc/client/client_options.h"
 #include "rpc/connection/loop_compression.h"
+#include "rpc/core/codec/utf8.h"
 #include "rpc/core/header_limit.h"
 #include "rpc/core/metadata.h"
 #include "transport/address/address.h"
@@ -85,6 +86,28 @@ static int check_encodings(const struct bow_client_options *options)
     return bow__target_refuse(options, -EINVAL, reason.bytes);
 }
 
+static int check_health_service(const struct bow_client_options *options)
+{
+    const char *service = options->health_service;
+
+    if (service == NULL) {
+        return 0;
+    }
+    if (options->loop == NULL && options->group == NULL) {
+        return bow__target_refuse(options, -EINVAL,
+                                  "options.health_service needs options.loop or options.group: "
+                                  "between its calls a confined client hears nothing");
+    }
+    size_t len = strlen(service);
+    if (len >= BOW_HEALTH_SERVICE_BYTES ||
+        bow__utf8_prefix((struct bow_slice){(const uint8_t *)service, len}, false) != len) {
+        return bow__target_refuse(options, -EINVAL,
+                                  "options.health_service has BOW_HEALTH_SERVICE_BYTES or more, or "
+                                  "is not UTF-8");
+    }
+    return 0;
+}
+
 int bow__client_options_check(const struct bow_client_options *options)
 {
     struct bow_sockaddr source;
@@ -114,6 +137,9 @@ int bow__client_options_check(const struct bow_client_options *options)
         return bow__target_refuse(options, -EINVAL,
                                   "options.user_agent is empty, has BOW_USER_AGENT_BYTES, or a "
                                   "character that is none of ASCII's printable ones");
+    }
+    if (check_health_service(options) < 0) {
+        return -EINVAL;
     }
     if (options->max_connections_per_address > BOW_LIMIT_CONNECTIONS_PER_ADDRESS) {
         bow__text_clear(&reason);

@@ -20,8 +20,9 @@ struct bow__client_config {
     struct bow_client_options options; /* complete; without what only its making needs */
     struct bow__target target;
     struct bow__interceptors interceptors;
-    char source[BOW__SOURCE_BYTES];              /* options.source, unless that is NULL */
-    char user_agent[BOW__USER_AGENT_TEXT_BYTES]; /* whole; "": the library's alone */
+    char source[BOW__SOURCE_BYTES];                /* options.source, unless that is NULL */
+    char health_service[BOW_HEALTH_SERVICE_BYTES]; /* options.health_service, unless that is NULL */
+    char user_agent[BOW__USER_AGENT_TEXT_BYTES];   /* whole; "": the library's alone */
     uint32_t assumed_encodings; /* options.assumed_encodings, as a set of those of this build */
     bool confined;              /* to the thread that made it, which drives its loop */
 };

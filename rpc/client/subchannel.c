@@ -20,6 +20,11 @@
  * beside one that has been silent for a second; the first that answers is taken, and the others are
  * closed. One attempt is all that, until one has answered or none is left.
  *
+ * With options.health_service an answer is that the server serves (health_watch.c). One that says
+ * that it does not keeps its connection, so that it can say when it does, and is BACKING_OFF
+ * without a next attempt; but where the name has another address, or the connection is a further
+ * one, it is an attempt that failed.
+ *
  * Calls wait for the answer. Where there is no other address to turn to they travel with the
  * connection's first bytes instead, but for those with wait_for_ready: it is READY then, and fails
  * like an attempt if it is lost before it was answered.
@@ -31,6 +36,7 @@
 #include "rpc/client/subchannel.h"
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "rpc/client/backoff.h"
 #include "rpc/connection/jitter.h"
 #include "rpc/core/errors.h"
 #include "transport/address/address.h"
@@ -87,22 +93,11 @@ static bool is_wanted(const struct bow__subchannel *subchannel)
 
 /* Back-off */
 
-/* However short it is, it is one: 0 says that no attempt has failed. */
-static uint64_t grown(uint64_t backoff_ns)
-{
-    return backoff_ns + backoff_ns / 10 * 6;
-}
-
 static void back_off(struct bow__subchannel *subchannel)
 {
     const struct bow_client_options *options = options_of(subchannel);
-    uint64_t max = options->backoff_max_ns;
 
-    subchannel->backoff_ns = subchannel->backoff_ns == 0 ? options->backoff_min_ns
-                             : subchannel->backoff_ns > max / 16 * 10
-                                 ? max
-                                 : grown(subchannel->backoff_ns);
-    subchannel->backoff_ns = bow__time_min(subchannel->backoff_ns, max);
+    subchannel->backoff_ns = bow__backoff_next(options, subchannel->backoff_ns);
     /* What failed while nobody looked did so at some time before, and no call fails fast for it. */
     subchannel->failed_at_ns = subchannel->list->catching_up ? 0 : now_of(subchannel);
     subchannel->next_try_ns = bow__time_add(
@@ -120,6 +115,7 @@ static void on_failed(struct bow__subchannel *subchannel, const char *message)
     bow__counters_touch(&calls->counters);
     bow__text_clear(&subchannel->last_error);
     bow__text_printf(&subchannel->last_error, "%s", message);
+    subchannel->was_turned_away = false;
     back_off(subchannel);
     subchannel->list->ops->on_failed(subchannel);
 }
@@ -134,6 +130,9 @@ static uint64_t least_pause_ends(const struct bow__subchannel *subchannel)
 
 bool bow__subchannel_is_too_early(const struct bow__subchannel *subchannel)
 {
+    if (bow__subchannel_is_unhealthy(subchannel)) {
+        return true;
+    }
     return subchannel->state == BOW__CONNECTIVITY_BACKING_OFF &&
            now_of(subchannel) < least_pause_ends(subchannel);
 }
@@ -162,9 +161,29 @@ bow__subchannel_silent_candidate(const struct bow__subchannel *subchannel)
     return NULL;
 }
 
-/* With no other to turn to. */
+static bool asks_for_health(const struct bow__subchannel *subchannel)
+{
+    return options_of(subchannel)->health_service != NULL;
+}
+
+bool bow__subchannel_awaits_health(const struct bow__subchannel *subchannel)
+{
+    struct bow__link *at = subchannel->candidates.next;
+    bool asks = bow__subchannel_is_unhealthy(subchannel);
+
+    for (; at != &subchannel->candidates && !asks; at = at->next) {
+        asks = bow__health_watch_is_wanted(
+            &BOW__CONTAINER(at, struct bow__client_conn, candidate)->health);
+    }
+    return asks;
+}
+
+/* With no other to turn to, and nothing to ask first. */
 static bool is_sole(const struct bow__subchannel *subchannel)
 {
+    if (asks_for_health(subchannel)) {
+        return false;
+    }
     return !is_one_of_many(subchannel) && !subchannel->is_further &&
            bow__list_is_empty(&subchannel->list->further) &&
            (subchannel->addresses == NULL || subchannel->addresses->n == 1);
@@ -177,6 +196,7 @@ static void drop_candidate(struct bow__client_conn *conn)
     struct bow__subchannel *subchannel = conn->subchannel;
 
     bow__list_remove(&conn->candidate);
+    bow__health_watch_stop(&conn->health);
     if (subchannel->conn == conn) {
         subchannel->conn = NULL;
         subchannel->probed = false;
@@ -353,7 +373,7 @@ void bow__subchannel_request_connection(struct bow__subchannel *subchannel, bool
     uint64_t rest = rests_until(subchannel);
 
     if (subchannel->list->calls->closing || subchannel->connect != NULL ||
-        subchannel->state > BOW__CONNECTIVITY_IDLE) {
+        subchannel->conn != NULL || subchannel->state > BOW__CONNECTIVITY_IDLE) {
         return;
     }
     if (at_once || rest <= now_of(subchannel)) {
@@ -398,7 +418,10 @@ static void give_up_silent(struct bow__subchannel *subchannel, struct bow__clien
     bow__text_printf(&text, "connecting to ");
     describe(conn, &text);
     bow__text_printf(&text, ": it took the connection and then %s for ",
-                     conn->conn.up ? "said nothing" : "was not done with the handshake");
+                     bow__health_watch_is_wanted(&conn->health)
+                         ? "did not say whether it serves (options.health_service)"
+                     : conn->conn.up ? "said nothing"
+                                     : "was not done with the handshake");
     bow__text_duration(&text, options_of(subchannel)->connect_timeout_ns);
     bow__text_printf(&text, " (connect_timeout_ns): is it a %s server?",
                      subchannel->list->config->target.http2 ? "gRPC" : "Bowline");
@@ -443,9 +466,11 @@ static void on_timer(struct bow_timer *timer, void *user)
 
 static void take_calls(struct bow__subchannel *subchannel)
 {
-    subchannel->list->calls->counters.now.reconnects +=
-        subchannel->was_up && !subchannel->probed && !subchannel->is_further;
+    subchannel->list->calls->counters.now.reconnects += subchannel->was_up && !subchannel->probed &&
+                                                        !subchannel->is_further &&
+                                                        !bow__subchannel_is_unhealthy(subchannel);
     subchannel->was_up = true;
+    subchannel->was_turned_away = false;
     subchannel->probed = false;
     subchannel->backoff_ns = 0;
     bow_timer_stop(&subchannel->timer);
@@ -473,12 +498,18 @@ static void take_candidate(struct bow__subchannel *subchannel, struct bow__clien
     take_calls(subchannel);
 }
 
+/* Or a stream got free. */
 static void conn_answered(struct bow__subchannel *subchannel, struct bow__client_conn *conn)
 {
-    if (bow__client_conn_is_candidate(conn)) {
+    bow__health_watch_resume(&conn->health);
+    if (!bow__client_conn_is_candidate(conn)) {
+        if (subchannel->conn == conn && subchannel->probed) {
+            take_calls(subchannel);
+        }
+    } else if (!asks_for_health(subchannel)) {
         take_candidate(subchannel, conn);
-    } else if (subchannel->conn == conn && subchannel->probed) {
-        take_calls(subchannel);
+    } else if (!bow__health_watch_is_wanted(&conn->health)) {
+        bow__health_watch_start(&conn->health);
     }
 }
 
@@ -492,7 +523,7 @@ static void candidate_failed(struct bow__subchannel *subchannel, struct bow__cli
     }
 }
 
-/* Nobody has wanted it, so it is no failure that it did not answer. */
+/* It is no failure that it did not answer. */
 static void forgo_candidate(struct bow__subchannel *subchannel, struct bow__client_conn *conn)
 {
     drop_candidate(conn);
@@ -522,6 +553,7 @@ static void conn_retired(struct bow__subchannel *subchannel, struct bow__client_
 {
     bool wanted = why != NULL && is_wanted(subchannel);
 
+    bow__health_watch_stop(&conn->health);
     if (subchannel->conn != conn) {
         return;
     }
@@ -550,6 +582,82 @@ static void conn_left(struct bow__client_conn *conn, const char *why)
     }
 }
 
+/* Health */
+
+/* It is kept, to say when that changes. */
+static void set_aside(struct bow__subchannel *subchannel, struct bow__client_conn *conn)
+{
+    bow__list_remove(&conn->candidate);
+    subchannel->attempting = false;
+    subchannel->conn = conn;
+    subchannel->probed = false;
+    subchannel->backoff_ns = 0;
+    subchannel->failed_at_ns = now_of(subchannel);
+    subchannel->next_try_ns = BOW_NEVER;
+    bow_timer_stop(&subchannel->timer);
+    set_state(subchannel, BOW__CONNECTIVITY_BACKING_OFF);
+    subchannel->list->ops->on_failed(subchannel);
+}
+
+static bool has_others(const struct bow__subchannel *subchannel)
+{
+    return subchannel->is_further ||
+           (subchannel->addresses != NULL && subchannel->addresses->n > 1);
+}
+
+static void leave_unhealthy(struct bow__subchannel *subchannel, struct bow__client_conn *conn)
+{
+    static const char why[] = "its server says that it does not serve";
+
+    if (bow__client_conn_is_candidate(conn)) {
+        close_candidate(conn, why, -ECANCELED);
+        go_on(subchannel);
+        return;
+    }
+    if (subchannel->addresses != NULL) {
+        bow__address_list_forget(subchannel->addresses);
+    }
+    conn_retired(subchannel, conn, why);
+    bow__conn_goaway(&conn->conn, why);
+}
+
+static void on_unhealthy(struct bow__subchannel *subchannel, struct bow__client_conn *conn,
+                         const char *why)
+{
+    struct bow__client_calls *calls = subchannel->list->calls;
+    bool is_known = bow__subchannel_is_unhealthy(subchannel);
+    struct bow__text text;
+
+    bow__text_clear(&text);
+    describe(conn, &text);
+    bow__text_printf(&text, " %s", why);
+    note_failure(subchannel, text.bytes);
+    if (is_known) {
+        return;
+    }
+    calls->counters.now.servers_unhealthy++;
+    bow__counters_touch(&calls->counters);
+    if (has_others(subchannel)) {
+        leave_unhealthy(subchannel, conn);
+    } else {
+        set_aside(subchannel, conn);
+    }
+}
+
+static void on_health(struct bow__health_watch *watch, const char *why)
+{
+    struct bow__client_conn *conn = BOW__CONTAINER(watch, struct bow__client_conn, health);
+    struct bow__subchannel *subchannel = conn->subchannel;
+
+    if (why != NULL) {
+        on_unhealthy(subchannel, conn, why);
+    } else if (bow__client_conn_is_candidate(conn)) {
+        take_candidate(subchannel, conn);
+    } else if (bow__subchannel_is_unhealthy(subchannel)) {
+        take_calls(subchannel);
+    }
+}
+
 /* Connections */
 
 static void on_ready(void *owner)
@@ -560,12 +668,31 @@ static void on_ready(void *owner)
     conn->subchannel->list->ops->on_change(conn->subchannel);
 }
 
+/* A server that leaves before it has said whether it serves may have another in its place. Once:
+ * no call bounds how often that is. */
+static bool is_turned_away(const struct bow__client_conn *conn)
+{
+    return bow__client_conn_is_candidate(conn) && bow__health_watch_is_wanted(&conn->health) &&
+           !conn->subchannel->was_turned_away;
+}
+
 static void on_goaway(void *owner, const struct bow_status *reason)
 {
     struct bow__client_conn *conn = owner;
+    struct bow__subchannel *subchannel = conn->subchannel;
+    struct bow__text text;
 
     conn->conn.is_announced = true;
-    conn_left(conn, reason->message);
+    if (is_turned_away(conn)) {
+        subchannel->was_turned_away = true;
+        forgo_candidate(subchannel, conn);
+        subchannel->list->ops->on_change(subchannel);
+    } else {
+        bow__text_clear(&text);
+        describe(conn, &text);
+        bow__text_printf(&text, " takes no calls (GOAWAY): %s", reason->message);
+        conn_left(conn, text.bytes);
+    }
     bow__conn_touch(&conn->conn);
 }
 
@@ -704,6 +831,7 @@ static int init_conn(struct bow_channel *channel, void *user)
     conn->address_index = subchannel->addresses != NULL ? subchannel->addresses->connected : 0;
     subchannel->next_address_ns = bow__time_add(now_of(subchannel), NEXT_ADDRESS_NS);
     bow__conn_init(&conn->conn, channel, &ops, &calls->counters, false);
+    bow__health_watch_init(&conn->health, &conn->conn, calls, config, on_health);
     conn->conn.write_timeout_ns = config->options.write_timeout_ns;
     bow__age_start(&conn->conn.age, config->context, bow_loop_now(calls->loop),
                    idle_timeout(subchannel), BOW_NEVER, BOW_NEVER);

@@ -20,7 +20,7 @@ struct bow__subchannel;
 
 /** In the order in which the subchannels' states make the balancer's: the highest counts. */
 enum bow__connectivity {
-    BOW__CONNECTIVITY_BACKING_OFF = 0, /* the last attempt failed */
+    BOW__CONNECTIVITY_BACKING_OFF = 0, /* the last attempt failed, or its server does not serve */
     BOW__CONNECTIVITY_IDLE,
     BOW__CONNECTIVITY_CONNECTING,
     BOW__CONNECTIVITY_READY, /* takes calls */
@@ -43,7 +43,8 @@ struct bow__subchannel {
     const struct bow__target_address *address;
     enum bow__connectivity state;
     struct bow__link ready_link;   /* READY: in the list's ready, or further ones */
-    struct bow__client_conn *conn; /* READY; or CONNECTING because it is probed */
+    struct bow__client_conn *conn; /* READY; CONNECTING because it is probed; or BACKING_OFF because
+                                      its server says that it does not serve */
     bool attempting;               /* none has answered yet: what follows belongs to that */
     bool is_told;                  /* last_error is of this attempt */
     struct bow_connect *connect;   /* under way */
@@ -59,9 +60,16 @@ struct bow__subchannel {
     uint64_t next_try_ns;
     uint64_t n_calls_seen; /* calls that had begun on the loop when the state changed last */
     bool was_up;           /* for the count of reconnects */
+    bool was_turned_away;  /* by a GOAWAY, before it was said whether the server serves */
     bool probed;           /* CONNECTING again, for its server has to show that it lives */
     struct bow__text last_error;
 };
+
+/** Whether its connection takes no calls until its server says that it serves. */
+static inline bool bow__subchannel_is_unhealthy(const struct bow__subchannel *subchannel)
+{
+    return subchannel->state == BOW__CONNECTIVITY_BACKING_OFF && subchannel->conn != NULL;
+}
 
 struct bow__subchannel_list {
     struct bow__client_calls *calls;
@@ -108,8 +116,11 @@ void bow__subchannel_list_fini(struct bow__subchannel_list *list);
 void bow__subchannel_request_connection(struct bow__subchannel *subchannel, bool at_once);
 /** Whether it is too early for the next connection, after one that failed or was lost. */
 bool bow__subchannel_is_resting(const struct bow__subchannel *subchannel);
-/** Whether an attempt failed less than backoff_min_ns ago, and the next is not due. */
+/** Whether an attempt failed less than backoff_min_ns ago, and the next is not due; or whether its
+ * server does not serve. */
 bool bow__subchannel_is_too_early(const struct bow__subchannel *subchannel);
+/** Whether its server is yet to say that it serves. */
+bool bow__subchannel_awaits_health(const struct bow__subchannel *subchannel);
 /** A connection on which nothing has come, of an attempt under way; or NULL. */
 const struct bow__client_conn *
 bow__subchannel_silent_candidate(const struct bow__subchannel *subchannel);

@@ -306,7 +306,7 @@ static void on_age_stalled(struct bow__conn *conn)
 
 static struct bow__age_load load_of(const struct bow__conn *conn)
 {
-    struct bow__session_rest rest = {.n_calls = conn->session->n_streams};
+    struct bow__session_rest rest = {.n_calls = bow__conn_n_calls(conn)};
 
     if (conn->age.is_leaving) {
         rest = conn->session->ops->rest(conn->session);

@@ -61,6 +61,7 @@ struct bow__conn {
     const char *listening;         /* server: the address that it was accepted on; kept */
     const char *close_reason;      /* set by who closes; lives for ever */
     uint64_t heartbeats_sent;      /* of the session, counted so far */
+    uint32_t n_own_streams;        /* client: of the session's, what are none of its calls */
     bool server;
     bool http2;        /* client: which protocol to speak */
     uint64_t batch_ns; /* the loop's time when in_session was set last */
@@ -91,6 +92,12 @@ static inline void bow__conn_touch(struct bow__conn *conn)
         return;
     }
     bow__conn_touch_now(conn);
+}
+
+/** Calls that are open on one that is up. */
+static inline uint32_t bow__conn_n_calls(const struct bow__conn *conn)
+{
+    return conn->session->n_streams - conn->n_own_streams;
 }
 
 /** Take no new calls and say so; close when those in flight have ended. */

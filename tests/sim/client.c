@@ -46,12 +46,14 @@ void sim_client_start(struct sim_client *client)
     options.compression = client->compresses ? BOW_COMPRESSION_AUTO : BOW_COMPRESSION_DEFAULT;
     options.idle_timeout_ns = client->idle_ns;
     options.max_connections_per_address = client->max_connections;
+    options.health_service = client->asks_for_health ? "sim.Calls" : NULL;
     int rc = bow_client_new(&options, &client->client);
     client->is_freed = rc < 0;
     if (rc < 0 && (rc != -ENOMEM || client->machine->memory_failed_ns == 0)) {
         sim_violate(client->machine->world, "a client cannot be made: %d", rc);
     }
-    sim_tell(&client->machine->world->net, "%s calls %s", client->machine->name, target);
+    sim_tell(&client->machine->world->net, "%s calls %s%s", client->machine->name, target,
+             client->asks_for_health ? ", and asks for its health" : "");
 }
 
 void sim_client_check_reply(const struct sim_call *call, const Sim__Reply *reply, int number)

@@ -79,6 +79,7 @@ static void act_on_server(struct sim_world *world, const struct sim_action *acti
         [SIM_KILL] = "is killed",
         [SIM_FREEZE] = "is stopped",
         [SIM_DRAIN] = "drains",
+        [SIM_ILL] = "does not serve",
     };
     struct sim_server *server = &world->servers[action->which];
     struct sim_net *net = &world->net;
@@ -105,6 +106,9 @@ static void act_on_server(struct sim_world *world, const struct sim_action *acti
         break;
     case SIM_DRAIN:
         drain(server, action->for_ns);
+        break;
+    case SIM_ILL:
+        sim_server_fall_ill(server, action->for_ns);
         break;
     case SIM_NO_FDS:
     case SIM_NO_MEMORY:

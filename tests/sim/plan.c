@@ -143,6 +143,20 @@ static void plan_faults(struct sim_world *world)
     }
 }
 
+/* Whether connections to its servers live long enough, over the slowest path, to be asked something
+ * and called then. */
+static bool are_lasting(const struct sim_client *client)
+{
+    for (int i = 0; i < client->n_servers; i++) {
+        const struct sim_server *server = client->servers[i];
+        if ((server->max_age_ns > 0 && server->max_age_ns < 200 * SIM_MS) ||
+            (server->idle_ns > 0 && server->idle_ns < 150 * SIM_MS)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static int compare(const void *a, const void *b)
 {
     const struct sim_action *x = a;
@@ -166,6 +180,7 @@ void sim_plan(struct sim_world *world)
         snprintf(name, sizeof(name), "server %d", i);
         server->port = (uint16_t)(5000 + i);
         server->held_due_ns = BOW_NEVER;
+        server->ill_from_ns = server->well_ns = BOW_NEVER;
         server->takes_few = sim_chance(net, 4);
         server->compresses = sim_chance(net, 4);
         server->max_age_ns = sim_chance(net, 3) ? 50 * SIM_MS + sim_below(net, 400 * SIM_MS) : 0;
@@ -187,6 +202,7 @@ void sim_plan(struct sim_world *world)
         client->is_grpc = sim_chance(net, 2);
         client->compresses = sim_chance(net, 4);
         client->idle_ns = sim_chance(net, 4) ? 20 * SIM_MS + sim_below(net, 200 * SIM_MS) : 0;
+        client->asks_for_health = sim_chance(net, 2) && are_lasting(client);
         client->max_connections = sim_chance(net, 2) ? 1 + (uint32_t)sim_below(net, 4) : 1;
         client->machine = &client->own;
         sim_machine_init(world, client->machine, name);

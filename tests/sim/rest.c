@@ -93,8 +93,9 @@ static struct counted count(const struct bow__session *session)
 }
 
 /* At any time: a client's own requests are bounded by what it calls, not by the session. */
-static void check_limits(const struct sim_machine *machine, const struct bow__session *session)
+static void check_limits(const struct sim_machine *machine, const struct bow__conn *conn)
 {
+    const struct bow__session *session = conn->session;
     struct counted counted = count(session);
 
     if (is_http2(session)) {
@@ -111,11 +112,12 @@ static void check_limits(const struct sim_machine *machine, const struct bow__se
     }
 }
 
-static void check_idle(const struct sim_machine *machine, const struct bow__session *session)
+static void check_idle(const struct sim_machine *machine, const struct bow__conn *conn)
 {
+    const struct bow__session *session = conn->session;
     struct counted counted = count(session);
 
-    if (session->n_streams > 0 || counted.n_buffered > 0 || counted.n_grown > 0 ||
+    if (bow__conn_n_calls(conn) > 0 || counted.n_buffered > 0 || counted.n_grown > 0 ||
         counted.n_queued > 0) {
         sim_violate(machine->world,
                     "%s has a connection at rest with %u streams, %zu bytes held, %zu queued and "
@@ -125,7 +127,7 @@ static void check_idle(const struct sim_machine *machine, const struct bow__sess
     }
 }
 
-typedef void check_fn(const struct sim_machine *machine, const struct bow__session *session);
+typedef void check_fn(const struct sim_machine *machine, const struct bow__conn *conn);
 
 static void check_client_sessions(const struct sim_client *client, check_fn *check)
 {
@@ -135,7 +137,7 @@ static void check_client_sessions(const struct sim_client *client, check_fn *che
          at != &balancer->subchannels.conns; at = at->next) {
         const struct bow__conn *conn = &BOW__CONTAINER(at, struct bow__client_conn, at)->conn;
         if (conn->session != NULL) {
-            check(client->machine, conn->session);
+            check(client->machine, conn);
         }
     }
 }
@@ -147,7 +149,7 @@ static void check_server_sessions(const struct sim_server *server, check_fn *che
     for (const struct bow__link *at = worker->conns.next; at != &worker->conns; at = at->next) {
         const struct bow__conn *conn = &BOW__CONTAINER(at, struct bow__server_conn, link)->conn;
         if (conn->session != NULL) {
-            check(&server->machine, conn->session);
+            check(&server->machine, conn);
         }
     }
 }
@@ -256,11 +258,16 @@ static void check_server(struct sim_server *server)
     }
 }
 
-void sim_check_rest(struct sim_world *world)
+void sim_check_clients(struct sim_world *world)
 {
     for (int i = 0; i < world->n_clients; i++) {
         check_client(&world->clients[i]);
     }
+}
+
+void sim_check_rest(struct sim_world *world)
+{
+    sim_check_clients(world);
     for (int i = 0; i < world->n_servers; i++) {
         if (world->servers[i].state == SIM_SERVER_UP) {
             check_server(&world->servers[i]);

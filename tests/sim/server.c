@@ -5,12 +5,16 @@
 
 #include "world.h"
 
+#include <bowline/health.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 /* For how long clients may find none after it is up: attempts under way, and their back-off. */
 #define AFTERMATH_NS (80 * SIM_MS)
+
+/* For how long clients may take a server to be ill that has told them that it is well. */
+#define RECOVERY_NS (300 * SIM_MS)
 
 /* Calls */
 
@@ -188,11 +192,47 @@ void sim_server_start(struct sim_server *server)
         server->restart_ns = net->now_ns + 20 * SIM_MS;
         return;
     }
-    sim_tell(net, "%s is up%s", server->machine.name, server->takes_few ? ", and takes few" : "");
+    sim_tell(net, "%s is up%s, connections live %.0f ms", server->machine.name,
+             server->takes_few ? ", and takes few" : "", (double)server->max_age_ns / 1e6);
     sim_relay_start(server);
     server->state = SIM_SERVER_UP;
+    server->ill_from_ns = server->well_ns = BOW_NEVER;
     server->closed_until_ns = net->now_ns + AFTERMATH_NS;
     sim_machine_wake(&server->machine);
+}
+
+static void say_health(struct sim_server *server, enum bow_health_state state)
+{
+    int rc = bow_health_set(server->server, "sim.Calls", state);
+
+    if (rc < 0 && server->machine.memory_failed_ns == 0) {
+        sim_violate(server->machine.world, "the health of %s cannot be set: %d",
+                    server->machine.name, rc);
+    }
+    sim_machine_wake(&server->machine);
+}
+
+void sim_server_fall_ill(struct sim_server *server, uint64_t for_ns)
+{
+    struct sim_net *net = &server->machine.world->net;
+
+    if (server->state != SIM_SERVER_UP || server->machine.node.frozen ||
+        server->ill_from_ns != BOW_NEVER) {
+        return;
+    }
+    server->ill_from_ns = net->now_ns;
+    server->well_ns = net->now_ns + for_ns;
+    server->ill_until_ns = server->well_ns + RECOVERY_NS;
+    say_health(server, BOW_HEALTH_NOT_SERVING);
+}
+
+static void get_well(struct sim_server *server)
+{
+    server->ill_from_ns = server->well_ns = BOW_NEVER;
+    if (server->state == SIM_SERVER_UP) {
+        server->ill_until_ns = server->machine.world->net.now_ns + RECOVERY_NS;
+        say_health(server, BOW_HEALTH_SERVING);
+    }
 }
 
 void sim_server_stop(struct sim_server *server)
@@ -250,6 +290,9 @@ void sim_server_on_time(struct sim_server *server)
         thaw(server);
     }
     answer_held(server, now);
+    if (server->well_ns <= now) {
+        get_well(server);
+    }
     if (server->state == SIM_SERVER_STOPPING) {
         check_stopped(server);
     }
@@ -269,6 +312,7 @@ uint64_t sim_server_due(const struct sim_server *server)
     if (server->state == SIM_SERVER_DOWN && !server->machine.world->is_ending) {
         due = server->restart_ns;
     }
+    due = server->well_ns < due ? server->well_ns : due;
     return server->held_due_ns < due ? server->held_due_ns : due;
 }
 

@@ -160,7 +160,10 @@ static bool may_find_none(const struct sim_call *call)
         const struct sim_server *server = client->servers[i];
         bool ends_some = server->max_age_ns > 0 || server->idle_ns > 0;
         n += server->state != SIM_SERVER_UP || server->closed_until_ns >= call->started_ns ||
-             (is_once && ends_some) || (client->n_servers > 1 && may_turn_away_twice(server, call));
+             (client->asks_for_health && server->ill_until_ns >= call->started_ns) ||
+             (is_once && ends_some) ||
+             ((client->n_servers > 1 || client->asks_for_health) &&
+              may_turn_away_twice(server, call));
     }
     return n >= (is_once || client->n_servers < 2 ? 1 : 2);
 }
@@ -279,6 +282,11 @@ void sim_verdict_enter(struct sim_server *server, struct bow_call *call, struct 
     }
     if (bow_call_is_cancelled(call)) {
         sim_violate(world, "call %d is run, and it was cancelled before", index_of(of));
+    }
+    if (of->client->asks_for_health && server->ill_from_ns < BOW_NEVER - service_ns(of) &&
+        server->ill_from_ns + service_ns(of) < of->started_ns && !may_be_lost(of)) {
+        sim_violate(world, "call %d is sent to %s, which had said that it does not serve",
+                    index_of(of), server->machine.name);
     }
     check_deadline(server, call, of);
     /* Some handlers take their time. */

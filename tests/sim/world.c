@@ -219,6 +219,17 @@ static void call_from_each(struct sim_world *world, bool may_find_dead)
     }
 }
 
+/* Who watches a server goes, and what is left then is a call that was forgotten. */
+static void stop_watching(struct sim_world *world)
+{
+    for (int i = 0; i < world->n_clients; i++) {
+        if (world->clients[i].asks_for_health) {
+            sim_client_free(&world->clients[i]);
+        }
+    }
+    wait_until(world, world->net.now_ns + 500 * SIM_MS);
+}
+
 /* When all is well again, everyone is served. */
 static void run_recovery(struct sim_world *world)
 {
@@ -236,6 +247,8 @@ static void run_recovery(struct sim_world *world)
     }
     wait_until(world, world->net.now_ns + 500 * SIM_MS);
     if (world->violation[0] == '\0') {
+        sim_check_clients(world);
+        stop_watching(world);
         sim_check_rest(world);
     }
 }

@@ -83,6 +83,7 @@ struct sim_client {
     int n_servers;
     bool is_grpc;
     bool compresses;
+    bool asks_for_health;
     uint64_t idle_ns;
     uint32_t max_connections; /* to one address; 0: 1, of a server's own client */
     bool is_freed;
@@ -114,8 +115,12 @@ struct sim_server {
     /* Until when calls may suffer from what has happened; one that began later may not. */
     uint64_t lost_until_ns;   /* lose their connection */
     uint64_t closed_until_ns; /* find none that takes them */
+    uint64_t ill_until_ns;    /* of who asks, are not sent */
     uint64_t cut_from_ns;     /* STOPPING: when the grace ends */
     uint64_t cut_until_ns;    /* were cut off by the end of a grace */
+
+    uint64_t ill_from_ns; /* since when it says that it does not serve; BOW_NEVER: it does */
+    uint64_t well_ns;     /* when it says so again */
 
     /* Since it started. */
     uint64_t n_entered;
@@ -147,6 +152,7 @@ enum sim_action_kind {
     SIM_DRAIN,
     SIM_NO_FDS,
     SIM_NO_MEMORY,
+    SIM_ILL,
     SIM_N_ACTIONS,
 };
 
@@ -228,6 +234,8 @@ uint64_t sim_server_due(const struct sim_server *server);
 /** Answer all that is held, stop. Drive its loop until it is down. */
 void sim_server_end(struct sim_server *server);
 void sim_server_stop(struct sim_server *server);
+/** Say that it does not serve, for so long. */
+void sim_server_fall_ill(struct sim_server *server, uint64_t for_ns);
 /** The answer to a call was taken (0), or not. */
 void sim_server_answered(struct sim_call *call, enum bow_code code, int rc);
 /** The answer itself: with the reply, or as asked with an error. */
@@ -284,7 +292,9 @@ void sim_client_resume(struct sim_call *call);
 
 /** What holds at any time: windows and bytes within their limits, no credit lost. */
 void sim_check_limits(const struct sim_world *world);
-/** All calls have ended, nothing is under way. */
+/** Of the clients, all calls have ended. */
+void sim_check_clients(struct sim_world *world);
+/** The same of servers, whom nobody watches: nothing is under way. */
 void sim_check_rest(struct sim_world *world);
 
 #endif

@@ -217,8 +217,9 @@ ORDER = {
         "stream_receive stream_send",
     ),
     "rpc/client": (
-        "target",
+        "backoff target",
         "client_options",
+        "health_watch",
         "client_conn",
         "subchannel",
         "balancer",

@@ -80,3 +80,8 @@ void bow__address_list_remember(struct bow__address_list *list, int index)
 {
     list->good = list->addresses[index];
 }
+
+void bow__address_list_forget(struct bow__address_list *list)
+{
+    list->good.len = 0;
+}

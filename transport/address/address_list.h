@@ -28,5 +28,7 @@ void bow__address_list_clear(struct bow__address_list *list);
 int bow__address_list_next(const struct bow__address_list *list, int from);
 /** The address at `index` has served. */
 void bow__address_list_remember(struct bow__address_list *list, int index);
+/** None has, as far as is known. */
+void bow__address_list_forget(struct bow__address_list *list);
 
 #endif
