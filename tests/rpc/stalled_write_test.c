@@ -9,6 +9,7 @@
 #include <bowline/limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -156,6 +157,94 @@ static void test_stalled_f42_ends_where_memory_is_short(void **state)
     assert_int_equal(timed->n_done, 1 + N_CALLS);
 }
 
+/* Many of them */
+
+#define N_CLIENTS 100 /* more than go in one turn */
+#define LARGE_BYTES ((size_t)512 << 10)
+
+static struct bow_call *held[N_CLIENTS];
+static int n_held;
+
+static void hold(struct bow_call *call, const Calls__Request *request, void *user)
+{
+    (void)request;
+    (void)user;
+    assert_in_range(n_held, 0, N_CLIENTS - 1);
+    held[n_held++] = call;
+}
+
+static int serve(struct bow_server *server, void *user)
+{
+    const struct calls__echo__handlers handlers = {.hold = hold};
+
+    return calls__echo__serve(server, &handlers, user);
+}
+
+static struct bow_client *call_hold(struct timed *timed, const struct bow_client_options *options)
+{
+    Calls__Request request = CALLS__REQUEST__INIT;
+    struct bow_call_options call_options = BOW_CALL_OPTIONS_INIT;
+    struct bow_client *client = NULL;
+
+    call_options.timeout_ns = BOW_NEVER;
+    assert_int_equal(bow_client_new(options, &client), 0);
+    assert_int_equal(
+        calls__echo__hold__start(client, &request, &call_options, timed_on_done, timed, NULL), 0);
+    return client;
+}
+
+static void answer_all(void)
+{
+    Calls__Reply reply = CALLS__REPLY__INIT;
+
+    reply.payload.len = LARGE_BYTES;
+    reply.payload.data = calloc(1, LARGE_BYTES);
+    assert_non_null(reply.payload.data);
+    while (n_held > 0) {
+        (void)calls__echo__hold__reply(held[--n_held], &reply);
+    }
+    free(reply.payload.data);
+}
+
+/* However many have to go for it, the shortage ends when it is looked at. */
+static void test_stalled_f42_many_end_where_memory_is_short(void **state)
+{
+    struct bow_server_options server = BOW_SERVER_OPTIONS_INIT;
+    struct bow_client_options client = BOW_CLIENT_OPTIONS_INIT;
+    struct bow_test_pair_options options = BOW_TEST_PAIR_OPTIONS_INIT;
+    struct bow_metrics metrics = BOW_METRICS_INIT;
+    struct bow_client *clients[N_CLIENTS];
+    struct timed *timed = *state;
+
+    n_held = 0;
+    server.heartbeat_ns = BOW_NEVER;
+    server.max_queued_reply_bytes = LARGE_BYTES * 16;
+    options.serve = serve;
+    options.user = timed;
+    options.grpc = timed_is_grpc();
+    options.server = &server;
+    assert_int_equal(bow_test_pair_new(timed->test, &options, &timed->pair), 0);
+    client.context = bow_test_context(timed->test);
+    client.loop = bow_test_loop(timed->test);
+    client.target = timed->pair->target;
+    client.heartbeat_ns = BOW_NEVER;
+    for (int i = 0; i < N_CLIENTS; i++) {
+        clients[i] = call_hold(timed, &client);
+    }
+    timed_run(timed);
+    assert_int_equal(n_held, N_CLIENTS);
+    bow_test_break(timed->test, BOW_TEST_STALL);
+    answer_all();
+    timed_advance(timed, BOW_LIMIT_UNTAKEN_NS + SECOND + 20 * MS);
+    assert_int_equal(bow_server_metrics(timed->pair->server, &metrics), 0);
+    assert_in_range(metrics.connections_untaken, N_CLIENTS - 16, N_CLIENTS - 8);
+    for (int i = 0; i < N_CLIENTS; i++) {
+        bow_client_free(clients[i]);
+    }
+    timed_run(timed);
+    assert_int_equal(timed->n_done, N_CLIENTS);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -164,6 +253,7 @@ int main(int argc, char **argv)
         TEST(test_stalled_for_less_goes_on),
         TEST(test_stalled_without_a_limit_stays),
         TEST(test_stalled_f42_ends_where_memory_is_short),
+        TEST(test_stalled_f42_many_end_where_memory_is_short),
     };
 
     timed_choose(argc, argv);

@@ -157,20 +157,43 @@ static void init_flight(struct bow__worker *worker)
 
 /* While it is short, as long after the last look. */
 #define BACKLOG_LOOK_NS UINT64_C(1000000000)
+/* That a look ends. With more of them the next look is in the next turn, so that however many there
+ * are, the others have their turns in between. */
+#define MAX_DROPS 64
 
-/* The one with most of those whose peers take nothing, or NULL. */
-static struct bow__server_conn *find_stuck(const struct bow__worker *worker, uint64_t now_ns)
+static bool is_stuck(const struct bow__server_conn *conn, uint64_t now_ns)
 {
-    struct bow__server_conn *worst = NULL;
+    return !conn->conn.closing && bow__backlog_is_stuck(&conn->backlog, now_ns);
+}
 
-    for (struct bow__link *at = worker->conns.next; at != &worker->conns; at = at->next) {
-        struct bow__server_conn *conn = server_conn_of(at);
-        bool is_worse = worst == NULL || conn->backlog.n_bytes > worst->backlog.n_bytes;
-        if (is_worse && !conn->conn.closing && bow__backlog_is_stuck(&conn->backlog, now_ns)) {
-            worst = conn;
+/* Put `conn` among the `n` that have most, the first of them most. Returns how many there are. */
+static int rank(struct bow__server_conn **worst, int n, struct bow__server_conn *conn)
+{
+    int at = n;
+
+    for (; at > 0 && worst[at - 1]->backlog.n_bytes < conn->backlog.n_bytes; at--) {
+        if (at < MAX_DROPS) {
+            worst[at] = worst[at - 1];
         }
     }
-    return worst;
+    if (at < MAX_DROPS) {
+        worst[at] = conn;
+    }
+    return n < MAX_DROPS ? n + 1 : MAX_DROPS;
+}
+
+/* Those with most of them whose peers take nothing. */
+static int find_stuck(const struct bow__worker *worker, uint64_t now_ns,
+                      struct bow__server_conn **ret_worst)
+{
+    int n = 0;
+
+    for (struct bow__link *at = worker->conns.next; at != &worker->conns; at = at->next) {
+        if (is_stuck(server_conn_of(at), now_ns)) {
+            n = rank(ret_worst, n, server_conn_of(at));
+        }
+    }
+    return n;
 }
 
 static void drop_stuck(struct bow__worker *worker, struct bow__server_conn *stuck)
@@ -195,14 +218,18 @@ static void on_backlog_timer(struct bow_timer *timer, void *user)
 {
     struct bow__worker *worker = user;
     uint64_t now_ns = bow_loop_now(worker->loop);
-    struct bow__server_conn *stuck;
+    struct bow__server_conn *stuck[MAX_DROPS];
 
-    while (worker->backlog.is_short && (stuck = find_stuck(worker, now_ns)) != NULL) {
-        drop_stuck(worker, stuck);
+    int n = find_stuck(worker, now_ns, stuck);
+    for (int i = 0; i < n && worker->backlog.is_short; i++) {
+        /* Its channel lives to the end of the turn, but may have been closed with another. */
+        if (is_stuck(stuck[i], now_ns)) {
+            drop_stuck(worker, stuck[i]);
+        }
     }
     if (worker->backlog.is_short) {
         bow__loop_defer_flush(worker->loop, &worker->relief);
-        bow_timer_start(timer, BACKLOG_LOOK_NS);
+        bow_timer_start(timer, n == MAX_DROPS ? 0 : BACKLOG_LOOK_NS);
     }
 }
 
