@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """gRPC's public interoperability cases between Bowline's programs, or one of them and a peer's.
 
-Usage: cases.py INTEROP_SERVER INTEROP_CLIENT [LANGUAGE FOLDER]
+Usage: cases.py INTEROP_SERVER INTEROP_CLIENT [LANGUAGE FOLDER | PROXY]
 
 With a language, each case of the peer's client against our server, and of ours against the peer's, with TLS and
-without; the peer is tests/peers/LANGUAGE/interop.*, built in FOLDER. Without, ours against ours, over both
-protocols.
+without; the peer is tests/peers/LANGUAGE/interop.*, built in FOLDER. With nginx or haproxy, ours against ours through
+it. Without, ours against ours, over both protocols.
 """
+import contextlib
 import pathlib
 import subprocess
 import sys
@@ -17,6 +18,7 @@ import certificate
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "peers"))
 import peers_build
+import proxies
 from peers_run import Process
 
 PATIENCE_S = 60
@@ -31,6 +33,24 @@ def names_of(client, environment):
     done = subprocess.run([*client, "--test_case=list"], env=environment, check=True, text=True,
                           stdout=subprocess.PIPE, timeout=PATIENCE_S)
     return done.stdout.split()
+
+
+@contextlib.contextmanager
+def direct(port):
+    yield port
+
+
+def through(kind, tls):
+    """What stands between a client and the server on a port."""
+    @contextlib.contextmanager
+    def stand(port):
+        with tempfile.TemporaryDirectory() as folder:
+            proxy = proxies.Proxy(kind, folder, port, tls=tls)
+            try:
+                yield proxy.front
+            finally:
+                proxy.end()
+    return stand
 
 
 class Bout:
@@ -49,13 +69,14 @@ class Bout:
         self.failed += 1
         print(f"FAILED: {self.name}: {name}: {done.stdout.strip()}", flush=True)
 
-    def run(self, name, server, client, words, environment, without=()):
+    def run(self, name, server, client, words, environment=None, without=(), between=direct):
         self.name, self.environment = name, environment
         running = Process(server, environment)
-        port = running.line()
-        for case in names_of(client, environment):
-            if case not in without:
-                self.run_case(case, client, [*words, "--server_host=127.0.0.1", f"--server_port={port}"])
+        with between(running.line()) as port:
+            for case in names_of(client, environment):
+                if case not in without:
+                    self.run_case(case, client,
+                                  [*words, "--server_host=127.0.0.1", f"--server_port={port}"])
         running.end()
         if running.child.returncode != 0:
             self.failed += 1
@@ -73,7 +94,13 @@ def main(our_server, our_client, language=None, folder=None):
             if language is None:
                 for protocol in ("grpc", "native"):
                     bout.run(f"ours, {protocol}, {kind}", ours + of_server, [our_client],
-                             [*of_client, f"--protocol={protocol}"], None)
+                             [*of_client, f"--protocol={protocol}"])
+                continue
+            if language in proxies.KINDS:
+                if proxies.program(language) is None:
+                    raise peers_build.Missing(f"there is no {language}")
+                bout.run(f"through {language}, {kind}", ours + of_server, [our_client], of_client,
+                         between=through(language, made if of_server else None))
                 continue
             peer, more = peers_build.build(language, folder, "interop")
             environment = {**peers_build.os.environ, **more}

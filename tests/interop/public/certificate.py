@@ -13,6 +13,8 @@ def run(folder, *words):
 
 
 class Certificate:
+    name = NAME
+
     def __init__(self, folder):
         self.ca, self.certificate, self.key = (
             str(pathlib.Path(folder, name)) for name in ("ca.pem", "server.pem", "server.key"))
