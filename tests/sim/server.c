@@ -13,9 +13,6 @@
 /* For how long clients may find none after it is up: attempts under way, and their back-off. */
 #define AFTERMATH_NS (80 * SIM_MS)
 
-/* For how long clients may take a server to be ill that has told them that it is well. */
-#define RECOVERY_NS (300 * SIM_MS)
-
 /* Calls */
 
 void sim_server_answered(struct sim_call *call, enum bow_code code, int rc)
@@ -222,7 +219,7 @@ void sim_server_fall_ill(struct sim_server *server, uint64_t for_ns)
     }
     server->ill_from_ns = net->now_ns;
     server->well_ns = net->now_ns + for_ns;
-    server->ill_until_ns = server->well_ns + RECOVERY_NS;
+    server->ill_until_ns = server->well_ns;
     say_health(server, BOW_HEALTH_NOT_SERVING);
 }
 
@@ -230,7 +227,7 @@ static void get_well(struct sim_server *server)
 {
     server->ill_from_ns = server->well_ns = BOW_NEVER;
     if (server->state == SIM_SERVER_UP) {
-        server->ill_until_ns = server->machine.world->net.now_ns + RECOVERY_NS;
+        server->ill_until_ns = server->machine.world->net.now_ns;
         say_health(server, BOW_HEALTH_SERVING);
     }
 }

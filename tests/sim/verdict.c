@@ -130,6 +130,29 @@ static bool may_be_lost(const struct sim_call *call)
     return is_true;
 }
 
+static uint64_t bytes_of(const struct sim_call *call)
+{
+    return (uint64_t)call->n_requests * (call->request_bytes + 64u) +
+           (uint64_t)call->n_replies * (call->reply_bytes + 64u);
+}
+
+/* With all that its client had under way meanwhile. */
+static uint64_t service_ns(const struct sim_call *call)
+{
+    const struct sim_world *world = call->world;
+    uint64_t n_bytes = 0;
+    uint64_t paused_ns = 0;
+
+    for (int i = 0; i < world->n_calls; i++) {
+        const struct sim_call *other = &world->calls[i];
+        bool is_beside = other->is_started && other->client == call->client &&
+                         (!other->is_done || other->done_ns + SERVED_NS >= call->started_ns);
+        n_bytes += is_beside ? bytes_of(other) : 0;
+        paused_ns += other == call ? call->paused_ns + 60 * SIM_MS : 0;
+    }
+    return SERVED_NS + paused_ns + n_bytes / SLOW_BYTES_PER_MS * SIM_MS;
+}
+
 /* It is not sent once more: a stream of which messages were sent, or a large request. */
 static bool is_sent_once(const struct sim_call *call)
 {
@@ -160,7 +183,8 @@ static bool may_find_none(const struct sim_call *call)
         const struct sim_server *server = client->servers[i];
         bool ends_some = server->max_age_ns > 0 || server->idle_ns > 0;
         n += server->state != SIM_SERVER_UP || server->closed_until_ns >= call->started_ns ||
-             (client->asks_for_health && server->ill_until_ns >= call->started_ns) ||
+             (client->asks_for_health &&
+              is_since(server->ill_until_ns, service_ns(call), call->started_ns)) ||
              (is_once && ends_some) ||
              ((client->n_servers > 1 || client->asks_for_health) &&
               may_turn_away_twice(server, call));
@@ -181,29 +205,6 @@ static bool is_any_few(const struct sim_client *client)
 static bool may_be_crowded(const struct sim_call *call)
 {
     return is_any_few(call->client) && is_since(call->client->crowded_ns, 0, call->started_ns);
-}
-
-static uint64_t bytes_of(const struct sim_call *call)
-{
-    return (uint64_t)call->n_requests * (call->request_bytes + 64u) +
-           (uint64_t)call->n_replies * (call->reply_bytes + 64u);
-}
-
-/* With all that its client had under way meanwhile. */
-static uint64_t service_ns(const struct sim_call *call)
-{
-    const struct sim_world *world = call->world;
-    uint64_t n_bytes = 0;
-    uint64_t paused_ns = 0;
-
-    for (int i = 0; i < world->n_calls; i++) {
-        const struct sim_call *other = &world->calls[i];
-        bool is_beside = other->is_started && other->client == call->client &&
-                         (!other->is_done || other->done_ns + SERVED_NS >= call->started_ns);
-        n_bytes += is_beside ? bytes_of(other) : 0;
-        paused_ns += other == call ? call->paused_ns + 60 * SIM_MS : 0;
-    }
-    return SERVED_NS + paused_ns + n_bytes / SLOW_BYTES_PER_MS * SIM_MS;
 }
 
 /* Whether its time-out was long enough, and nothing kept it from being answered. */

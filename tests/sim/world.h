@@ -115,7 +115,7 @@ struct sim_server {
     /* Until when calls may suffer from what has happened; one that began later may not. */
     uint64_t lost_until_ns;   /* lose their connection */
     uint64_t closed_until_ns; /* find none that takes them */
-    uint64_t ill_until_ns;    /* of who asks, are not sent */
+    uint64_t ill_until_ns;    /* of who asks, are not sent: or until that client has heard of it */
     uint64_t cut_from_ns;     /* STOPPING: when the grace ends */
     uint64_t cut_until_ns;    /* were cut off by the end of a grace */
 
