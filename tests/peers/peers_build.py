@@ -71,14 +71,20 @@ def java(folder, _program):
     return ["java", *quick_to_start, "-cp", f"{folder}:{path}", "Peer"], {}
 
 
-def node(folder, program):
+def npm(folder, peer):
+    """Installs what the peer's package.json asks for; returns where that is."""
     need("node", "npm")
-    installed = folder / "node_modules/.package-lock.json"
-    if not newer(installed, HERE / "node/package-lock.json"):
+    installed = folder / "node_modules"
+    if not newer(installed / ".package-lock.json", HERE / peer / "package-lock.json"):
+        folder.mkdir(parents=True, exist_ok=True)
         for name in ("package.json", "package-lock.json"):
-            shutil.copy(HERE / "node" / name, folder)
+            shutil.copy(HERE / peer / name, folder)
         run(folder, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund")
-    return ["node", str(HERE / f"node/{program}.js")], {"NODE_PATH": str(folder / "node_modules")}
+    return installed
+
+
+def node(folder, program):
+    return ["node", str(HERE / f"node/{program}.js")], {"NODE_PATH": str(npm(folder, "node"))}
 
 
 def go(folder, _program):

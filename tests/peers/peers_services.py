@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 
-from peers_build import HERE, Missing, need, newer, run
+from peers_build import HERE, Missing, npm
 from peers_run import Process
 
 GUIDE = HERE.parent.parent / "docs/guide/health.md"
@@ -113,19 +113,9 @@ def haproxy(server, folder):
         end(serving)
 
 
-def install(folder):
-    need("node", "npm")
-    if not newer(folder / "node_modules/.package-lock.json", HERE / "buf/package-lock.json"):
-        for name in ("package.json", "package-lock.json"):
-            shutil.copy(HERE / "buf" / name, folder)
-        run(folder, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund")
-    return folder / "node_modules/.bin/buf"
-
-
 def buf(server, folder):
     folder = pathlib.Path(folder) / "buf"
-    folder.mkdir(exist_ok=True)
-    program = install(folder)
+    program = npm(folder, "buf") / ".bin/buf"
     serving = Process([server, "127.0.0.1:0"])
     url = f"http://127.0.0.1:{serving.line()}"
 
