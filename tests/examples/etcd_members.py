@@ -6,9 +6,7 @@ Knows nothing of what is tested.
 import concurrent.futures
 import contextlib
 import os
-import random
 import shutil
-import socket
 import subprocess
 import sys
 
@@ -25,23 +23,13 @@ class Missing(Exception):
     """etcd cannot be had here, and why."""
 
 
-def free_port():
-    """Below those that the system gives to outgoing connections: nobody takes it while the member is
-    down."""
-    while True:
-        with socket.socket() as probe:
-            port = random.randrange(10_000, 32_000)
-            with contextlib.suppress(OSError):
-                probe.bind(("127.0.0.1", port))
-                return port
-
-
 class Member:
     """One etcd, which is killed and started again on the same data."""
 
     def __init__(self, folder, name):
         self.name, self.folder = name, os.path.join(folder, name)
-        self.client, self.peer = f"127.0.0.1:{free_port()}", f"127.0.0.1:{free_port()}"
+        self.client = f"127.0.0.1:{example.free_port()}"
+        self.peer = f"127.0.0.1:{example.free_port()}"
         self.cluster = self.me()
         self.process = None
 

@@ -4,6 +4,7 @@
 Nothing here sleeps: each wait is for a line, for bytes, or for the end, and has a limit.
 """
 import contextlib
+import random
 import re
 import selectors
 import signal
@@ -62,6 +63,17 @@ def program(*command):
             running.process.wait()
         running.process.stdout.close()
         running.selector.close()
+
+
+def free_port():
+    """Below those that the system gives to outgoing connections: nobody takes it while its server
+    is down."""
+    while True:
+        with socket.socket() as probe:
+            port = random.randrange(10_000, 32_000)
+            with contextlib.suppress(OSError):
+                probe.bind(("127.0.0.1", port))
+                return port
 
 
 def connect(port):
