@@ -258,6 +258,17 @@ static void ask_and_be_soon_idle(struct bow_client_options *options)
     options->idle_timeout_ns = 30 * MS;
 }
 
+/* On a slow machine one is idle, and made again, before all have been reached. */
+static void wait_all_closed(struct calls *t)
+{
+    struct bow_metrics metrics = BOW_METRICS_INIT;
+
+    do {
+        assert_int_equal(bow_server_metrics(t->server, &metrics), 0);
+    } while (metrics.connections_opened == 0 ||
+             metrics.connections_closed < metrics.connections_opened);
+}
+
 static void test_health_watch_keeps_no_connection_from_being_idle(void **state)
 {
     struct list *list = *state;
@@ -265,7 +276,7 @@ static void test_health_watch_keeps_no_connection_from_being_idle(void **state)
     list_new_client(list, ask_and_be_soon_idle);
     reach_all(list);
     for (int i = 0; i < LIST_SERVERS; i++) {
-        CALLS_WAIT_METRIC(list->servers[i], connections_closed, 1);
+        wait_all_closed(list->servers[i]);
     }
     assert_int_equal(list_say(list, NULL), BOW_OK);
 }
