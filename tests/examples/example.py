@@ -49,6 +49,14 @@ class Program:
         self.process.send_signal(signal.SIGTERM)
         assert self.process.wait(PATIENCE_S) == 0, f"ended with {self.process.returncode}"
 
+    def close(self):
+        """In every case, at the end."""
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        self.process.stdout.close()
+        self.selector.close()
+
 
 @contextlib.contextmanager
 def program(*command):
@@ -58,11 +66,18 @@ def program(*command):
         yield running
         running.stop()
     finally:
-        if running.process.poll() is None:
-            running.process.kill()
-            running.process.wait()
-        running.process.stdout.close()
-        running.selector.close()
+        running.close()
+
+
+@contextlib.contextmanager
+def failing(*command):
+    """A program that must end by itself, with 1."""
+    running = Program(*command)
+    try:
+        yield running
+        assert running.process.wait(PATIENCE_S) == 1, f"ended with {running.process.returncode}"
+    finally:
+        running.close()
 
 
 def free_port():
