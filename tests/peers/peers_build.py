@@ -87,12 +87,28 @@ def node(folder, program):
     return ["node", str(HERE / f"node/{program}.js")], {"NODE_PATH": str(npm(folder, "node"))}
 
 
-def go(folder, _program):
+def go_build(folder, *words):
+    run(folder, "go", "build", *words, GO111MODULE="off", GOPATH=f"{folder}:/usr/share/gocode",
+        GOFLAGS="", GOCACHE=str(folder / "cache"))
+
+
+def go_messages(folder, proto):
+    """The package of `proto`, by the generator that belongs to the packages of /usr/share/gocode."""
+    need("protoc")
+    package = folder / "src/grpc_testing"
+    package.mkdir(parents=True, exist_ok=True)
+    go_build(folder, "-o", "protoc-gen-go", "github.com/golang/protobuf/protoc-gen-go")
+    run(folder, "protoc", f"-I{proto.parent}", f"--go_out=plugins=grpc:{package}",
+        "--plugin=protoc-gen-go", proto.name)
+
+
+def go(folder, program):
     need("go")
-    source, peer = HERE / "go/peer.go", folder / "peer"
-    if not newer(peer, source):
-        run(folder, "go", "build", "-o", "peer", str(source), GO111MODULE="off",
-            GOPATH="/usr/share/gocode", GOFLAGS="", GOCACHE=str(folder / "cache"))
+    source, proto, peer = HERE / f"go/{program}.go", PROTOS[program], folder / program
+    if not newer(peer, source, proto):
+        if program == "interop":  # the other one's messages are bytes
+            go_messages(folder, proto)
+        go_build(folder, "-o", program, str(source))
     return [str(peer)], {}
 
 

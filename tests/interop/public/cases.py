@@ -23,10 +23,10 @@ from peers_run import Process
 
 PATIENCE_S = 60
 # What a peer's program cannot do, for its library does not say how a message came, or does not let a
-# stream's messages differ.
+# stream's messages differ. Go's answers a compressed request compressed, and no other.
 SEEN_UP = ("client_compressed_unary", "client_compressed_streaming")
 SEEN_DOWN = ("server_compressed_unary", "server_compressed_streaming")
-NOT_OF_SERVER = {"python": SEEN_UP, "node": SEEN_UP + SEEN_DOWN}
+NOT_OF_SERVER = {"go": SEEN_DOWN, "python": SEEN_UP, "node": SEEN_UP + SEEN_DOWN}
 
 
 def names_of(client, environment):
