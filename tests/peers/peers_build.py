@@ -57,18 +57,41 @@ JARS = ("grpc-api", "grpc-context", "grpc-core", "grpc-netty", "grpc-stub", "gua
         *("netty-" + part for part in NETTY))
 
 
-def java(folder, _program):
+OF_INTEROP = ("netty-tcnative", "protobuf")
+TCNATIVE = "jni/libnetty-tcnative.so"
+
+
+def java_interop(folder, proto):
+    """What the cases need beside Peer: messages that are more than bytes, whose sources are returned, and TLS.
+
+    Debian's Netty has ALPN over OpenSSL alone, and looks for that by another name than Debian gives it.
+    """
+    need("protoc")
+    libraries = sorted(pathlib.Path("/usr/lib").glob(f"*/{TCNATIVE}"))
+    if not libraries:
+        raise Missing(f"there is no {TCNATIVE}")
+    shutil.copy(libraries[0], folder / "libnetty_tcnative.so")
+    run(folder, "protoc", f"-I{proto.parent}", "--java_out=.", proto.name)
+    return (folder / "grpc").rglob("*.java")
+
+
+def java(folder, program):
     need("java", "javac")
-    jars = [pathlib.Path("/usr/share/java") / (name + ".jar") for name in JARS]
+    names = (*JARS, *OF_INTEROP) if program == "interop" else JARS
+    jars = [pathlib.Path("/usr/share/java") / (name + ".jar") for name in names]
     for jar in jars:
         if not jar.exists():
             raise Missing(f"there is no {jar}")
-    source, peer = HERE / "java/Peer.java", folder / "Peer.class"
+    name, proto = program.capitalize(), PROTOS[program]
+    sources = [HERE / f"java/{name}.java", *(HERE / "java" / program).glob("*.java")]
     path = ":".join(map(str, jars))
-    if not newer(peer, source):
-        run(folder, "javac", "-d", ".", "-cp", path, str(source))
+    if not newer(folder / f"{name}.class", proto, *sources):
+        if program == "interop":
+            sources += java_interop(folder, proto)
+        run(folder, "javac", "-d", ".", "-cp", path, *map(str, sources))
     quick_to_start = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
-    return ["java", *quick_to_start, "-cp", f"{folder}:{path}", "Peer"], {}
+    return ["java", *quick_to_start, f"-Djava.library.path={folder}", "-cp", f"{folder}:{path}",
+            name], {}
 
 
 def npm(folder, peer):
