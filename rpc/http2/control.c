@@ -3,9 +3,9 @@
  * What concerns the connection and no stream: settings, floods, going away.
  *
  * A server leaves as gRPC's do: GOAWAY with the highest id there is and a PING;
- * its ACK tells that the client has read the GOAWAY, so that no call of its own
- * is on the way any more; then GOAWAY with the last id taken, which also says why, for
- * nghttp2's first one cannot.
+ * its ACK tells that the client has read the GOAWAY. Calls that it had begun by then may come
+ * behind the ACK, so there are more PINGs until none does; then GOAWAY with the last id taken,
+ * which also says why, for nghttp2's first one cannot.
  */
 
 #include "base/alloc.h"
@@ -115,6 +115,24 @@ static void leave(struct bow__http2_session *session)
                                            NGHTTP2_NO_ERROR, (const uint8_t *)why, len));
 }
 
+/* gRPC's C library writes an ACK before the calls that it has begun, and of those no more than fit
+ * into one write. It tries again once what is refused: in vain, where its next connection is old
+ * too before it has sent the call. So the client is asked again until no call has come between two
+ * answers; not for ever, since some call on until they are told the id of a call of theirs. */
+static void on_drain_answered(struct bow__http2_session *session)
+{
+    int32_t last_id = nghttp2_session_get_last_proc_stream_id(session->ng);
+    bool is_first = session->n_drain_answers++ == 0;
+
+    if ((!is_first && last_id == session->last_id) ||
+        session->n_drain_answers == BOW__HTTP2_DRAIN_ANSWERS) {
+        leave(session);
+        return;
+    }
+    session->last_id = last_id;
+    bow__http2_ping(session, drain_ping);
+}
+
 /* An answer that we asked for, or one of those with which gRPC's clients and servers measure while
  * calls move: no flood. */
 static bool is_excused(struct bow__http2_session *session, bool is_ack)
@@ -138,7 +156,7 @@ void bow__http2_on_ping(struct bow__http2_session *session, const nghttp2_ping *
     if (!is_drain) {
         bow__http2_window_learn(session);
     } else if (session->is_leaving && !session->has_left) {
-        leave(session);
+        on_drain_answered(session);
     }
 }
 

@@ -48,6 +48,9 @@
 /** Streams that we open before the peer's SETTINGS said how many it takes. */
 #define BOW__HTTP2_STREAMS_AT_FIRST 100u
 
+/** How often a client of a server that leaves is asked whether it has more calls on their way, at
+ * most. */
+#define BOW__HTTP2_DRAIN_ANSWERS 16u
 /** What a GOAWAY says to people, at most. */
 #define BOW__HTTP2_GOAWAY_TEXT_BYTES ((size_t)256)
 
@@ -265,10 +268,11 @@ struct bow__http2_session {
 
     /* our own going away */
     bool is_leaving;
-    bool has_asked;    /* the PING behind the first GOAWAY is queued */
-    bool has_left;     /* the final GOAWAY is queued */
-    int32_t last_id;   /* that it names */
-    char *leaving_why; /* or NULL */
+    bool has_asked;  /* the PING behind the first GOAWAY is queued */
+    bool has_left;   /* the final GOAWAY is queued */
+    int32_t last_id; /* that it names; before, the last one taken when a PING was answered */
+    uint32_t n_drain_answers; /* to those PINGs */
+    char *leaving_why;        /* or NULL */
 
     struct bow__http2_rate resets;
     size_t resets_due; /* calls that we ended, which the peer may reset too: before it had ended

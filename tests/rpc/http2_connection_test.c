@@ -322,6 +322,8 @@ static void test_idle_server_waits_for_the_clients_answer(void **state)
     struct fixture *t = *state;
     static uint8_t bytes[4096];
     static struct bytes answer;
+    static struct bytes last;
+    char text[256];
 
     pair_run(&t->pair, SIZE_MAX);
     goaway(&t->pair.server);
@@ -331,12 +333,12 @@ static void test_idle_server_waits_for_the_clients_answer(void **state)
     /* nghttp2 does not answer for a client without calls, but that may go. */
     assert_true(is_done(&t->pair.client));
     bytes_frame(&answer, 6, 1, 0, "bowdrain", 8);
-    assert_int_equal(side_feed(&t->pair.server, answer.data, answer.len, SIZE_MAX), 0);
-    static struct bytes last;
-    char text[256];
-    last.len = side_drain(&t->pair.server, last.data, sizeof(last.data));
-    bytes_print(&last, text, sizeof(text));
-    assert_string_equal(text, "GOAWAY 0 0 0 restarting\n");
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(side_feed(&t->pair.server, answer.data, answer.len, SIZE_MAX), 0);
+        last.len = side_drain(&t->pair.server, last.data, sizeof(last.data));
+        bytes_print(&last, text, sizeof(text));
+        assert_string_equal(text, i == 0 ? "PING 0\n" : "GOAWAY 0 0 0 restarting\n");
+    }
     assert_int_equal(side_feed(&t->pair.client, last.data, last.len, SIZE_MAX), 0);
     pair_run(&t->pair, SIZE_MAX);
     assert_true(is_done(&t->pair.server));

@@ -89,22 +89,83 @@ static void test_drain_ping_follows_the_goaway(void **state)
     give(t, &t->pair.client);
 }
 
-/* Both in one batch: nghttp2 itself learns of the last id when that has been sent. */
-static void test_drain_request_behind_the_answer_is_not_run(void **state)
+/* One of those with which a server that leaves asks what is on its way. */
+static void put_answer(struct fixture *t)
 {
-    struct fixture *t = *state;
     static const uint8_t ping[8] = {'b', 'o', 'w', 'd', 'r', 'a', 'i', 'n'};
 
-    goaway(&t->pair.server);
-    take(t, &t->pair.server);
     t->bytes.len = 0;
     bytes_frame(&t->bytes, PING, 1, 0, ping, sizeof(ping));
+}
+
+static void begin_to_leave(struct fixture *t)
+{
+    goaway(&t->pair.server);
+    take(t, &t->pair.server);
+}
+
+/* What the server says next. */
+static void expect_said(struct fixture *t, bool is_asking, bool has_left)
+{
+    take(t, &t->pair.server);
+    assert_int_equal(place_of(&t->bytes, PING) >= 0, is_asking);
+    assert_int_equal(place_of(&t->bytes, GOAWAY) >= 0, has_left);
+}
+
+/* gRPC's C library answers before it sends the calls that it has begun. */
+static void test_drain_f21_requests_behind_answers_are_run(void **state)
+{
+    struct fixture *t = *state;
+
+    begin_to_leave(t);
+    for (uint32_t i = 0; i < 3; i++) {
+        put_answer(t);
+        bytes_request(&t->bytes, 4, 2 * i + 1, NULL);
+        give(t, &t->pair.server);
+        expect_said(t, true, false);
+    }
+    assert_int_equal(t->pair.server.n_open, 3);
+    put_answer(t);
+    give(t, &t->pair.server);
+    expect_said(t, true, false);
+    put_answer(t);
+    give(t, &t->pair.server);
+    expect_said(t, false, true);
+    assert_int_equal(t->pair.server.n_open, 3);
+}
+
+/* Both in one batch: nghttp2 itself learns of the last id when that has been sent. */
+static void test_drain_request_behind_the_last_answer_is_not_run(void **state)
+{
+    struct fixture *t = *state;
+
+    begin_to_leave(t);
+    put_answer(t);
+    give(t, &t->pair.server);
+    expect_said(t, true, false);
+    put_answer(t);
     bytes_request(&t->bytes, 4, 1, NULL);
     give(t, &t->pair.server);
     side_expect(&t->pair.server, "refused /a.B/C draining\n");
     assert_int_equal(t->pair.server.n_open, 0);
-    take(t, &t->pair.server);
-    assert_true(place_of(&t->bytes, GOAWAY) >= 0);
+    expect_said(t, false, true);
+}
+
+/* Some proxies do, until they are told an id of theirs. */
+static void test_drain_of_who_calls_on_comes_to_an_end(void **state)
+{
+    struct fixture *t = *state;
+    uint32_t n = 0;
+
+    begin_to_leave(t);
+    do {
+        put_answer(t);
+        bytes_request(&t->bytes, 4, 2 * n + 1, NULL);
+        give(t, &t->pair.server);
+        take(t, &t->pair.server);
+        assert_true(++n < 100);
+    } while (place_of(&t->bytes, GOAWAY) < 0);
+    assert_int_equal(t->pair.server.n_open, n - 1);
 }
 
 static void call_with_much_metadata(struct fixture *t, int n)
@@ -152,7 +213,9 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(test_drain_ping_follows_the_goaway),
-        TEST(test_drain_request_behind_the_answer_is_not_run),
+        TEST(test_drain_f21_requests_behind_answers_are_run),
+        TEST(test_drain_request_behind_the_last_answer_is_not_run),
+        TEST(test_drain_of_who_calls_on_comes_to_an_end),
         TEST(test_drain_request_on_its_way_is_not_tried_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
