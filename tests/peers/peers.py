@@ -2,7 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """Bowline and another gRPC call each other at full speed: no call is lost, no connection ends.
 
-Usage: peers.py LANGUAGE ECHO_SERVER ECHO_CLIENT FOLDER [--seconds S]
+Usage: peers.py LANGUAGE ECHO_SERVER ECHO_CLIENT FOLDER [--seconds S] [--ageing CALLS]
+
+With --ageing, so many calls each way, and all over connections that end while a thousand calls are on
+them, after a fifth of a second to a second: none is lost, and none is run twice.
 
 A peer is one program, built in FOLDER:
     peer server MAX_AGE_MS                       prints its port, ends with its standard input
@@ -17,6 +20,7 @@ from peers_run import Load, Process, Tally, counters, faults_of
 
 LOADS = [(in_flight, size) for in_flight in (1, 100) for size in (10, 1000, 100_000)]
 AGES_MS = (500, 1500)
+AGEING_MS = (200, 500, 1000)
 AT_ONCE = 1000
 LONGER = {"java": 2}  # so many times, for a machine that has to get warm
 
@@ -44,7 +48,10 @@ class Peer:
             faults.append(f"{told['opened']} connections were opened, {load.ended} ended")
         if age_ms and not told["aged"]:
             faults.append("no connection aged")
-        self.tally.judge(f"{self.language} client{self.named(in_flight, size, age_ms)}", load, faults)
+        if told["started"] != load.calls:
+            faults.append(f"the server ran {told['started']} calls")
+        name = f"{self.language} client{self.named(in_flight, size, age_ms)}"
+        return self.tally.judge(name, load, faults)
 
     def is_called(self, in_flight, size, age_ms=0):
         server = Process([*self.command, "server", str(age_ms)], self.environment)
@@ -54,7 +61,8 @@ class Peer:
         faults = load.faults()
         if bool(load.ended) != bool(age_ms):
             faults.append(f"{load.ended} connections ended")
-        self.tally.judge(f"{self.language} server{self.named(in_flight, size, age_ms)}", load, faults)
+        name = f"{self.language} server{self.named(in_flight, size, age_ms)}"
+        return self.tally.judge(name, load, faults)
 
     @staticmethod
     def named(in_flight, size, age_ms):
@@ -68,6 +76,14 @@ class Peer:
             for age_ms in AGES_MS:
                 each(AT_ONCE, 10, age_ms)
 
+    def run_ageing(self, n_calls):
+        for each in (self.calls_us, self.is_called):
+            for age_ms in AGEING_MS:
+                left = n_calls / len(AGEING_MS)
+                while left > 0:
+                    load = each(AT_ONCE, 10, age_ms)
+                    left = left - load.calls if load else 0
+
 
 def main():
     parser = argparse.ArgumentParser()
@@ -76,12 +92,17 @@ def main():
     parser.add_argument("echo_client")
     parser.add_argument("folder")
     parser.add_argument("--seconds", type=float, default=3, help="of each load; of Java's twice as many")
+    parser.add_argument("--ageing", type=int, metavar="CALLS")
+    arguments = parser.parse_args()
     try:
-        peer = Peer(parser.parse_args())
+        peer = Peer(arguments)
     except peers_build.Missing as missing:
         print(f"SKIP: {missing}")
         return 77
-    peer.run()
+    if arguments.ageing:
+        peer.run_ageing(arguments.ageing)
+    else:
+        peer.run()
     return peer.tally.end()
 
 

@@ -73,8 +73,12 @@ class Tally:
         self.passed = self.failed = 0
 
     def judge(self, name, load, faults):
-        said = "; ".join(faults) or "ok"
-        print(f"{name}: {load.calls / load.seconds:.0f} calls/s, {said}", flush=True)
+        """Returns the load if it did."""
+        self.note(f"{name}: {load.calls / load.seconds:.0f} calls/s", faults)
+        return None if faults else load
+
+    def note(self, what, faults):
+        print(f"{what}, {'; '.join(faults) or 'ok'}", flush=True)
         if faults:
             self.failed += 1
         else:
