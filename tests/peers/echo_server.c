@@ -20,8 +20,44 @@
 
 struct setup {
     struct bow_server_options options;
-    uint64_t delay_ns; /* before each answer */
+    uint64_t delay_ns; /* before each answer of Say */
 };
+
+/* Each message goes back. Who does not read what comes back is not read from. */
+static void on_talk(struct peers__echo__talk__call call, const Peers__Message *message, void *user)
+{
+    (void)user;
+    if (peers__echo__talk__send(call, message) != 0) {
+        bow_call_fail(call.call, BOW_INTERNAL, "a message did not go back");
+        return;
+    }
+    if (!bow_call_is_writable(call.call)) {
+        bow_call_pause(call.call);
+    }
+}
+
+static void on_talk_writable(struct peers__echo__talk__call call, void *user)
+{
+    (void)user;
+    bow_call_resume(call.call);
+}
+
+static void on_talk_half_close(struct peers__echo__talk__call call, void *user)
+{
+    (void)user;
+    peers__echo__talk__finish(call);
+}
+
+static void talk(struct peers__echo__talk__call call, void *user)
+{
+    static const struct peers__echo__talk__call_events events = {
+        .on_message = on_talk,
+        .on_half_close = on_talk_half_close,
+        .on_writable = on_talk_writable,
+    };
+
+    peers__echo__talk__listen(call, &events, user);
+}
 
 /* A call that is answered later. */
 struct later {
@@ -121,7 +157,8 @@ int main(int argc, char **argv)
         return 2;
     }
     if (bow_server_new(&setup.options, &server) != 0 ||
-        peers__echo__serve(server, &(struct peers__echo__handlers){.say = say}, &setup) != 0) {
+        peers__echo__serve(server, &(struct peers__echo__handlers){.say = say, .talk = talk},
+                           &setup) != 0) {
         return 2;
     }
     int rc = bow_server_run(server);

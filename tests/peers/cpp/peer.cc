@@ -5,6 +5,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
+#include <functional>
 #include <grpcpp/grpcpp.h>
 #include <iostream>
 #include <mutex>
@@ -13,6 +14,44 @@
 #include <vector>
 
 using Clock = std::chrono::steady_clock;
+
+static const size_t kMaxOutstanding = 16; // messages of a stream that have not come back yet
+
+// A call of Talk on the server: each message goes back before the next one is read.
+class Echoer final : public grpc::ServerBidiReactor<peers::Message, peers::Message>
+{
+  public:
+    Echoer()
+    {
+        StartRead(&message);
+    }
+
+    void OnReadDone(bool ok) override
+    {
+        if (ok) {
+            StartWrite(&message);
+        } else {
+            Finish(grpc::Status::OK);
+        }
+    }
+
+    void OnWriteDone(bool ok) override
+    {
+        if (ok) {
+            StartRead(&message);
+        } else {
+            Finish(grpc::Status(grpc::StatusCode::UNKNOWN, "a message did not go back"));
+        }
+    }
+
+    void OnDone() override
+    {
+        delete this;
+    }
+
+  private:
+    peers::Message message;
+};
 
 class EchoService : public peers::Echo::CallbackService
 {
@@ -23,6 +62,12 @@ class EchoService : public peers::Echo::CallbackService
         auto *reactor = context->DefaultReactor();
         reactor->Finish(grpc::Status::OK);
         return reactor;
+    }
+
+    grpc::ServerBidiReactor<peers::Message, peers::Message> *
+    Talk(grpc::CallbackServerContext *) override
+    {
+        return new Echoer;
     }
 };
 
@@ -63,8 +108,98 @@ struct Run {
     }
 };
 
+// A stream on which `messages` are to come back, as many as there is time for. Frees itself.
+class Talker final : public grpc::ClientBidiReactor<peers::Message, peers::Message>
+{
+  public:
+    Talker(Run &of, const std::vector<peers::Message> &to_send, std::function<void()> and_then)
+        : run(of), messages(to_send), then(std::move(and_then))
+    {
+        context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(60));
+        run.stub->async()->Talk(&context, this);
+        StartRead(&reply);
+        Send();
+        StartCall();
+    }
+
+    void OnReadDone(bool ok) override
+    {
+        if (!ok) {
+            return;
+        }
+        run.calls++;
+        if (back == messages.size() || reply.body() != messages[back].body()) {
+            run.Fail("the message is another one");
+            context.TryCancel();
+            return;
+        }
+        {
+            std::lock_guard<std::mutex> lock(mutex);
+            back++;
+        }
+        StartRead(&reply);
+        Send();
+    }
+
+    void OnWriteDone(bool ok) override
+    {
+        {
+            std::lock_guard<std::mutex> lock(mutex);
+            writing = false;
+        }
+        if (ok) {
+            Send();
+        }
+    }
+
+    void OnDone(const grpc::Status &status) override
+    {
+        if (!status.ok()) {
+            run.Fail(std::to_string(status.error_code()) + ": " + status.error_message());
+        } else if (back != sent) {
+            run.Fail("messages did not come back");
+        }
+        auto next = std::move(then);
+        delete this;
+        next();
+    }
+
+  private:
+    Run &run;
+    const std::vector<peers::Message> &messages;
+    std::function<void()> then;
+    grpc::ClientContext context;
+    peers::Message reply;
+    std::mutex mutex; // of what follows: a read and a write may be done at the same time
+    size_t sent = 0;
+    size_t back = 0;
+    bool writing = false;
+    bool ended = false;
+
+    // Begins the next write, if it is time for it: there is one at a time.
+    void Send()
+    {
+        std::unique_lock<std::mutex> lock(mutex);
+        if (writing || ended) {
+            return;
+        }
+        bool late = sent > 0 && Clock::now() >= run.end;
+        if (late || sent == messages.size()) {
+            ended = true;
+            lock.unlock();
+            StartWritesDone();
+        } else if (sent - back < kMaxOutstanding) {
+            writing = true;
+            const peers::Message *message = &messages[sent++];
+            lock.unlock();
+            StartWrite(message);
+        }
+    }
+};
+
 struct Slot {
     Run *run;
+    std::vector<peers::Message> messages; // of a stream; none: the calls are unary
     std::unique_ptr<grpc::ClientContext> context;
     peers::Message request;
     peers::Message reply;
@@ -76,6 +211,10 @@ struct Slot {
             if (--run->running == 0) {
                 run->left.notify_one();
             }
+            return;
+        }
+        if (!messages.empty()) {
+            new Talker(*run, messages, [this] { Start(); });
             return;
         }
         context = std::make_unique<grpc::ClientContext>();
@@ -107,7 +246,16 @@ static int WatchEnds(grpc::Channel &channel, const std::atomic<bool> &over)
     return ended;
 }
 
-static int Call(const std::string &target, int in_flight, size_t bytes, double seconds)
+static std::string Body(int number, size_t bytes)
+{
+    char digits[16];
+    snprintf(digits, sizeof(digits), "%010d", number);
+    return (digits + std::string(bytes, 'x')).substr(0, bytes);
+}
+
+// Unary calls, or with `messages` streams of so many.
+static int Call(const std::string &target, int in_flight, size_t bytes, double seconds,
+                int messages = 0)
 {
     Run run;
     auto channel = grpc::CreateChannel(target, grpc::InsecureChannelCredentials());
@@ -116,14 +264,18 @@ static int Call(const std::string &target, int in_flight, size_t bytes, double s
     int ended = 0;
     std::thread watcher([&] { ended = WatchEnds(*channel, over); });
     std::vector<Slot> slots(in_flight);
+    for (int i = 0; i < in_flight; i++) {
+        slots[i].messages.resize(messages);
+        for (int k = 0; k < messages; k++) {
+            slots[i].messages[k].set_body(Body(i * messages + k, bytes));
+        }
+    }
     auto start = Clock::now();
     run.end = start + std::chrono::microseconds(static_cast<int64_t>(seconds * 1e6));
     run.running = in_flight;
     for (int i = 0; i < in_flight; i++) {
-        char number[16];
-        snprintf(number, sizeof(number), "%010d", i);
         slots[i].run = &run;
-        slots[i].request.set_body((number + std::string(bytes, 'x')).substr(0, bytes));
+        slots[i].request.set_body(Body(i, bytes));
         slots[i].Start();
     }
     std::unique_lock<std::mutex> lock(run.mutex);
@@ -139,11 +291,21 @@ static int Call(const std::string &target, int in_flight, size_t bytes, double s
 int main(int argc, char **argv)
 {
     std::vector<std::string> words(argv + 1, argv + argc);
+    if (!words.empty() && words[0] == "ready") {
+        std::string line;
+        std::cout << "ready" << std::endl;
+        std::getline(std::cin, line);
+        words.erase(words.begin());
+    }
     if (words.size() == 2 && words[0] == "server") {
         return Serve(std::stoi(words[1]));
     }
     if (words.size() == 5 && words[0] == "client") {
         return Call(words[1], std::stoi(words[2]), std::stoul(words[3]), std::stod(words[4]));
+    }
+    if (words.size() == 6 && words[0] == "streams") {
+        return Call(words[1], std::stoi(words[2]), std::stoul(words[3]), std::stod(words[4]),
+                    std::stoi(words[5]));
     }
     return 2;
 }

@@ -22,6 +22,14 @@ import (
 
 const path = "/peers.Echo/Say"
 
+const (
+	talkPath       = "/peers.Echo/Talk"
+	maxOutstanding = 16 // messages of a stream that have not come back yet
+)
+
+var talkDesc = grpc.StreamDesc{
+	StreamName: "Talk", Handler: talk, ServerStreams: true, ClientStreams: true}
+
 // Messages stay the bytes that they travel as.
 type plain struct{}
 
@@ -54,6 +62,22 @@ func say(_ interface{}, ctx context.Context, decode func(interface{}) error,
 	return &request, nil
 }
 
+func talk(_ interface{}, stream grpc.ServerStream) error {
+	for {
+		var message []byte
+		err := stream.RecvMsg(&message)
+		if err == io.EOF {
+			return nil
+		}
+		if err == nil {
+			err = stream.SendMsg(&message)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
 func serve(maxAge time.Duration) error {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -69,6 +93,7 @@ func serve(maxAge time.Duration) error {
 		ServiceName: "peers.Echo",
 		HandlerType: (*interface{})(nil),
 		Methods:     []grpc.MethodDesc{{MethodName: "Say", Handler: say}},
+		Streams:     []grpc.StreamDesc{talkDesc},
 	}, nil)
 	fmt.Println(listener.Addr().(*net.TCPAddr).Port)
 	go func() {
@@ -110,6 +135,66 @@ func once(conn *grpc.ClientConn, request []byte) string {
 	return ""
 }
 
+// send sends what there is time for, with at most as many messages outstanding as window takes, and
+// returns how many they were.
+func send(stream grpc.ClientStream, messages [][]byte, window chan struct{}, end time.Time) int {
+	defer stream.CloseSend()
+	for sent := range messages {
+		if sent > 0 && !time.Now().Before(end) {
+			return sent
+		}
+		select {
+		case window <- struct{}{}:
+		case <-stream.Context().Done():
+			return sent
+		}
+		if stream.SendMsg(&messages[sent]) != nil { // RecvMsg says why
+			return sent
+		}
+	}
+	return len(messages)
+}
+
+// stream returns what was wrong with a stream on which messages are to come back, or "".
+func (r *run) stream(conn *grpc.ClientConn, messages [][]byte, end time.Time) string {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	stream, err := conn.NewStream(ctx, &talkDesc, talkPath, grpc.ForceCodec(plain{}))
+	if err != nil {
+		return err.Error()
+	}
+	window := make(chan struct{}, maxOutstanding)
+	sent := make(chan int, 1)
+	go func() { sent <- send(stream, messages, window, end) }()
+	for back := 0; ; back++ {
+		var reply []byte
+		err := stream.RecvMsg(&reply)
+		if err == io.EOF && back == <-sent {
+			return ""
+		}
+		if err == io.EOF {
+			return "messages did not come back"
+		}
+		if err != nil {
+			return err.Error()
+		}
+		if back == len(messages) || !bytes.Equal(reply, messages[back]) {
+			return "the message is another one"
+		}
+		<-window
+		r.note("")
+	}
+}
+
+// streams opens one stream after the other until end.
+func (r *run) streams(conn *grpc.ClientConn, messages [][]byte, end time.Time) {
+	for time.Now().Before(end) {
+		if wrong := r.stream(conn, messages, end); wrong != "" {
+			r.note(wrong)
+		}
+	}
+}
+
 // watch counts how often the connection was ready and then was not, until ctx is done.
 func (r *run) watch(ctx context.Context, conn *grpc.ClientConn) {
 	for state := conn.GetState(); conn.WaitForStateChange(ctx, state); state = conn.GetState() {
@@ -119,7 +204,8 @@ func (r *run) watch(ctx context.Context, conn *grpc.ClientConn) {
 	}
 }
 
-func call(target string, inFlight, size int, seconds float64) error {
+// call makes unary calls, or streams of n messages when n is not 0.
+func call(target string, inFlight, size int, seconds float64, n int) error {
 	conn, err := grpc.Dial(target, grpc.WithInsecure())
 	if err != nil {
 		return err
@@ -132,9 +218,24 @@ func call(target string, inFlight, size int, seconds float64) error {
 		r.watch(ctx, conn)
 		watching.Done()
 	}()
+	var streams [][][]byte // the messages of each
+	for i := 0; i < inFlight && n > 0; i++ {
+		var messages [][]byte
+		for k := 0; k < n; k++ {
+			messages = append(messages, message(i*n+k, size))
+		}
+		streams = append(streams, messages)
+	}
 	start := time.Now()
 	end := start.Add(time.Duration(seconds * float64(time.Second)))
-	for i := 0; i < inFlight; i++ {
+	for _, messages := range streams {
+		slots.Add(1)
+		go func(messages [][]byte) {
+			r.streams(conn, messages, end)
+			slots.Done()
+		}(messages)
+	}
+	for i := 0; i < inFlight && n == 0; i++ {
 		slots.Add(1)
 		go func(request []byte) {
 			for time.Now().Before(end) {
@@ -155,6 +256,11 @@ func call(target string, inFlight, size int, seconds float64) error {
 func main() {
 	var err error
 	words := os.Args[1:]
+	if len(words) > 0 && words[0] == "ready" {
+		fmt.Println("ready")
+		fmt.Scanln()
+		words = words[1:]
+	}
 	if len(words) == 2 && words[0] == "server" {
 		ms, _ := strconv.Atoi(words[1])
 		err = serve(time.Duration(ms) * time.Millisecond)
@@ -162,7 +268,13 @@ func main() {
 		inFlight, _ := strconv.Atoi(words[2])
 		size, _ := strconv.Atoi(words[3])
 		seconds, _ := strconv.ParseFloat(words[4], 64)
-		err = call(words[1], inFlight, size, seconds)
+		err = call(words[1], inFlight, size, seconds, 0)
+	} else if len(words) == 6 && words[0] == "streams" {
+		inFlight, _ := strconv.Atoi(words[2])
+		size, _ := strconv.Atoi(words[3])
+		seconds, _ := strconv.ParseFloat(words[4], 64)
+		n, _ := strconv.Atoi(words[5])
+		err = call(words[1], inFlight, size, seconds, n)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

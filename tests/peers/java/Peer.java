@@ -4,9 +4,11 @@ import io.grpc.CallOptions;
 import io.grpc.ClientCall;
 import io.grpc.ConnectivityState;
 import io.grpc.ManagedChannel;
+import io.grpc.Metadata;
 import io.grpc.MethodDescriptor;
 import io.grpc.Server;
 import io.grpc.ServerServiceDefinition;
+import io.grpc.Status;
 import io.grpc.netty.NettyChannelBuilder;
 import io.grpc.netty.NettyServerBuilder;
 import io.grpc.stub.ClientCalls;
@@ -47,6 +49,15 @@ public final class Peer {
             .setFullMethodName("peers.Echo/Say")
             .build();
 
+    private static final MethodDescriptor<byte[], byte[]> TALK =
+        MethodDescriptor.<byte[], byte[]>newBuilder(new Plain(), new Plain())
+            .setType(MethodDescriptor.MethodType.BIDI_STREAMING)
+            .setFullMethodName("peers.Echo/Talk")
+            .build();
+
+    /** Messages of a stream that have not come back yet. */
+    private static final int MAX_OUTSTANDING = 16;
+
     /** A Message as it travels: field 1, its length, its body. */
     private static byte[] message(int slot, int size) {
         ByteArrayOutputStream encoded = new ByteArrayOutputStream();
@@ -63,6 +74,30 @@ public final class Peer {
         return encoded.toByteArray();
     }
 
+    /** A call of Talk on the server: each message goes back. */
+    private static final class Echoer implements StreamObserver<byte[]> {
+        private final StreamObserver<byte[]> replies;
+
+        Echoer(StreamObserver<byte[]> replies) {
+            this.replies = replies;
+        }
+
+        @Override
+        public void onNext(byte[] message) {
+            replies.onNext(message);
+        }
+
+        @Override
+        public void onError(Throwable error) {
+            // It was cancelled: there is nobody to answer.
+        }
+
+        @Override
+        public void onCompleted() {
+            replies.onCompleted();
+        }
+    }
+
     private static void serve(int maxAgeMs) throws IOException {
         NettyServerBuilder builder =
             NettyServerBuilder.forAddress(new InetSocketAddress("127.0.0.1", 0));
@@ -71,6 +106,7 @@ public final class Peer {
                 reply.onNext(request);
                 reply.onCompleted();
             }))
+            .addMethod(TALK, ServerCalls.asyncBidiStreamingCall(Echoer::new))
             .build());
         if (maxAgeMs > 0) {
             builder.maxConnectionAge(maxAgeMs, TimeUnit.MILLISECONDS);
@@ -94,16 +130,27 @@ public final class Peer {
         private long ended;
         private String error = "";
 
-        Run(String target, int inFlight, int size, double seconds) {
+        /** Makes unary calls, or streams of n messages when n is not 0. */
+        Run(String target, int inFlight, int size, double seconds, int n) {
             channel = NettyChannelBuilder.forTarget(target).usePlaintext().build();
             left = new CountDownLatch(inFlight);
             // A machine that has just started takes its time for the first.
             ClientCalls.blockingUnaryCall(channel, SAY, CallOptions.DEFAULT, message(0, size));
+            byte[][][] messages = new byte[inFlight][n][];
+            for (int i = 0; i < inFlight; i++) {
+                for (int k = 0; k < n; k++) {
+                    messages[i][k] = message(i * n + k, size);
+                }
+            }
             start = System.nanoTime();
             end = start + (long) (seconds * 1e9);
             watch();
             for (int i = 0; i < inFlight; i++) {
-                call(message(i, size));
+                if (n > 0) {
+                    stream(messages[i]);
+                } else {
+                    call(message(i, size));
+                }
             }
         }
 
@@ -150,6 +197,70 @@ public final class Peer {
             });
         }
 
+        private void stream(byte[][] messages) {
+            if (System.nanoTime() >= end) {
+                left.countDown();
+                return;
+            }
+            ClientCall<byte[], byte[]> call = channel.newCall(
+                TALK, CallOptions.DEFAULT.withDeadlineAfter(60, TimeUnit.SECONDS));
+            call.start(new Talker(call, messages), new Metadata());
+            call.request(1);
+        }
+
+        /** A stream on which messages are to come back, as many as there is time for. */
+        private final class Talker extends ClientCall.Listener<byte[]> {
+            private final ClientCall<byte[], byte[]> call;
+            private final byte[][] messages;
+            private int sent;
+            private int back;
+            private boolean halfClosed;
+
+            Talker(ClientCall<byte[], byte[]> call, byte[][] messages) {
+                this.call = call;
+                this.messages = messages;
+            }
+
+            /** Of all that is called here only one thing is at a time. */
+            private void send() {
+                while (!halfClosed) {
+                    boolean late = sent > 0 && System.nanoTime() >= end;
+                    if (late || sent == messages.length) {
+                        halfClosed = true;
+                        call.halfClose();
+                    } else if (sent - back < MAX_OUTSTANDING && call.isReady()) {
+                        call.sendMessage(messages[sent++]);
+                    } else {
+                        return;
+                    }
+                }
+            }
+
+            @Override
+            public void onReady() {
+                send();
+            }
+
+            @Override
+            public void onMessage(byte[] message) {
+                boolean right = back < sent && Arrays.equals(message, messages[back]);
+                note(right ? "" : "the message is another one", 1);
+                back++;
+                call.request(1);
+                send();
+            }
+
+            @Override
+            public void onClose(Status status, Metadata trailers) {
+                if (!status.isOk()) {
+                    note(status.toString(), 0);
+                } else if (back != sent) {
+                    note("messages did not come back", 0);
+                }
+                stream(messages);
+            }
+        }
+
         private synchronized void note(String wrong, int n) {
             calls += n;
             if (!wrong.isEmpty() && failed++ == 0) {
@@ -166,11 +277,19 @@ public final class Peer {
     }
 
     public static void main(String[] words) throws Exception {
+        if (words[0].equals("ready")) {
+            System.out.println("ready");
+            while (System.in.read() > '\n') {
+                continue;
+            }
+            words = Arrays.copyOfRange(words, 1, words.length);
+        }
         if (words[0].equals("server")) {
             serve(Integer.parseInt(words[1]));
         } else {
             new Run(words[1], Integer.parseInt(words[2]), Integer.parseInt(words[3]),
-                Double.parseDouble(words[4])).report();
+                Double.parseDouble(words[4]),
+                words[0].equals("streams") ? Integer.parseInt(words[5]) : 0).report();
         }
         System.exit(0);
     }

@@ -21,9 +21,23 @@ function message(slot, bytes) {
   return Buffer.concat([Buffer.from([10, ...length, rest]), Buffer.from(body)]);
 }
 
+const talk = { ...say, path: '/peers.Echo/Talk', requestStream: true, responseStream: true };
+const MAX_OUTSTANDING = 16; // messages of a stream that have not come back yet
+
+// Each message goes back. Who does not read what comes back is not read from.
+function echo(call) {
+  call.on('data', (message) => {
+    if (!call.write(message)) {
+      call.pause();
+    }
+  });
+  call.on('drain', () => call.resume());
+  call.on('end', () => call.end());
+}
+
 function serve(maxAgeMs) {
   const server = new grpc.Server(maxAgeMs > 0 ? { 'grpc.max_connection_age_ms': maxAgeMs } : {});
-  server.addService({ say }, { say: (call, done) => done(null, call.request) });
+  server.addService({ say, talk }, { say: (call, done) => done(null, call.request), talk: echo });
   server.bindAsync('127.0.0.1:0', grpc.ServerCredentials.createInsecure(), (error, port) => {
     if (error) {
       throw error;
@@ -34,19 +48,26 @@ function serve(maxAgeMs) {
   process.stdin.on('end', () => process.exit(0));
 }
 
+// Makes unary calls, or with messages streams of so many.
 class Run {
-  constructor(target, inFlight, bytes, seconds) {
+  constructor(target, inFlight, bytes, seconds, messages = 0) {
     this.client = new grpc.Client(target, grpc.credentials.createInsecure());
     this.calls = 0;
     this.failed = 0;
     this.ended = 0;
     this.error = '';
     this.running = inFlight;
+    const streams = Array.from({ length: messages > 0 ? inFlight : 0 }, (_, i) =>
+      Array.from({ length: messages }, (__, k) => message(i * messages + k, bytes)));
     this.start = Date.now();
     this.end = this.start + seconds * 1000;
     this.watch();
     for (let i = 0; i < inFlight; i++) {
-      this.call(message(i, bytes));
+      if (messages > 0) {
+        this.stream(streams[i]);
+      } else {
+        this.call(message(i, bytes));
+      }
     }
   }
 
@@ -80,6 +101,64 @@ class Run {
     });
   }
 
+  // Opens a stream on which messages are to come back, as many as there is time for; then the next.
+  stream(messages) {
+    if (Date.now() >= this.end) {
+      this.leave();
+      return;
+    }
+    const deadline = Date.now() + 60000;
+    const call = this.client.makeBidiStreamRequest(talk.path, same, same, { deadline });
+    let [sent, back, halfClosed, full, readAll, status] = [0, 0, false, false, false, null];
+    const send = () => {
+      while (!halfClosed) {
+        if (sent === messages.length || (sent > 0 && Date.now() >= this.end)) {
+          halfClosed = true;
+          call.end();
+        } else if (sent - back < MAX_OUTSTANDING && !full) {
+          full = !call.write(messages[sent++]);
+        } else {
+          return;
+        }
+      }
+    };
+    // The status may come before the last messages have been read; behind an error none are.
+    const close = () => {
+      if (status === null || (status.code === grpc.status.OK && !readAll)) {
+        return;
+      }
+      if (status.code !== grpc.status.OK) {
+        this.fail(`${status.code}: ${status.details}`);
+      } else if (back !== sent) {
+        this.fail('messages did not come back');
+      }
+      status = null; // an end may follow an error
+      this.stream(messages);
+    };
+    call.on('drain', () => {
+      full = false;
+      send();
+    });
+    call.on('data', (reply) => {
+      this.calls++;
+      if (back === sent || !reply.equals(messages[back])) {
+        this.fail('the message is another one');
+      }
+      back++;
+      send();
+    });
+    call.on('end', () => {
+      readAll = true;
+      close();
+    });
+    call.on('error', () => {}); // the status says it
+    call.on('status', (said) => {
+      status = said;
+      close();
+    });
+    send();
+  }
+
   fail(text) {
     if (this.failed++ === 0) {
       this.error = text;
@@ -95,9 +174,18 @@ class Run {
   }
 }
 
-const [role, ...words] = process.argv.slice(2);
-if (role === 'server') {
-  serve(Number(words[0]));
-} else {
-  new Run(words[0], ...words.slice(1).map(Number));
+function main(role, ...words) {
+  if (role === 'ready') {
+    console.log('ready');
+    process.stdin.once('data', () => {
+      process.stdin.pause();
+      main(...words);
+    });
+  } else if (role === 'server') {
+    serve(Number(words[0]));
+  } else {
+    new Run(words[0], ...words.slice(1).map(Number));
+  }
 }
+
+main(...process.argv.slice(2));

@@ -9,6 +9,8 @@ from concurrent import futures
 import grpc
 
 PATH = "/peers.Echo/Say"
+TALK_PATH = "/peers.Echo/Talk"
+MAX_OUTSTANDING = 16  # messages of a stream that have not come back yet
 
 
 def message(slot, size):
@@ -26,8 +28,9 @@ def serve(max_age_ms):
         futures.ThreadPoolExecutor(max_workers=16),
         options=[("grpc.max_connection_age_ms", max_age_ms)] if max_age_ms else [])
     say = grpc.unary_unary_rpc_method_handler(lambda request, context: request)
+    talk = grpc.stream_stream_rpc_method_handler(lambda messages, context: messages)
     server.add_generic_rpc_handlers(
-        (grpc.method_handlers_generic_handler("peers.Echo", {"Say": say}),))
+        (grpc.method_handlers_generic_handler("peers.Echo", {"Say": say, "Talk": talk}),))
     print(server.add_insecure_port("127.0.0.1:0"), flush=True)
     server.start()
     sys.stdin.read()
@@ -42,9 +45,12 @@ class Run:
         self.error, self.running, self.state = "", in_flight, None
         self.channel = grpc.insecure_channel(target)
         self.channel.subscribe(self.on_state)
-        self.say = self.channel.unary_unary(PATH)
         self.start = time.monotonic()
         self.end = self.start + seconds
+        self.begin(in_flight, size)
+
+    def begin(self, in_flight, size):
+        self.say = self.channel.unary_unary(PATH)
         for slot in range(in_flight):
             self.call(message(slot, size))
 
@@ -58,6 +64,9 @@ class Run:
             future = self.say.future(request, timeout=30)
             future.add_done_callback(lambda done: self.on_done(done, request))
             return
+        self.leave()
+
+    def leave(self):
         with self.lock:
             self.running -= 1
             if self.running == 0:
@@ -79,9 +88,65 @@ class Run:
         print(self.calls, self.failed, self.ended, f"{seconds:.3f}", self.error, flush=True)
 
 
+class StreamRun(Run):
+    def __init__(self, target, in_flight, size, seconds, n_messages):
+        self.messages = [[message(slot * n_messages + k, size) for k in range(n_messages)]
+                         for slot in range(in_flight)]
+        super().__init__(target, in_flight, size, seconds)
+
+    def begin(self, in_flight, size):
+        self.talk = self.channel.stream_stream(TALK_PATH)
+        for messages in self.messages:
+            threading.Thread(target=self.streams, args=(messages,)).start()
+
+    def streams(self, messages):
+        while time.monotonic() < self.end:
+            wrong = self.stream(messages)
+            with self.lock:
+                self.failed += bool(wrong)
+                self.error = self.error or wrong
+        self.leave()
+
+    def stream(self, messages):
+        """Returns what was wrong with a stream on which messages are to come back, or ""."""
+        window = threading.Semaphore(MAX_OUTSTANDING)
+        sent = back = 0
+
+        def requests():
+            nonlocal sent
+            for request in messages:
+                window.acquire()
+                if sent > 0 and time.monotonic() >= self.end:
+                    return
+                sent += 1
+                yield request
+
+        call = self.talk(requests(), timeout=60)
+        try:
+            for reply in call:
+                if back == sent or reply != messages[back]:
+                    call.cancel()
+                    return "the message is another one"
+                back += 1
+                with self.lock:
+                    self.calls += 1
+                window.release()
+        except grpc.RpcError as error:
+            return f"{error.code()}: {error.details()}".replace("\n", " ")
+        finally:
+            window.release(len(messages))  # nobody waits for it any more
+        return "" if back == sent else "messages did not come back"
+
+
 def main(role, *words):
-    if role == "server":
+    if role == "ready":
+        print("ready", flush=True)
+        sys.stdin.readline()
+        main(*words)
+    elif role == "server":
         serve(int(words[0]))
+    elif role == "streams":
+        StreamRun(words[0], int(words[1]), int(words[2]), float(words[3]), int(words[4])).report()
     else:
         Run(words[0], int(words[1]), int(words[2]), float(words[3])).report()
 
