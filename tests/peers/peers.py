@@ -10,6 +10,13 @@ them, after a fifth of a second to a second: none is lost, and none is run twice
 A peer is one program, built in FOLDER:
     peer server MAX_AGE_MS                       prints its port, ends with its standard input
     peer client TARGET IN_FLIGHT BYTES SECONDS   prints CALLS FAILED ENDED SECONDS [ERROR]
+    peer streams TARGET IN_FLIGHT BYTES SECONDS MESSAGES
+                                                 the same of streams: so many messages go on each, as
+                                                 fast as flow control lets them, and are to come back;
+                                                 then it is half-closed, ends with OK, and the next
+                                                 one begins. CALLS are messages that came back
+    peer ready client|streams ...                the same, but prints a line, and begins when it is
+                                                 sent one
 ENDED is how often its connection was ready and then was not; an age of 0 is none.
 """
 import argparse
@@ -23,6 +30,14 @@ AGES_MS = (500, 1500)
 AGEING_MS = (200, 500, 1000)
 AT_ONCE = 1000
 LONGER = {"java": 2}  # so many times, for a machine that has to get warm
+WARMING = {"java": 1}  # calls before those that are counted
+SECONDS, SECONDS_TOGETHER = 3, 1.5
+KINDS = {"client": (1, 100), "streams": (1, 10)}  # how many calls are in flight on a connection
+MESSAGES = {10: 200, 100_000: 20}  # of a stream
+# Streams, and calls over several connections at once, of a client each.
+TOGETHER = [(kind, n_clients, in_flight, size)
+            for kind, in_flights in KINDS.items() for n_clients in (1, 8)
+            for in_flight in in_flights for size in MESSAGES if (kind, n_clients) != ("client", 1)]
 
 
 class Peer:
@@ -30,7 +45,9 @@ class Peer:
         self.server, self.client = arguments.echo_server, arguments.echo_client
         self.command, self.environment = peers_build.build(arguments.language, arguments.folder)
         self.language = arguments.language
-        self.seconds = arguments.seconds * LONGER.get(self.language, 1)
+        longer = LONGER.get(self.language, 1)
+        self.seconds = (arguments.seconds or SECONDS) * longer
+        self.seconds_together = (arguments.seconds or SECONDS_TOGETHER) * longer
         self.tally = Tally()
 
     def seconds_of(self, age_ms):
@@ -48,7 +65,7 @@ class Peer:
             faults.append(f"{told['opened']} connections were opened, {load.ended} ended")
         if age_ms and not told["aged"]:
             faults.append("no connection aged")
-        if told["started"] != load.calls:
+        if told["started"] != load.calls + WARMING.get(self.language, 0):
             faults.append(f"the server ran {told['started']} calls")
         name = f"{self.language} client{self.named(in_flight, size, age_ms)}"
         return self.tally.judge(name, load, faults)
@@ -64,6 +81,39 @@ class Peer:
         name = f"{self.language} server{self.named(in_flight, size, age_ms)}"
         return self.tally.judge(name, load, faults)
 
+    def clients_call_us(self, kind, n_clients, in_flight, size):
+        server = Process([self.server, "127.0.0.1:0"])
+        messages = [MESSAGES[size]] if kind == "streams" else []
+        load = Load.together(n_clients, [*self.command, "ready", kind], self.environment,
+                             "127.0.0.1:" + server.line(), in_flight, size, self.seconds_together,
+                             *messages)
+        told = counters(server.end())
+        faults = load.faults()
+        faults += faults_of(told, "protocol_errors", "broken", "not_ok", "refused")
+        if load.ended or told["opened"] != n_clients:
+            faults.append(f"{told['opened']} connections were opened, {load.ended} ended")
+        self.judge_together("client", kind, n_clients, in_flight, size, load, faults)
+
+    def is_called_by_clients(self, kind, n_clients, in_flight, size):
+        server = Process([*self.command, "server", "0"], self.environment)
+        messages = ["-m", MESSAGES[size]] if kind == "streams" else []
+        load = Load.together(n_clients, [self.client, "-r"], {}, *messages,
+                             "grpc:127.0.0.1:" + server.line(), in_flight, size,
+                             self.seconds_together)
+        server.end()
+        faults = load.faults()
+        if load.ended:
+            faults.append(f"{load.ended} connections ended")
+        self.judge_together("server", kind, n_clients, in_flight, size, load, faults)
+
+    def judge_together(self, side, kind, n_clients, in_flight, size, load, faults):
+        over = f"{n_clients} connection{'s' if n_clients > 1 else ''}"
+        if kind == "streams":
+            load.counted = "messages"
+            over = "streams over " + over
+        self.tally.judge(f"{self.language} {side}, {over}, {in_flight} in flight on each, {size} B",
+                         load, faults)
+
     @staticmethod
     def named(in_flight, size, age_ms):
         age = f", connections live {age_ms} ms" if age_ms else ""
@@ -75,6 +125,9 @@ class Peer:
                 each(in_flight, size)
             for age_ms in AGES_MS:
                 each(AT_ONCE, 10, age_ms)
+        for each in (self.clients_call_us, self.is_called_by_clients):
+            for load in TOGETHER:
+                each(*load)
 
     def run_ageing(self, n_calls):
         for each in (self.calls_us, self.is_called):
@@ -91,7 +144,9 @@ def main():
     parser.add_argument("echo_server")
     parser.add_argument("echo_client")
     parser.add_argument("folder")
-    parser.add_argument("--seconds", type=float, default=3, help="of each load; of Java's twice as many")
+    parser.add_argument("--seconds", type=float,
+                        help=f"of each load, instead of {SECONDS}, or {SECONDS_TOGETHER} of streams "
+                             "and of several connections; of Java's twice as many")
     parser.add_argument("--ageing", type=int, metavar="CALLS")
     arguments = parser.parse_args()
     try:

@@ -4,6 +4,7 @@
 Knows nothing of languages and of what is put between the two.
 """
 import atexit
+import functools
 import os
 import signal
 import subprocess
@@ -20,6 +21,11 @@ class Process:
     def line(self):
         return self.child.stdout.readline().strip()
 
+    def begin(self):
+        """Sends the line that a client waits for."""
+        self.child.stdin.write("\n")
+        self.child.stdin.flush()
+
     def end(self):
         """Ends a server in its way; returns the rest of what it says."""
         self.child.stdin.close()
@@ -33,11 +39,14 @@ class Process:
 class Load:
     """What a client says of its calls."""
 
+    counted = "calls"
+
     def __init__(self, line):
         words = line.split(maxsplit=4)
         if len(words) < 4:
             raise SystemExit(f"a client said: {line!r}")
         self.calls, self.failed, self.ended = map(int, words[:3])
+        self.least = self.calls  # of several clients
         self.seconds = float(words[3])
         self.error = words[4] if len(words) > 4 else ""
 
@@ -48,11 +57,35 @@ class Load:
         client.end()
         return cls(line)
 
+    @classmethod
+    def together(cls, n_clients, command, environment, *words):
+        """Of so many clients that wait for a line: none begins before all are there."""
+        clients = [Process([*command, *map(str, words)], environment) for _ in range(n_clients)]
+        for client in clients:
+            said = client.line()
+            if said != "ready":
+                raise SystemExit(f"a client said: {said!r}")
+        for client in clients:
+            client.begin()
+        loads = [cls(client.line() or "0 1 0 1 a client ended without a word") for client in clients]
+        for client in clients:
+            client.end()
+        return functools.reduce(cls.add, loads)
+
+    def add(self, other):
+        self.calls += other.calls
+        self.least = min(self.least, other.least)
+        self.failed += other.failed
+        self.ended += other.ended
+        self.seconds = max(self.seconds, other.seconds)
+        self.error = self.error or other.error
+        return self
+
     def faults(self):
         found = []
         if self.failed:
             found.append(f"{self.failed} of {self.calls} calls failed, the first: {self.error}")
-        if self.calls < 2:
+        if self.calls < 2 or self.least < 1:
             found.append("no calls")
         return found
 
@@ -74,7 +107,7 @@ class Tally:
 
     def judge(self, name, load, faults):
         """Returns the load if it did."""
-        self.note(f"{name}: {load.calls / load.seconds:.0f} calls/s", faults)
+        self.note(f"{name}: {load.calls / load.seconds:.0f} {load.counted}/s", faults)
         return None if faults else load
 
     def note(self, what, faults):
