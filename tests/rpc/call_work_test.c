@@ -54,6 +54,9 @@ static bool pack(struct calls *t, struct packed *packed, size_t n, bool is_cut)
         bow__deflate(&packed->coders, peer.encoding, 0,
                      (struct bow_slice){bytes, is_cut ? n - 1 : n}, &packed->block, &packed->len);
     free(bytes);
+    if (rc < 0) {
+        print_message("left out: this build has no encoding to pack with\n");
+    }
     return rc == 0;
 }
 
@@ -82,7 +85,7 @@ static void test_work_f34_all_that_expands_is_answered(void **state)
 {
     enum { N = 40 };
     struct calls *t = *state;
-    struct packed packed;
+    struct packed packed = {0};
 
     connect_peer(t);
     if (pack(t, &packed, 256 * KIB, false)) {
@@ -103,7 +106,7 @@ static void test_work_f34_what_expands_in_vain_waits(void **state)
 {
     enum { N = 2 };
     struct calls *t = *state;
-    struct packed packed;
+    struct packed packed = {0};
 
     connect_peer(t);
     if (pack(t, &packed, MIB, true)) {
@@ -124,7 +127,7 @@ static void test_work_f34_what_expands_in_vain_ends_the_connection(void **state)
 {
     enum { N = 40 };
     struct calls *t = *state;
-    struct packed packed;
+    struct packed packed = {0};
 
     connect_peer(t);
     peer.may_be_lost = true;

@@ -396,7 +396,7 @@ static void test_connections_of_a_list_go_where_they_are_taken(void **state)
     expect_all_ok(1 + 2 + 5 * MAX_CALLS);
 }
 
-/* Servers that the test plays, over gRPC */
+/* Servers that the test plays; what they say is gRPC's */
 
 #define MAX_PLAYED 8
 
@@ -418,7 +418,8 @@ static void play(struct played *played, uint32_t max_connections)
     *played = (struct played){.n = 0};
     played->listening = raw_listen(&played->port);
     assert_int_equal(fcntl(played->listening, F_SETFL, O_NONBLOCK), 0);
-    snprintf(target, sizeof(target), "grpc:127.0.0.1:%u", played->port);
+    snprintf(target, sizeof(target), "%s127.0.0.1:%u", timed_is_grpc() ? "grpc:" : "",
+             played->port);
     options.target = target;
     options.max_connections_per_address = max_connections;
     assert_int_equal(bow_client_new(&options, &played->client), 0);
