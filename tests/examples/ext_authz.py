@@ -213,6 +213,8 @@ def bad_start(command, folder):
 
 
 def main(command):
+    # Under nohup it is ignored, which a program would inherit, and then does not take it.
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/keys"
         with open(path, "w") as file:
