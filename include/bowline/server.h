@@ -291,7 +291,8 @@ BOW_EXPORT void bow_server_stop(struct bow_server *server);
 
 /** Wait until the server has stopped. Returns: 0; -ECHILD (see bow_server_start()); or -EDEADLK at
  * once on a thread of its loops while it has not: whoever drives options.loop asks again after each
- * turn. Thread: any. */
+ * turn, and not before the first, which is what makes the thread that loop's: this would wait for
+ * another one to drive it. Thread: any. */
 BOW_EXPORT int bow_server_join(struct bow_server *server);
 
 /** Free a server that has stopped or was never started; else stop it first, and wait, or on one of
