@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: 0BSD */
 /* Owns the answer to Allocate. All of it lies in the call's memory, and goes with the call.
- * Functions that return a pointer have failed the call when it is NULL. */
+ * Functions that return a pointer have failed the call when it is NULL: its memory is gone then. */
 
 #include "allocate.h"
 #include <bowline/call.h>
@@ -49,11 +49,15 @@ static V1beta1__DeviceSpec *make_device(struct bow_call *call, struct devices *d
     if (spec == NULL || path == NULL) {
         return fail_for_memory(call);
     }
+    char *node = find_node(call, path);
+    if (node == NULL) {
+        return NULL;
+    }
     *spec = (V1beta1__DeviceSpec)V1BETA1__DEVICE_SPEC__INIT;
     spec->container_path = path;
-    spec->host_path = find_node(call, path);
+    spec->host_path = node;
     spec->permissions = "rw";
-    return spec->host_path != NULL ? spec : NULL;
+    return spec;
 }
 
 /* As the container sees them, with commas between. */
@@ -114,10 +118,11 @@ static V1beta1__ContainerAllocateResponse *answer(struct bow_call *call,
     allocation->response =
         (V1beta1__ContainerAllocateResponse)V1BETA1__CONTAINER_ALLOCATE_RESPONSE__INIT;
     for (size_t i = 0; i < n; i++) {
-        allocation->devices[i] = make_device(call, devices, request->devices_ids[i]);
-        if (allocation->devices[i] == NULL) {
+        V1beta1__DeviceSpec *device = make_device(call, devices, request->devices_ids[i]);
+        if (device == NULL) {
             return NULL;
         }
+        allocation->devices[i] = device;
     }
     allocation->response.n_devices = n;
     allocation->response.devices = allocation->devices;
@@ -145,11 +150,12 @@ void allocate(struct bow_call *call, const V1beta1__AllocateRequest *request,
         return;
     }
     for (size_t i = 0; i < n; i++) {
-        response.container_responses[i] =
+        V1beta1__ContainerAllocateResponse *container =
             answer(call, request->container_requests[i], devices, options);
-        if (response.container_responses[i] == NULL) {
+        if (container == NULL) {
             return;
         }
+        response.container_responses[i] = container;
     }
     response.n_container_responses = n;
     v1beta1__device_plugin__allocate__reply(call, &response);
