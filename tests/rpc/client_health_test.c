@@ -381,7 +381,7 @@ struct played {
 static void play_watch(struct grpc__health__v1__health__watch__call call,
                        const Grpc__Health__V1__HealthCheckRequest *request, void *user)
 {
-    static const struct grpc__health__v1__health__watch__call_events events = {NULL};
+    static const struct grpc__health__v1__health__watch__call_events events = {.on_closed = NULL};
     Grpc__Health__V1__HealthCheckResponse response = GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__INIT;
     struct played *played = user;
 
