@@ -9,7 +9,7 @@
  *     serving ──idle──► (the owner says goaway) ──► leaving ──LEAVE_NS──► last word ──►
  * closed └─────old────► (the owner says goaway) ──► leaving ─ ─ grace over: cut off ──► closed
  *
- * A peer answers a goaway within a round trip, and then all is known. One that
+ * A peer answers a goaway within a round trip or a few, and then all is known. One that
  * does not (nobody attends to it, or it does not read) is told the last word: what
  * comes after that is not processed, which it may try elsewhere. So no call fails, and
  * none keeps a connection that the peer has forgotten. A peer that is only slow would have a

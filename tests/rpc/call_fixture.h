@@ -106,6 +106,9 @@ void calls_wait_server_metric(struct calls *t, size_t offset, uint64_t n);
 #define CALLS_WAIT_METRIC(t, name, n)                                                              \
     calls_wait_server_metric((t), offsetof(struct bow_metrics, name), (n))
 
+/** Have every name mean these two addresses of IPv4, in this order. The texts are kept. */
+void calls_resolve_to(struct calls *t, const char *first, const char *second);
+
 /** A socket that listens, without Bowline; sets t->address and t->target to it. */
 int calls_raw_listen(struct calls *t);
 /** Set t->address and t->target to where nobody listens. */

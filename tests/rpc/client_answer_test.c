@@ -19,6 +19,7 @@
 #include <cmocka.h>
 
 #define MAX_TAKEN 256
+#define PEER_HOST "127.0.0.2"
 
 enum manner { CLOSES, RESETS, SPEAKS_HTTP1, IS_SILENT };
 
@@ -171,25 +172,6 @@ static void expect_failure(struct calls *t, const char *words)
 
 /* A name of two addresses, the first of them the peer's and the second the server's, or not */
 
-static const char *hosts[2];
-
-static int resolve(void *user, const char *host, uint16_t port, struct bow_sockaddr *addresses,
-                   int max, const char **ret_reason)
-{
-    (void)user;
-    (void)host;
-    (void)ret_reason;
-    assert_true(max >= 2);
-    for (int i = 0; i < 2; i++) {
-        struct sockaddr_in in = {.sin_family = AF_INET, .sin_port = htons(port)};
-        assert_int_equal(inet_pton(AF_INET, hosts[i], &in.sin_addr), 1);
-        memset(&addresses[i], 0, sizeof(addresses[i]));
-        memcpy(&addresses[i].storage, &in, sizeof(in));
-        addresses[i].len = sizeof(in);
-    }
-    return 2;
-}
-
 static int listen_at(const char *host, uint16_t port)
 {
     struct sockaddr_in in = {.sin_family = AF_INET, .sin_port = htons(port)};
@@ -210,15 +192,13 @@ struct name {
 
 static void name_begin(struct name *name, struct calls *t, enum manner manner)
 {
-    hosts[0] = "127.0.0.2";
-    hosts[1] = "127.0.0.1";
-    t->system.resolve = resolve;
+    calls_resolve_to(t, PEER_HOST, "127.0.0.1");
     start_server(t);
     uint16_t port = bow_server_port(t->server);
     name->t = t;
     snprintf(name->target, sizeof(name->target), "%sservers.test:%u",
              calls_is_grpc() ? "grpc:" : "", port);
-    peer_begin(&name->peer, t, manner, listen_at(hosts[0], port));
+    peer_begin(&name->peer, t, manner, listen_at(PEER_HOST, port));
 }
 
 static void name_end(struct name *name)
@@ -316,7 +296,7 @@ static void test_answer_f63_address_out_of_reach_hides_no_failure(void **state)
     struct name name;
 
     name_begin(&name, t, CLOSES);
-    hosts[1] = "224.0.0.1"; /* of many hosts, which is ENETUNREACH for TCP */
+    calls_resolve_to(t, PEER_HOST, "224.0.0.1"); /* of many hosts, which is ENETUNREACH for TCP */
     make_client(t, name.target, NULL);
     expect_failure(t, "127.0.0.2");
     assert_int_equal(n_taken(&name.peer), 1);

@@ -9,7 +9,6 @@
 #include "list_fixture.h"
 #include "tests/rpc/session_peer.h"
 
-#include <arpa/inet.h>
 #include <bowline/group.h>
 #include <bowline/health.h>
 #include <bowline/interceptor.h>
@@ -600,25 +599,6 @@ static void test_health_of_servers_that_leave_is_not_asked_for_ever(void **state
 
 /* A name of two addresses */
 
-static int resolve(void *user, const char *host, uint16_t port, struct bow_sockaddr *addresses,
-                   int max, const char **ret_reason)
-{
-    static const char *const hosts[] = {"127.0.0.2", "127.0.0.1"};
-
-    (void)user;
-    (void)host;
-    (void)ret_reason;
-    assert_true(max >= 2);
-    for (int i = 0; i < 2; i++) {
-        struct sockaddr_in in = {.sin_family = AF_INET, .sin_port = htons(port)};
-        assert_int_equal(inet_pton(AF_INET, hosts[i], &in.sin_addr), 1);
-        memset(&addresses[i], 0, sizeof(addresses[i]));
-        memcpy(&addresses[i].storage, &in, sizeof(in));
-        addresses[i].len = sizeof(in);
-    }
-    return 2;
-}
-
 static void ask_by_name(struct bow_client_options *options)
 {
     options->health_service = ECHO;
@@ -642,7 +622,7 @@ static void test_health_of_a_names_first_address_has_calls_go_to_the_next(void *
     if (!calls_has_port()) {
         return; /* names are of hosts */
     }
-    list->t->system.resolve = resolve;
+    calls_resolve_to(list->t, "127.0.0.2", "127.0.0.1");
     list_kill_server(list, 1);
     calls_server_options(second, &options);
     snprintf(second->address, sizeof(second->address), "127.0.0.2:%u",
