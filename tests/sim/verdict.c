@@ -19,8 +19,6 @@
 #define AFTERMATH_NS (300 * SIM_MS)
 /* After an attempt that failed calls fail at once for that long. */
 #define BACK_OFF_NS (20 * SIM_MS)
-/* Within that a handler hears that nobody waits any more. */
-#define TOLD_NS (400 * SIM_MS)
 /* What a call may take that nothing disturbs: a connection, four ways, a late answer; and the
  * slowest path carries that much, with all that its client has under way. */
 #define SERVED_NS (400 * SIM_MS)
@@ -428,7 +426,7 @@ void sim_verdict_look(struct sim_world *world)
         bool is_told = call->n_runs == 0 || call->is_served;
         uint64_t since_ns = call->done_ns > call->entered_ns ? call->done_ns : call->entered_ns;
         if (call->is_done && !is_told && !may_be_lost(call) &&
-            world->net.now_ns > since_ns + TOLD_NS) {
+            world->net.now_ns > since_ns + service_ns(call)) {
             sim_violate(world, "call %d ended with %s, and its handler has not heard of it", i,
                         bow_code_name(call->code));
         }
