@@ -424,6 +424,7 @@ void sim_verdict_look(struct sim_world *world)
     for (int i = 0; i < world->n_calls; i++) {
         const struct sim_call *call = &world->calls[i];
         bool is_told = call->n_runs == 0 || call->is_served;
+        /* That nobody waits any more travels behind all that its client has sent. */
         uint64_t since_ns = call->done_ns > call->entered_ns ? call->done_ns : call->entered_ns;
         if (call->is_done && !is_told && !may_be_lost(call) &&
             world->net.now_ns > since_ns + service_ns(call)) {
