@@ -32,7 +32,9 @@ HANG_FACTOR = 5
 HANG_LEAST_S = 10
 # As tools/test gives to sanitized builds.
 SANITIZED_FACTOR = 4
-ALL = ["-Dwerror=false", "--buildtype=debug", "-Dbench=false"]
+# Every mutant links its tests anew: less debug information and the faster linker, as tools/test does.
+ALL = ["-Dwerror=false", "--buildtype=debug", "-Dbench=false", "-Dc_args=-g1",
+       "-Dc_link_args=-fuse-ld=lld"]
 PLAIN = [*ALL, "-Doptimization=1"]
 SETUPS = {"sanitized": [*PLAIN, "-Db_sanitize=address,undefined", "-Db_lundef=false"],
           "plain": PLAIN,
