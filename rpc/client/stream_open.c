@@ -60,6 +60,11 @@ static int stream_task(void *user)
     return 0;
 }
 
+static void on_turn(struct bow__work_waiter *waiter)
+{
+    bow__stream_wake(BOW__CONTAINER(waiter, struct bow_stream, waiter));
+}
+
 /* The end */
 
 static void close_blocking(struct bow_stream *stream, struct bow_result *result)
@@ -78,6 +83,7 @@ static void on_done(struct bow_result *result, bow_any_fn fn, void *user)
     (void)fn;
     bow__stream_seal(stream);
     stream->call = NULL;
+    bow__list_remove(&stream->waiter.link);
     if (bow__stream_is_blocking(stream)) {
         close_blocking(stream, result);
     } else {
@@ -110,6 +116,8 @@ static int make(struct bow_client *client, struct bow__balancer *balancer,
     stream->result = (struct bow_result)BOW_RESULT_INIT;
     bow__text_clear(&stream->failure);
     bow_task_init(&stream->task, "stream", stream_task, stream);
+    stream->waiter.fn = on_turn;
+    bow__list_init(&stream->waiter.link);
     bow__coders_init(&stream->compression.coders, client->config.context);
     stream->compression.max_message_bytes = client->config.options.max_message_bytes;
     bow__arena_init(&stream->arena, client->config.context, stream->slab, sizeof(stream->slab),

@@ -117,6 +117,7 @@ static void end(struct bow__conn *conn)
         enter_session(conn);
         conn->session->ops->fail(conn->session, &why);
         end_batch(conn);
+        bow__work_go_on(&conn->session->work);
         conn->session->ops->free(conn->session);
         conn->session = NULL;
     }
@@ -206,6 +207,14 @@ static uint64_t stalled_at(const struct bow__conn *conn)
     return since == 0 ? BOW_NEVER : bow__time_add(since, conn->write_timeout_ns);
 }
 
+/* Messages that have come wait for it as well. */
+static uint64_t next_turn_at(const struct bow__conn *conn)
+{
+    return conn->rest_until == BOW_NEVER && !bow__list_is_empty(&conn->session->work.waiting)
+               ? now_of(conn)
+               : conn->rest_until;
+}
+
 static void watch_times(struct bow__conn *conn)
 {
     uint64_t at = conn->first_frame_at;
@@ -216,7 +225,7 @@ static void watch_times(struct bow__conn *conn)
         }
         at = bow__time_min(at, stalled_at(conn));
         at = bow__time_min(at, conn->session->ops->next_time(conn->session));
-        at = bow__time_min(at, conn->rest_until);
+        at = bow__time_min(at, next_turn_at(conn));
         at = bow__time_min(at, conn->age.next_ns);
     }
 
@@ -394,6 +403,9 @@ static void on_timer(struct bow_timer *timer, void *user)
             return;
         }
     }
+    if (conn->rest_until == BOW_NEVER) {
+        bow__work_go_on(&conn->session->work);
+    }
     bow__conn_touch(conn);
     watch_times(conn);
 }
@@ -473,7 +485,7 @@ static void go_on_reading(struct bow__conn *conn)
                 conn->rest_until == BOW_NEVER && !conn->session->ops->is_clogged(conn->session));
 }
 
-/* After the session has taken bytes in. */
+/* After the session has taken bytes in, or streams messages that had waited. */
 static void look_at_work(struct bow__conn *conn)
 {
     if (conn->closing || !bow__work_is_enough(&conn->session->work)) {
@@ -483,8 +495,10 @@ static void look_at_work(struct bow__conn *conn)
         on_hostile(conn);
         return;
     }
-    conn->rest_until = conn->batch_ns;
-    set_reading(conn, false);
+    if (conn->rest_until == BOW_NEVER) {
+        conn->rest_until = conn->batch_ns;
+        set_reading(conn, false);
+    }
 }
 
 /* After the channel has sent what it could. */
@@ -502,6 +516,10 @@ static void settle(struct bow__deferred *deferred)
         /* Replies may still be on their way through TLS and the kernel. */
         bow__conn_close(conn, "it was closed in good order",
                         conn->server ? conn->write_timeout_ns : LAST_WORDS_NS);
+        return;
+    }
+    look_at_work(conn);
+    if (conn->closing) {
         return;
     }
     go_on_reading(conn);

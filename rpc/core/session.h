@@ -384,14 +384,21 @@ static inline uint64_t bow__overdue_time(uint64_t now_ns, uint64_t time_left_ns)
     return now_ns + time_left_ns - (time_left_ns / 2 < slack_ns ? time_left_ns / 2 : slack_ns);
 }
 
-/** A message of `n_wire` bytes was opened and decoded, or could not be (`rc` < 0). Loop. */
+/** A message of `n_wire` bytes was opened and decoded, or could not be (`rc` < 0). */
+static inline void bow__message_worked(struct bow__work *work, const struct bow__message *message,
+                                       size_t n_wire, int rc)
+{
+    if (rc < 0 || message->n_made > BOW__WORK_FREE_BYTES) {
+        bow__work_add(work, n_wire, message->n_made,
+                      bow__work_is_in_vain(n_wire, message->n_made, rc));
+    }
+}
+
+/** The same of one of its session's. Loop. */
 static inline void bow__session_worked(struct bow__session *session,
                                        const struct bow__message *message, size_t n_wire, int rc)
 {
-    if (rc < 0 || message->n_made > BOW__WORK_FREE_BYTES) {
-        bow__work_add(&session->work, n_wire, message->n_made,
-                      bow__work_is_in_vain(n_wire, message->n_made, rc));
-    }
+    bow__message_worked(&session->work, message, n_wire, rc);
 }
 
 /** Tell the host of a call that the session has refused. */

@@ -50,6 +50,19 @@ void bow__work_count(struct bow__work *work, size_t n_wire, size_t n_made, bool 
     }
 }
 
+void bow__work_go_on(struct bow__work *work)
+{
+    struct bow__link told;
+    struct bow__link *link;
+
+    bow__list_init(&told);
+    bow__list_move(&told, &work->waiting);
+    while ((link = bow__list_pop_front(&told)) != NULL) {
+        struct bow__work_waiter *waiter = BOW__CONTAINER(link, struct bow__work_waiter, link);
+        waiter->fn(waiter);
+    }
+}
+
 uint64_t bow__work_next_turn(struct bow__work *work)
 {
     work->n_turn = 0;

@@ -5,10 +5,12 @@
 /*
  * What the messages of a connection cost its loop beyond their bytes: a few hundred may inflate and
  * decode to megabytes. Within a turn there is a budget, after which the connection waits its turn
- * behind others; what goes on beyond a rate waits longer. Counts bytes, which is what time is
- * spent on; knows neither sessions nor who waits.
+ * behind others; what goes on beyond a rate waits longer. Messages that had come by then, and those
+ * that waited to be read, wait with their streams. Counts bytes, which is what time is spent on;
+ * knows neither sessions nor streams.
  */
 
+#include "base/list.h"
 #include <bowline/limits.h>
 #include <errno.h>
 #include <stdbool.h>
@@ -31,7 +33,14 @@ struct bow__work {
     uint64_t n_vain;   /* of that, by messages that could not be decoded; not forgiven yet */
     uint64_t sunk_ns;  /* when it last sank */
     uint64_t second_ns;
-    uint32_t n_undecodable; /* in the second since then */
+    uint32_t n_undecodable;   /* in the second since then */
+    struct bow__link waiting; /* for the next turn */
+};
+
+/** Who has messages that wait for their connection's next turn. */
+struct bow__work_waiter {
+    struct bow__link link;
+    void (*fn)(struct bow__work_waiter *waiter); /* later goes on; not from inside */
 };
 
 /** The long way of bow__work_add(). */
@@ -72,6 +81,18 @@ static inline bool bow__work_is_enough(const struct bow__work *work)
 {
     return work->n_turn >= BOW__WORK_TURN_BYTES;
 }
+
+/** `waiter` is told when the next turn comes, or when there will be none. It may wait already; who
+ * ends removes its link. */
+static inline void bow__work_wait(struct bow__work *work, struct bow__work_waiter *waiter)
+{
+    if (bow__list_is_empty(&waiter->link)) {
+        bow__list_push_back(&work->waiting, &waiter->link);
+    }
+}
+
+/** Tell them all. */
+void bow__work_go_on(struct bow__work *work);
 
 /** The next turn begins, at now_ns. Returns when the connection may go on: then, or later. */
 uint64_t bow__work_next_turn(struct bow__work *work);

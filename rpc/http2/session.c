@@ -493,6 +493,7 @@ static void init(struct bow__http2_session *session, const struct bow__session_o
         .n_stream_bytes = sizeof(struct bow__http2_stream) + NGHTTP2_STREAM_BYTES,
     };
     bow__outbuf_init(&session->out, options->pool);
+    bow__list_init(&session->base.work.waiting);
     bow__list_init(&session->streams);
     bow__list_init(&session->late);
     bow__list_init(&session->writables);

@@ -347,6 +347,7 @@ static void init(struct bow__native *session, const struct bow__session_options 
     bow__outbuf_init(&session->out, options->pool);
     bow__map_init(&session->by_id, options->context);
     bow__map_init(&session->numbers, options->context);
+    bow__list_init(&session->base.work.waiting);
     bow__list_init(&session->streams);
     bow__list_init(&session->ended);
     bow__list_init(&session->idle);

@@ -72,7 +72,8 @@ struct bow_stream {
     atomic_bool task_posted;
     struct bow_task task;
 
-    struct bow__client_call *call; /* NULL once it has ended */
+    struct bow__client_call *call;  /* NULL once it has ended */
+    struct bow__work_waiter waiter; /* for the turn in which what is in `in` goes on */
     struct bow__message_queue out;
     size_t n_sent;     /* messages that the session has had */
     size_t n_received; /* and that came */

@@ -182,6 +182,33 @@ static void take_blocking(struct bow_stream *stream, struct bow__message *messag
     }
 }
 
+/* What has come costs no less than what comes: its connection's others have their turn first. */
+static bool has_turn(const struct bow_stream *stream)
+{
+    const struct bow__session *session = bow__stream_session(stream);
+
+    return session == NULL || !bow__work_is_enough(&session->work);
+}
+
+static void wait_turn(struct bow_stream *stream)
+{
+    struct bow__session *session = bow__stream_session(stream);
+
+    if (session == NULL) {
+        bow__stream_wake(stream);
+        return;
+    }
+    bow__work_wait(&session->work, &stream->waiter);
+    bow__conn_touch(stream->call->conn); /* so that it looks */
+}
+
+static struct bow__work *work_of(const struct bow_stream *stream, struct bow__work *late)
+{
+    struct bow__session *session = bow__stream_session(stream);
+
+    return session != NULL ? &session->work : late;
+}
+
 void bow__stream_take_message(struct bow_stream *stream, struct bow__message *message)
 {
     stream->n_received++;
@@ -189,6 +216,9 @@ void bow__stream_take_message(struct bow_stream *stream, struct bow__message *me
         take_blocking(stream, message);
     } else if (stream->paused || stream->in.first != NULL) {
         keep(stream, message);
+    } else if (!has_turn(stream)) {
+        keep(stream, message);
+        wait_turn(stream);
     } else {
         deliver_now(stream, message);
     }
@@ -200,32 +230,40 @@ bool bow__stream_has_waiting(struct bow_stream *stream)
 }
 
 /* Returns false when that ended the call. */
-static bool deliver_queued(struct bow_stream *stream)
+static bool deliver_queued(struct bow_stream *stream, struct bow__work *work)
 {
     struct bow__queued_message *queued = bow__message_queue_pop(&stream->in);
+    struct bow__message message = bow__queued_message_release(queued);
+    size_t n_bytes = message.bytes.len;
     ProtobufCMessage *decoded = NULL;
-    size_t n = bow__consumed_bytes(queued->len);
     struct bow__text reason;
 
-    int rc = bow__stream_decode_queued(stream, queued, &decoded, &reason);
+    int rc = decode(stream, &message, &decoded, &reason);
+    bow__block_unref(message.block);
+    bow__message_worked(work, &message, n_bytes, rc);
     if (rc < 0) {
         give_up_undecodable(stream, rc, &reason);
         return false;
     }
     emit(stream, decoded);
-    consumed(stream, n);
+    consumed(stream, bow__consumed_bytes(n_bytes));
     return true;
 }
 
 void bow__stream_deliver(struct bow_stream *stream)
 {
     struct bow__client_call *call = stream->call;
+    struct bow__work late = {0}; /* of messages whose connection has gone, or forgotten the call */
 
     if (bow__stream_is_blocking(stream)) {
         return;
     }
     while (!stream->paused && stream->in.first != NULL) {
-        if (!deliver_queued(stream)) {
+        if (!has_turn(stream) || bow__work_is_enough(&late)) {
+            wait_turn(stream);
+            return;
+        }
+        if (!deliver_queued(stream, work_of(stream, &late))) {
             return;
         }
     }

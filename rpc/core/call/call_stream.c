@@ -11,6 +11,11 @@
 #include <errno.h>
 #include <string.h>
 
+static void on_turn(struct bow__work_waiter *waiter)
+{
+    bow__call_stream_defer(BOW__CONTAINER(waiter, struct bow__call_stream, waiter)->call);
+}
+
 int bow__call_stream_new(struct bow_call *call)
 {
     struct bow_context *context = call->arena.context;
@@ -24,6 +29,9 @@ int bow__call_stream_new(struct bow_call *call)
     atomic_init(&stream->refs, 1);
     bow__arena_init(&stream->arena, context, stream->slab, sizeof(stream->slab),
                     BOW_LIMIT_CALL_ARENA_BYTES);
+    stream->waiter.fn = on_turn;
+    bow__list_init(&stream->waiter.link);
+    stream->call = call;
     call->stream = stream;
     return 0;
 }
@@ -95,6 +103,7 @@ void bow__call_stream_end(struct bow_call *call)
     struct bow__child_calls *child_calls = NULL;
 
     call->session = NULL;
+    bow__list_remove(&stream->waiter.link);
     stream->ended = true;
     call->ops->hold(call);
     pthread_mutex_lock(&stream->lock);

@@ -81,7 +81,9 @@ struct bow__call_stream {
     const void *events;
     void *user;
     struct bow__receive_queue in;
-    struct bow_status status; /* for on_closed, once `ended` */
+    struct bow__work_waiter waiter; /* for the turn in which what is in there goes on */
+    struct bow_call *call;          /* whose stream it is */
+    struct bow_status status;       /* for on_closed, once `ended` */
     struct bow__block *status_memory;
     atomic_bool listening;
     atomic_bool paused;

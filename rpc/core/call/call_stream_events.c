@@ -185,6 +185,18 @@ static bool is_receiving(const struct bow__call_stream *stream)
     return !stream->busy && is_listening(stream) && !is_paused(stream) && !stream->ended;
 }
 
+/* What has come costs no less than what comes: its connection's others have their turn first. */
+static bool has_turn(const struct bow_call *call)
+{
+    return call->session == NULL || !bow__work_is_enough(&call->session->work);
+}
+
+static void wait_turn(struct bow_call *call)
+{
+    bow__work_wait(&call->session->work, &call->stream->waiter);
+    call->ops->sent(call, 0); /* so that its connection looks */
+}
+
 static void queue_message(struct bow_call *call, struct bow__message *message)
 {
     int rc = bow__receive_queue_push(&call->stream->in, call->arena.context, message);
@@ -199,7 +211,12 @@ static void deliver_queued_messages(struct bow_call *call)
     struct bow__call_stream *stream = call->stream;
     struct bow__message message;
 
-    while (is_receiving(stream) && bow__receive_queue_pop(&stream->in, &message)) {
+    while (is_receiving(stream) && !bow__receive_queue_is_empty(&stream->in)) {
+        if (!has_turn(call)) {
+            wait_turn(call);
+            return;
+        }
+        (void)bow__receive_queue_pop(&stream->in, &message);
         deliver_message(call, &message);
         bow__block_unref(message.block);
     }
@@ -259,14 +276,22 @@ void bow__call_stream_writable(struct bow_call *call)
     deliver_writable(call);
 }
 
+static void take_later(struct bow_call *call, struct bow__message *message)
+{
+    queue_message(call, message);
+    if (is_receiving(call->stream) && !has_turn(call)) {
+        wait_turn(call);
+    }
+}
+
 void bow__call_stream_take(struct bow_call *call, struct bow__message *message, bool end)
 {
     struct bow__call_stream *stream = call->stream;
 
-    if (is_receiving(stream) && bow__receive_queue_is_empty(&stream->in)) {
+    if (is_receiving(stream) && bow__receive_queue_is_empty(&stream->in) && has_turn(call)) {
         deliver_message(call, message);
     } else {
-        queue_message(call, message);
+        take_later(call, message);
     }
     if (end) {
         bow__call_stream_half_close(call);

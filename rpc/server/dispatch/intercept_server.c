@@ -20,6 +20,7 @@ struct interception {
     struct bow__server_call *server_call;
     struct bow__deferred deferred;
     struct bow__receive_queue in;
+    struct bow__work_waiter waiter; /* for the turn in which what is in there goes on */
     bool client_ended;
     bool *ended; /* of who replays messages: the call may go meanwhile */
 };
@@ -113,11 +114,31 @@ static void replay(struct interception *held)
     }
 }
 
+/* What has come costs no less than what comes: its connection's others have their turn first. */
+static bool has_turn(const struct interception *held)
+{
+    return bow__receive_queue_is_empty(&held->in) ||
+           !bow__work_is_enough(&held->server_call->call.session->work);
+}
+
+static void on_turn(struct bow__work_waiter *waiter)
+{
+    struct interception *held = BOW__CONTAINER(waiter, struct interception, waiter);
+
+    held->it.ops->defer(&held->it);
+}
+
 static void go_on(struct bow__intercepted *it)
 {
-    struct bow__conn *conn = &interception_of(it)->server_call->conn->conn;
+    struct interception *held = interception_of(it);
+    struct bow__conn *conn = &held->server_call->conn->conn;
 
-    replay(interception_of(it));
+    if (has_turn(held)) {
+        replay(held);
+    } else {
+        it->stage = BOW__INTERCEPT_PROCEEDING; /* past the last one; what comes is kept */
+        bow__work_wait(&conn->session->work, &held->waiter);
+    }
     bow__conn_touch(conn);
 }
 
@@ -179,6 +200,8 @@ static struct bow__intercepted *make(struct bow__server_call *server_call,
         made->in.share = &server_call->conn->share;
         made->deferred.fn = run_deferred;
         bow__list_init(&made->deferred.link);
+        made->waiter.fn = on_turn;
+        bow__list_init(&made->waiter.link);
     }
     return it;
 }
@@ -250,6 +273,7 @@ void bow__server_intercept_end(struct bow__server_call *server_call,
     struct interception *it = interception_of(server_call->call.intercepted);
 
     bow__list_remove(&it->deferred.link);
+    bow__list_remove(&it->waiter.link);
     bow__receive_queue_clear(&it->in);
     if (it->ended != NULL) {
         *it->ended = true;

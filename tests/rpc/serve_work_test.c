@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * Messages of a stream that cost their server much, and come together or waited until its handler
+ * would read them: others of the loop have their turn in between, and none is lost.
+ */
+
+#include "rpc/core/compression/encodings.h"
+#include "serve_fixture.h"
+#include "tests/rpc/turns.h"
+
+#include <bowline/executor.h>
+#include <bowline/interceptor.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include <cmocka.h>
+
+#define N 60
+#define N_BYTES ((size_t)256 << 10)
+/* What a turn is for, and the two phases of one in which streams may go on. */
+#define MOST 8
+
+static struct turns turns;
+
+static enum bow__encoding one_of_ours(void)
+{
+    enum bow__encoding encoding = BOW__ENCODING_GZIP;
+
+    while (encoding > 0 && (bow__encodings_built() >> encoding & 1u) == 0) {
+        encoding--;
+    }
+    return encoding;
+}
+
+/* Not sent yet. */
+static void put_packed(struct serving *s, uint64_t number, uint32_t flags)
+{
+    Calls__Request request = CALLS__REQUEST__INIT;
+    struct bow__coders coders;
+    struct bow__block *block = NULL;
+    static uint8_t payload[N_BYTES];
+    static uint8_t bytes[N_BYTES + 64];
+    size_t len = 0;
+
+    request.number = number;
+    request.payload = (ProtobufCBinaryData){sizeof(payload), payload};
+    size_t n = calls__request__pack(&request, bytes);
+    bow__coders_init(&coders, s->peer_context);
+    assert_int_equal(
+        bow__deflate(&coders, s->peer.encoding, 0, (struct bow_slice){bytes, n}, &block, &len), 0);
+    bow__coders_trim(&coders);
+    assert_int_equal(s->peer.session->ops->send(s->peer.session, s->peer.key,
+                                                flags | BOW__SEND_COMPRESSED, block, 0, len),
+                     0);
+}
+
+static void put_all(struct serving *s)
+{
+    for (uint64_t i = 1; i <= N; i++) {
+        put_packed(s, i, i == N ? BOW__SEND_END : 0);
+    }
+}
+
+static void count(struct serving *s, struct bow_call *call)
+{
+    (void)s;
+    (void)call;
+    turns_step(&turns);
+}
+
+static void listen_later(struct serving *s, struct bow_call *call)
+{
+    s->loop = bow_call_loop(call);
+}
+
+static void listen_and_pause(struct serving *s, struct bow_call *call)
+{
+    serve_listen(s, call);
+    bow_call_pause(call);
+}
+
+static void finish(struct serving *s, struct bow_call *call)
+{
+    s->rc = bow_call_finish(call);
+}
+
+static bool start(struct serving *s, struct bow_executor *executor)
+{
+    struct bow_server_options options;
+
+    calls_server_options(s->t, &options);
+    options.handlers_on = executor;
+    serve_start(s, &options);
+    serve_connect(s);
+    s->peer.encoding = one_of_ours();
+    s->in_half_close = finish;
+    if (s->peer.encoding == 0) {
+        print_message("left out: this build has no encoding to pack with\n");
+    }
+    return s->peer.encoding != 0;
+}
+
+static void expect_all(struct serving *s)
+{
+    serve_expect_status(s, BOW_OK, "");
+    assert_int_equal(serve_count(s, &s->n_messages), N);
+    assert_int_equal(s->n_disordered, 0);
+}
+
+static void begin_counting(struct serving *s)
+{
+    turns_begin(&turns, bow_call_loop(s->call));
+}
+
+static void expect_turns(struct serving *s)
+{
+    expect_all(s);
+    int most = turns_end(&turns);
+    print_message("%d messages at most in a turn\n", most);
+    assert_in_range(most, 1, MOST);
+}
+
+/* They come in one read; over HTTP/2 in one frame. */
+static void test_work_f34_messages_of_one_read_leave_others_their_turn(void **state)
+{
+    struct serving *s = *state;
+
+    if (!start(s, NULL)) {
+        return;
+    }
+    s->in_message = count;
+    serve_begin(s, SERVE_BOTH);
+    serve_on_loop(s, begin_counting);
+    put_all(s);
+    session_peer_flush(&s->peer);
+    expect_turns(s);
+}
+
+static void wait_until_quiet(struct serving *s)
+{
+    struct bow_metrics metrics = BOW_METRICS_INIT;
+    uint64_t n_bytes;
+
+    session_peer_flush(&s->peer);
+    do {
+        n_bytes = metrics.bytes_received;
+        (void)session_peer_serve(&s->peer, 100);
+        assert_int_equal(bow_server_metrics(s->t->server, &metrics), 0);
+    } while (metrics.bytes_received != n_bytes);
+}
+
+static void wait_until_kept(struct serving *s)
+{
+    put_all(s);
+    wait_until_quiet(s);
+    assert_int_equal(serve_count(s, &s->n_messages), 0);
+}
+
+static void resume(struct serving *s)
+{
+    begin_counting(s);
+    bow_call_resume(s->call);
+}
+
+static void test_work_f34_messages_that_waited_leave_others_their_turn(void **state)
+{
+    struct serving *s = *state;
+
+    if (!start(s, NULL)) {
+        return;
+    }
+    s->enter = listen_and_pause;
+    s->in_message = count;
+    serve_begin(s, SERVE_BOTH);
+    wait_until_kept(s);
+    serve_on_loop(s, resume);
+    expect_turns(s);
+}
+
+static void listen_now(struct serving *s)
+{
+    begin_counting(s);
+    serve_listen(s, s->call);
+}
+
+static void test_work_f34_messages_before_their_listener_leave_others_their_turn(void **state)
+{
+    struct serving *s = *state;
+
+    if (!start(s, NULL)) {
+        return;
+    }
+    s->enter = listen_later;
+    s->in_message = count;
+    serve_begin(s, SERVE_BOTH);
+    wait_until_kept(s);
+    serve_on_loop(s, listen_now);
+    expect_turns(s);
+}
+
+/* A call that ends while its messages wait for their turn. */
+static void test_work_f34_call_is_cancelled_while_messages_wait(void **state)
+{
+    struct serving *s = *state;
+
+    if (!start(s, NULL)) {
+        return;
+    }
+    serve_begin(s, SERVE_BOTH);
+    put_all(s);
+    session_peer_cancel(&s->peer);
+    serve_expect_closed(s, BOW_CANCELLED, "");
+    assert_in_range(serve_count(s, &s->n_messages), 0, N);
+}
+
+static void test_work_f34_connection_goes_while_messages_wait(void **state)
+{
+    struct serving *s = *state;
+
+    if (!start(s, NULL)) {
+        return;
+    }
+    serve_begin(s, SERVE_BOTH);
+    put_all(s);
+    session_peer_flush(&s->peer);
+    shutdown(s->peer.fd, SHUT_RDWR);
+    serve_wait(s, &s->n_closed, 1);
+    assert_in_range(serve_count(s, &s->n_messages), 0, N);
+}
+
+static void test_work_f34_handlers_on_an_executor_get_all(void **state)
+{
+    struct bow_executor_options options = BOW_EXECUTOR_OPTIONS_INIT;
+    struct serving *s = *state;
+    struct bow_executor *executor = NULL;
+
+    options.n_threads = 1;
+    assert_int_equal(bow_executor_new(s->t->context, &options, &executor), 0);
+    if (start(s, executor)) {
+        serve_begin(s, SERVE_BOTH);
+        put_all(s);
+        session_peer_flush(&s->peer);
+        expect_all(s);
+    }
+    bow_server_free(s->t->server);
+    s->t->server = NULL;
+    bow_executor_shutdown(executor, 0, 0);
+    assert_int_equal(bow_executor_join(executor, BOW_NEVER), 0);
+    bow_executor_unref(executor);
+}
+
+/* Calls that an interceptor holds, and lets go all at once */
+
+static struct bow_interception *held[N];
+static atomic_int n_held;
+
+static void hold(struct bow_interception *at, void *user)
+{
+    struct serving *s = user;
+
+    s->loop = bow_interception_loop(at);
+    assert_int_equal(bow_interception_hold(at), 0);
+    held[n_held++] = at;
+}
+
+static void watch(struct serving *s)
+{
+    static struct bow_interceptor interceptor;
+
+    interceptor = (struct bow_interceptor)BOW_INTERCEPTOR_INIT;
+    interceptor.name = "holder";
+    interceptor.on_start = hold;
+    interceptor.user = s;
+    n_held = 0;
+    assert_int_equal(bow_server_intercept(s->t->server, &interceptor), 0);
+}
+
+static void count_and_reply(struct serving *s, struct bow_call *call)
+{
+    s->rc = serve_reply(call, 1);
+    turns_step(&turns);
+}
+
+static void let_go(struct serving *s)
+{
+    turns_begin(&turns, s->loop);
+    for (int i = 0; i < n_held; i++) {
+        assert_int_equal(bow_interception_proceed(held[i]), 0);
+    }
+}
+
+static void test_work_f34_calls_that_were_held_leave_others_their_turn(void **state)
+{
+    struct serving *s = *state;
+
+    s->before_start = watch;
+    s->enter = count_and_reply;
+    if (!start(s, NULL)) {
+        return;
+    }
+    for (int i = 0; i < N; i++) {
+        session_peer_begin_stream(&s->peer, SERVE_PLAIN, BOW_NEVER, NULL);
+        put_packed(s, 1, BOW__SEND_END);
+    }
+    wait_until_quiet(s);
+    assert_int_equal(n_held, N);
+    serve_on_loop(s, let_go);
+    session_peer_wait(&s->peer, &s->peer.n_ends, N);
+    assert_int_equal(s->peer.code, BOW_OK);
+    int most = turns_end(&turns);
+    print_message("%d calls at most in a turn\n", most);
+    assert_in_range(most, 1, MOST);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, serve_setup_bare, serve_teardown)
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_work_f34_messages_of_one_read_leave_others_their_turn),
+        TEST(test_work_f34_messages_that_waited_leave_others_their_turn),
+        TEST(test_work_f34_messages_before_their_listener_leave_others_their_turn),
+        TEST(test_work_f34_call_is_cancelled_while_messages_wait),
+        TEST(test_work_f34_connection_goes_while_messages_wait),
+        TEST(test_work_f34_handlers_on_an_executor_get_all),
+        TEST(test_work_f34_calls_that_were_held_leave_others_their_turn),
+    };
+
+    calls_choose(argc, argv);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
