@@ -2,7 +2,7 @@
 /*
  * One client of two servers over TLS: each must prove to be whom its address names; one that can't
  * is passed over, named with the reason when nobody else is there, and found when it has a better
- * certificate.
+ * certificate. Of one name with two addresses the second is found behind a first that is no server.
  *
  *     tls_list_test native | grpc
  */
@@ -12,6 +12,7 @@
 #include "protos/echo.bow.h"
 #include "tests/support/alloc.h"
 
+#include <arpa/inet.h>
 #include <bowline/channel.h>
 #include <bowline/security.h>
 #include <bowline/system.h>
@@ -25,6 +26,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -306,6 +309,108 @@ static void test_tls_list_certificate_that_was_renewed_is_found(void **state)
     call_until(t, 0, 3);
 }
 
+/* One name, and the first of its addresses is no server for it */
+
+#define FIRST "127.0.0.2"
+
+static int resolve_to_two(void *user, const char *host, uint16_t port,
+                          struct bow_sockaddr *addresses, int max, const char **ret_reason)
+{
+    int n = resolve_here(user, host, port, &addresses[1], max - 1, ret_reason);
+    struct sockaddr_in in = {.sin_family = AF_INET, .sin_port = htons(port)};
+
+    assert_int_equal(n, 1);
+    assert_int_equal(inet_pton(AF_INET, FIRST, &in.sin_addr), 1);
+    memcpy(&addresses[0].storage, &in, sizeof(in));
+    addresses[0].len = sizeof(in);
+    return 2;
+}
+
+/* `certificate` NULL: it speaks no TLS. */
+static void start_first(struct fixture *t, uint16_t port, const char *certificate)
+{
+    static const struct calls__echo__handlers handlers = {.say = say};
+    struct bow_tls_context_options tls = BOW_TLS_CONTEXT_OPTIONS_INIT;
+    struct bow_server_options options = BOW_SERVER_OPTIONS_INIT;
+    struct one *one = &t->servers[0];
+    char address[32];
+
+    snprintf(address, sizeof(address), FIRST ":%u", port);
+    options.context = t->context;
+    options.listen = address;
+    options.grace_ns = 1;
+    if (certificate != NULL) {
+        name_certificate(t, certificate, &tls);
+        one->tls = contexts_new(t->context, &tls);
+        options.security = bow_tls_security(one->tls);
+    }
+    assert_int_equal(bow_server_new(&options, &one->server), 0);
+    assert_int_equal(calls__echo__serve(one->server, &handlers, one), 0);
+    assert_int_equal(bow_server_start(one->server), 0);
+}
+
+static void expect_second_address_serves(struct fixture *t, uint16_t port)
+{
+    struct bow_tls_context_options tls = BOW_TLS_CONTEXT_OPTIONS_INIT;
+    struct bow_client_options options = BOW_CLIENT_OPTIONS_INIT;
+    char target[64];
+
+    t->system.resolve = resolve_to_two;
+    tls.side = BOW_TLS_CLIENT;
+    tls.ca_file = certs_file(&t->certs, "ca.pem");
+    t->client_tls = contexts_new(t->context, &tls);
+    snprintf(target, sizeof(target), "%sserver.test:%u",
+             strcmp(protocol, "grpc") == 0 ? "grpc:" : "", port);
+    options.context = t->context;
+    options.target = target;
+    options.security = bow_tls_security(t->client_tls);
+    assert_int_equal(bow_client_new(&options, &t->client), 0);
+    if (call(t) != BOW_OK) {
+        fail_msg("%s", t->result.status.message);
+    }
+    assert_int_equal(atomic_load(&t->servers[1].n_said), 1);
+}
+
+static uint16_t start_second(struct fixture *t)
+{
+    start(t, 1, "server", BOW_TLS_PEER_ANY);
+    return bow_server_port(t->servers[1].server);
+}
+
+static void test_tls_f46_first_address_has_a_bad_certificate(void **state)
+{
+    struct fixture *t = *state;
+    uint16_t port = start_second(t);
+
+    start_first(t, port, "stranger");
+    expect_second_address_serves(t, port);
+}
+
+static void test_tls_f46_first_address_speaks_no_tls(void **state)
+{
+    struct fixture *t = *state;
+    uint16_t port = start_second(t);
+
+    start_first(t, port, NULL);
+    expect_second_address_serves(t, port);
+}
+
+/* The kernel takes the connection, and that is all. */
+static void test_tls_f46_first_address_is_silent(void **state)
+{
+    struct fixture *t = *state;
+    uint16_t port = start_second(t);
+    struct sockaddr_in in = {.sin_family = AF_INET, .sin_port = htons(port)};
+
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_true(fd >= 0);
+    assert_int_equal(inet_pton(AF_INET, FIRST, &in.sin_addr), 1);
+    assert_int_equal(bind(fd, (struct sockaddr *)&in, sizeof(in)), 0);
+    assert_int_equal(listen(fd, 16), 0);
+    expect_second_address_serves(t, port);
+    close(fd);
+}
+
 static void test_tls_list_certificates_that_are_read_again_disturb_no_call(void **state)
 {
     static const char *const hosts[] = {"server.test", "second.test"};
@@ -337,6 +442,9 @@ int main(int argc, char **argv)
         TLS_LIST_TEST(test_tls_list_bad_certificate_is_told_with_its_address),
         TLS_LIST_TEST(test_tls_list_certificate_that_was_renewed_is_found),
         TLS_LIST_TEST(test_tls_list_certificates_that_are_read_again_disturb_no_call),
+        TLS_LIST_TEST(test_tls_f46_first_address_has_a_bad_certificate),
+        TLS_LIST_TEST(test_tls_f46_first_address_speaks_no_tls),
+        TLS_LIST_TEST(test_tls_f46_first_address_is_silent),
     };
 
     protocol = argc > 1 ? argv[1] : protocol;
