@@ -120,14 +120,16 @@ static struct bow_server_options server_options(void)
 static void begin(struct timed *timed, const struct bow_server_options *server)
 {
     struct bow_test_pair_options options = BOW_TEST_PAIR_OPTIONS_INIT;
+    struct bow_server_options secured = *server;
     struct bow_client_options client = BOW_CLIENT_OPTIONS_INIT;
 
     client.heartbeat_ns = BOW_NEVER;
     client.write_timeout_ns = BOW_NEVER;
+    timed_secure(timed, &secured, &client);
     options.serve = serve;
     options.user = timed;
     options.grpc = timed_is_grpc();
-    options.server = server;
+    options.server = &secured;
     options.client = &client;
     assert_int_equal(bow_test_pair_new(timed->test, &options, &timed->pair), 0);
     leaves_open = false;

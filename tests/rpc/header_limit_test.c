@@ -4,7 +4,7 @@
  * words, and that the connection lives on. On virtual time; PROTOCOL is the argument.
  */
 
-#include "header_limit_security.h"
+#include "pair_security.h"
 #include "protos/echo.bow.h"
 #include "protos/kinds.bow.h"
 
@@ -168,7 +168,7 @@ static int tear_down(void **state)
     struct limits *limits = *state;
 
     bow_test_pair_free(limits->test, limits->pair);
-    header_limit_unsecure();
+    pair_unsecure();
     return bow_test_end(limits->test);
 }
 
@@ -180,7 +180,7 @@ static void make_pair(struct limits *limits, size_t server_bytes, size_t client_
 
     server.max_header_bytes = server_bytes;
     client.max_header_bytes = client_bytes;
-    header_limit_secure(limits->test, &server, &client);
+    pair_secure(limits->test, &server, &client);
     options.serve = serve;
     options.user = limits;
     options.grpc = is_grpc;

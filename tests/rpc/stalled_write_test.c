@@ -219,6 +219,7 @@ static void test_stalled_f42_many_end_where_memory_is_short(void **state)
     n_held = 0;
     server.heartbeat_ns = BOW_NEVER;
     server.max_queued_reply_bytes = LARGE_BYTES * 16;
+    timed_secure(timed, &server, &client);
     options.serve = serve;
     options.user = timed;
     options.grpc = timed_is_grpc();

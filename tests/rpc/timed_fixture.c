@@ -11,6 +11,9 @@
 
 #include <cmocka.h>
 
+void (*timed_pair_secure)(struct bow_test *test, struct bow_server_options *server,
+                          struct bow_client_options *client);
+void (*timed_pair_unsecure)(void);
 static bool is_grpc;
 
 void timed_choose(int argc, char **argv)
@@ -74,21 +77,37 @@ int timed_teardown(void **state)
 {
     struct timed *timed = *state;
 
+    if (timed_pair_unsecure != NULL) {
+        timed_pair_unsecure();
+    }
     assert_int_equal(bow_test_end(timed->test), 0);
     free(timed);
     return 0;
+}
+
+void timed_secure(struct timed *timed, struct bow_server_options *server,
+                  struct bow_client_options *client)
+{
+    if (timed_pair_secure != NULL) {
+        timed_pair_secure(timed->test, server, client);
+    }
 }
 
 void timed_begin(struct timed *timed, const struct bow_server_options *server,
                  const struct bow_client_options *client)
 {
     struct bow_test_pair_options options = BOW_TEST_PAIR_OPTIONS_INIT;
+    struct bow_server_options of_server = BOW_SERVER_OPTIONS_INIT;
+    struct bow_client_options of_client = BOW_CLIENT_OPTIONS_INIT;
 
+    of_server = server != NULL ? *server : of_server;
+    of_client = client != NULL ? *client : of_client;
+    timed_secure(timed, &of_server, &of_client);
     options.serve = timed_serve;
     options.user = timed;
     options.grpc = is_grpc;
-    options.server = server;
-    options.client = client;
+    options.server = server != NULL || timed_pair_secure != NULL ? &of_server : NULL;
+    options.client = client != NULL || timed_pair_secure != NULL ? &of_client : NULL;
     assert_int_equal(bow_test_pair_new(timed->test, &options, &timed->pair), 0);
 }
 

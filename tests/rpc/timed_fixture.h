@@ -31,6 +31,16 @@ struct timed {
     char text[512]; /* of the last status */
 };
 
+/** pair_secure() and pair_unsecure() of pair_security.h; NULL: connections are in plaintext. A test
+ * that is linked with tests/tls/timed_tls.c has them. */
+extern void (*timed_pair_secure)(struct bow_test *test, struct bow_server_options *server,
+                                 struct bow_client_options *client);
+extern void (*timed_pair_unsecure)(void);
+
+/** Secure the options of a pair that the test makes by itself, if anything does. */
+void timed_secure(struct timed *timed, struct bow_server_options *server,
+                  struct bow_client_options *client);
+
 /** Which protocol; from the arguments of main(). */
 void timed_choose(int argc, char **argv);
 bool timed_is_grpc(void);

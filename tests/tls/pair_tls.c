@@ -5,7 +5,7 @@
 
 #include "certs.h"
 #include "contexts.h"
-#include "tests/rpc/header_limit_security.h"
+#include "tests/rpc/pair_security.h"
 
 #include <bowline/tls.h>
 #include <stddef.h>
@@ -13,8 +13,8 @@
 static struct bow_tls_context *contexts[2];
 static struct certs certs;
 
-void header_limit_secure(struct bow_test *test, struct bow_server_options *server,
-                         struct bow_client_options *client)
+void pair_secure(struct bow_test *test, struct bow_server_options *server,
+                 struct bow_client_options *client)
 {
     struct bow_tls_context_options ours = BOW_TLS_CONTEXT_OPTIONS_INIT;
     struct bow_tls_context_options theirs = BOW_TLS_CONTEXT_OPTIONS_INIT;
@@ -33,7 +33,7 @@ void header_limit_secure(struct bow_test *test, struct bow_server_options *serve
     client->server_name = "server.test";
 }
 
-void header_limit_unsecure(void)
+void pair_unsecure(void)
 {
     if (contexts[0] == NULL) {
         return;
