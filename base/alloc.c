@@ -107,6 +107,16 @@ static void discharge(struct bow_context *context, size_t old_size, size_t new_s
     (void)before;
 }
 
+bool bow__charge_foreign(struct bow_context *context, size_t size)
+{
+    return charge(context, 0, size);
+}
+
+void bow__discharge_foreign(struct bow_context *context, size_t size)
+{
+    discharge(context, size, 0);
+}
+
 /* When the system is short of memory, too, what waits goes first. */
 static void *alloc_again(struct bow_context *context, size_t size)
 {

@@ -26,6 +26,12 @@ void *bow__resize(struct bow_context *context, void *memory, size_t old_size, si
 /** Give back; NULL is allowed. `size` is what was asked for. */
 BOW__SHARED void bow__free(struct bow_context *context, void *memory, size_t size);
 
+/** Count `size` bytes that another library allocates, in small blocks, for something of ours.
+ * False: that would be above the ceiling. Thread: any. */
+BOW__SHARED bool bow__charge_foreign(struct bow_context *context, size_t size);
+/** It has freed them. */
+BOW__SHARED void bow__discharge_foreign(struct bow_context *context, size_t size);
+
 /**
  * Memory for `size` bytes that an earlier block has left, with its pages; `*ret_size`, at most
  * twice as much, is what it counts as and is given back with. NULL: there is none, which is no

@@ -30,6 +30,9 @@
 /** The longest list of protocols that one connection names. */
 #define BOW__TLS_ALPN_BYTES ((size_t)32)
 
+/** What OpenSSL keeps for a connection that is open, which it allocates by itself. */
+#define BOW__TLS_OPENSSL_BYTES ((size_t)14 << 10)
+
 enum bow__tls_state {
     BOW__TLS_HANDSHAKE = 0,
     BOW__TLS_OPEN = 1,

@@ -44,6 +44,7 @@ void bow_tls_free(struct bow_tls *tls)
         bow__free(context, tls->failure, strlen(tls->failure) + 1);
     }
     bow__free(context, tls, sizeof(*tls) + tls->key_len);
+    bow__discharge_foreign(context, BOW__TLS_OPENSSL_BYTES);
     bow_tls_context_unref(tls_context); /* the last: it holds the context */
 }
 
@@ -228,8 +229,12 @@ static struct bow_tls *alloc(struct bow_context *context, const struct bow_tls_o
     if (__builtin_add_overflow(sizeof(struct bow_tls), key_len, &size)) {
         return NULL;
     }
+    if (!bow__charge_foreign(context, BOW__TLS_OPENSSL_BYTES)) {
+        return NULL;
+    }
     struct bow_tls *tls = bow__alloc_zero(context, size);
     if (tls == NULL) {
+        bow__discharge_foreign(context, BOW__TLS_OPENSSL_BYTES);
         return NULL;
     }
     tls->key_len = key_len;

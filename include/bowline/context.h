@@ -92,7 +92,8 @@ BOW_EXPORT struct bow_context *bow_context_ref(struct bow_context *context);
 BOW_EXPORT struct bow_context *bow_context_unref(struct bow_context *context);
 
 /**
- * Bytes allocated now through `context`, without the context itself.
+ * Bytes allocated now through `context`, without the context itself; with TLS also what OpenSSL
+ * keeps for each connection, by rule of thumb.
  *
  * Thread:  any; a snapshot
  */
