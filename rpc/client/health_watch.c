@@ -18,8 +18,10 @@
 #include <errno.h>
 #include <string.h>
 
-/* What an answer takes in memory, decoded. */
+/* What an answer takes in memory, decoded; and the most it may have, inflated: one that has a few
+ * bytes on the wire, and does its work inside the session, is no way to hold the loop. */
 #define ANSWER_BYTES 256u
+#define MOST_ANSWER_BYTES ((size_t)4096)
 
 static const char *service_of(const struct bow__health_watch *watch)
 {
@@ -130,6 +132,22 @@ static void describe_state(const struct bow__health_watch *watch, int state, str
     bow__text_printf(text, " (grpc.health.v1, options.health_service)");
 }
 
+static int open_answer(struct bow__compression *compression, struct bow__message *message,
+                       struct bow__text *why)
+{
+    const size_t of_calls = compression->max_message_bytes;
+
+    compression->max_message_bytes = of_calls < MOST_ANSWER_BYTES ? of_calls : MOST_ANSWER_BYTES;
+    int rc = bow__open_message(compression, NULL, message, why);
+    compression->max_message_bytes = of_calls;
+    if (rc == 0 && message->bytes.len > MOST_ANSWER_BYTES) {
+        bow__text_printf(why, "it has %zu bytes, and at most %zu are taken", message->bytes.len,
+                         MOST_ANSWER_BYTES);
+        return -EBADMSG;
+    }
+    return rc;
+}
+
 static int decode(struct bow__health_watch *watch, struct bow__message *message, int *ret_state,
                   struct bow__text *why)
 {
@@ -139,7 +157,7 @@ static int decode(struct bow__health_watch *watch, struct bow__message *message,
     size_t n_bytes = message->bytes.len;
 
     bow__arena_init(&arena, watch->conn->context, memory, sizeof(memory), 0);
-    int rc = bow__open_message(&watch->calls->compression.compression, NULL, message, why);
+    int rc = open_answer(&watch->calls->compression.compression, message, why);
     if (rc == 0) {
         rc = bow__decode_message(&bow__health__health_check_response__descriptor, message, &arena,
                                  &answer, why);

@@ -369,13 +369,34 @@ static void test_health_options_that_cannot_be_are_refused(void **state)
 
 /* A Health of its own */
 
-enum play { REFUSES, ENDS_AT_ONCE, SAYS_AND_ENDS, SAYS_NOTHING };
+enum play { REFUSES, ENDS_AT_ONCE, SAYS_AND_ENDS, SAYS_NOTHING, SAYS_TOO_MUCH, SAYS_A_BOMB };
+
+#define TOO_MUCH ((size_t)64 << 10)
 
 struct played {
     enum play play; /* under the lock of `t`, as all here */
     int n_watches;
     struct calls *t;
 };
+
+/* An answer with a field that nobody knows, of zeros: a few bytes once it is compressed. */
+static void say_too_much(struct grpc__health__v1__health__watch__call call, bool compressed)
+{
+    Grpc__Health__V1__HealthCheckResponse response = GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__INIT;
+    uint8_t *data = bow_call_alloc(call.call, TOO_MUCH);
+    ProtobufCMessageUnknownField field = {.tag = 100,
+                                          .wire_type = PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED,
+                                          .len = TOO_MUCH,
+                                          .data = data};
+
+    memset(data, 0, TOO_MUCH);
+    memcpy(data, "\xfd\xff\x03", 3); /* the length of the rest */
+    response.status = GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__SERVING_STATUS__SERVING;
+    response.base.n_unknown_fields = 1;
+    response.base.unknown_fields = &field;
+    assert_int_equal(bow_call_compress(call.call, compressed), 0);
+    assert_int_equal(grpc__health__v1__health__watch__send(call, &response), 0);
+}
 
 static void play_watch(struct grpc__health__v1__health__watch__call call,
                        const Grpc__Health__V1__HealthCheckRequest *request, void *user)
@@ -404,6 +425,11 @@ static void play_watch(struct grpc__health__v1__health__watch__call call,
         break;
     case SAYS_NOTHING:
         assert_int_equal(grpc__health__v1__health__watch__listen(call, &events, NULL), 0);
+        break;
+    case SAYS_TOO_MUCH:
+    case SAYS_A_BOMB:
+        assert_int_equal(grpc__health__v1__health__watch__listen(call, &events, NULL), 0);
+        say_too_much(call, play == SAYS_A_BOMB);
         break;
     }
 }
@@ -474,6 +500,32 @@ static void test_health_watch_that_is_refused_says_so_and_is_begun_again(void **
 }
 
 /* As through a proxy that bounds how long a call takes. */
+static void test_health_f34_that_is_said_in_too_much_is_refused(void **state)
+{
+    struct list *list = *state;
+    struct played played;
+
+    begin_played(list, &played, SAYS_TOO_MUCH, ask);
+    assert_int_equal(list_say(list, NULL), BOW_UNAVAILABLE);
+    list_expect_words(list, "at most 4096 are taken");
+    list_free_client(list);
+}
+
+static void test_health_f34_that_inflates_to_too_much_is_refused(void **state)
+{
+    struct list *list = *state;
+    struct played played;
+
+#if !defined(BOW__HAVE_ZSTD) && !defined(BOW__HAVE_ZLIB)
+    skip();
+#endif
+    begin_played(list, &played, SAYS_A_BOMB, ask);
+    assert_int_equal(list_say(list, NULL), BOW_UNAVAILABLE);
+    list_expect_words(list, "it inflates to more than");
+    list_expect_words(list, "(4096)");
+    list_free_client(list);
+}
+
 static void test_health_that_was_said_holds_while_it_is_asked_again(void **state)
 {
     struct list *list = *state;
@@ -670,6 +722,8 @@ int main(int argc, char **argv)
         LISTED(test_health_is_asked_by_each_loop_of_a_group),
         LISTED(test_health_options_that_cannot_be_are_refused),
         LISTED(test_health_watch_that_is_refused_says_so_and_is_begun_again),
+        LISTED(test_health_f34_that_is_said_in_too_much_is_refused),
+        LISTED(test_health_f34_that_inflates_to_too_much_is_refused),
         LISTED(test_health_that_was_said_holds_while_it_is_asked_again),
         LISTED(test_health_that_is_never_said_is_a_failed_attempt),
         LISTED(test_health_of_a_server_that_leaves_is_asked_of_the_next),
