@@ -6,9 +6,7 @@
 
 #include "tls/context.h"
 #include "base/alloc.h"
-#include "base/claim.h"
-
-#include <errno.h>
+#include "tls/context_lock.h"
 
 static void free_context(struct bow_tls_context *tls_context)
 {
@@ -38,20 +36,6 @@ struct bow_tls_context *bow_tls_context_unref(struct bow_tls_context *tls_contex
         free_context(tls_context);
     }
     return NULL;
-}
-
-int bow__tls_context_lock(struct bow_tls_context *tls_context)
-{
-    if (!bow__claim(bow__context_process(tls_context->context), &tls_context->used_by)) {
-        return -ECHILD;
-    }
-    pthread_mutex_lock(&tls_context->mutex);
-    return 0;
-}
-
-void bow__tls_context_unlock(struct bow_tls_context *tls_context)
-{
-    pthread_mutex_unlock(&tls_context->mutex);
 }
 
 int bow__tls_context_setup(struct bow_tls_context *tls_context, struct bow__tls_setup **ret_setup)

@@ -72,10 +72,8 @@ struct bow_tls_context {
 
 /* context.c */
 
-/** Take the mutex. Returns: 0; -ECHILD for a context that the parent process has used. */
-int bow__tls_context_lock(struct bow_tls_context *tls_context);
-void bow__tls_context_unlock(struct bow_tls_context *tls_context);
-/** The setup for a new connection, with a reference. Returns as bow__tls_context_lock(). */
+/** The setup for a new connection, with a reference. Returns: 0; -ECHILD for a context
+ * that the parent process has used. */
 int bow__tls_context_setup(struct bow_tls_context *tls_context, struct bow__tls_setup **ret_setup);
 
 /* setup.c */

@@ -10,6 +10,7 @@
 #include "base/options.h"
 #include "tls/bio.h"
 #include "tls/context.h"
+#include "tls/context_lock.h"
 #include "tls/handler.h"
 
 #include <bowline/security.h>

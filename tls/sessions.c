@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "tls/connection.h"
+#include "tls/context_lock.h"
 
 #include <bowline/limits.h>
 #include <openssl/err.h>
