@@ -6,6 +6,7 @@
 
 #include "tls/context.h"
 #include "base/alloc.h"
+#include "tls/context_lock.h"
 
 static void free_context(struct bow_tls_context *tls_context)
 {
@@ -37,10 +38,13 @@ struct bow_tls_context *bow_tls_context_unref(struct bow_tls_context *tls_contex
     return NULL;
 }
 
-struct bow__tls_setup *bow__tls_context_setup(struct bow_tls_context *tls_context)
+int bow__tls_context_setup(struct bow_tls_context *tls_context, struct bow__tls_setup **ret_setup)
 {
-    pthread_mutex_lock(&tls_context->mutex);
-    struct bow__tls_setup *setup = bow__tls_setup_ref(tls_context->setup);
-    pthread_mutex_unlock(&tls_context->mutex);
-    return setup;
+    int rc = bow__tls_context_lock(tls_context);
+    if (rc < 0) {
+        return rc;
+    }
+    *ret_setup = bow__tls_setup_ref(tls_context->setup);
+    bow__tls_context_unlock(tls_context);
+    return 0;
 }

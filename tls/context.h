@@ -20,6 +20,8 @@
  *
  *     refs (both)      relaxed up, acq_rel down            each other
  *     mutex            guards `setup`, `copy`, the sessions
+ *     used_by          as base/claim.h says: in a child process the mutex, and the locks in
+ * OpenSSL's objects, may be held by a thread that is not there
  */
 
 #include "base/list.h"
@@ -59,6 +61,7 @@ struct bow_tls_context {
     atomic_uint refs;
     enum bow_tls_side side;
     BIO_METHOD *bio_method;
+    atomic_int used_by; /* the process that first took the mutex; 0: none has yet */
     pthread_mutex_t mutex;
     struct bow__tls_setup *setup;
     struct bow_tls_context_options *copy; /* of the options, in one piece with its texts */
@@ -69,8 +72,9 @@ struct bow_tls_context {
 
 /* context.c */
 
-/** The setup for a new connection, with a reference. */
-struct bow__tls_setup *bow__tls_context_setup(struct bow_tls_context *tls_context);
+/** The setup for a new connection, with a reference. Returns: 0; -ECHILD for a context
+ * that the parent process has used. */
+int bow__tls_context_setup(struct bow_tls_context *tls_context, struct bow__tls_setup **ret_setup);
 
 /* setup.c */
 

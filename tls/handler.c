@@ -384,7 +384,13 @@ int bow_tls_new(struct bow_tls_context *tls_context, const struct bow_tls_option
     if (rc < 0) {
         return rc;
     }
-    struct bow__tls_setup *setup = bow__tls_context_setup(tls_context);
+    struct bow__tls_setup *setup = NULL;
+    rc = bow__tls_context_setup(tls_context, &setup);
+    if (rc < 0) {
+        return bow__refuse(tls_context->context, rc,
+                           "bow_tls_new: the TLS context was used before fork(), by the parent "
+                           "process: make another one in the child");
+    }
     rc = make(tls_context, setup, &known, ret_tls);
     bow__tls_setup_unref(setup);
     return rc;

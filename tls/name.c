@@ -71,14 +71,21 @@ static bool asks_clients(const SSL_CTX *ssl_ctx)
 
 int bow_tls_use(struct bow_tls *tls, struct bow_tls_context *tls_context)
 {
-    int rc = -EINVAL;
+    int rc = 0;
 
     if (!tls->is_choosing || tls_context->side != BOW_TLS_SERVER) {
         return bow__refuse(tls_context->context, -EINVAL, "bow_tls_use: %s",
                            tls->is_choosing ? "the context is a client's"
                                             : "only inside on_server_name");
     }
-    struct bow__tls_setup *setup = bow__tls_context_setup(tls_context);
+    struct bow__tls_setup *setup = NULL;
+    rc = bow__tls_context_setup(tls_context, &setup);
+    if (rc < 0) {
+        return bow__refuse(tls_context->context, rc,
+                           "bow_tls_use: the TLS context was used before fork(), by the parent "
+                           "process: make another one in the child");
+    }
+    rc = -EINVAL;
     if (asks_clients(setup->ssl_ctx) || asks_clients(tls->setup->ssl_ctx)) {
         (void)bow__refuse(tls_context->context, rc,
                           "bow_tls_use: neither context may ask for certificates: options.clients "

@@ -10,6 +10,7 @@
 #include "base/options.h"
 #include "tls/bio.h"
 #include "tls/context.h"
+#include "tls/context_lock.h"
 #include "tls/handler.h"
 
 #include <bowline/security.h>
@@ -128,11 +129,21 @@ static int new_setup(struct bow_context *context, const struct bow_tls_context_o
 
 /* Exchange */
 
-/* Takes `copy` and `setup`. */
-static void exchange(struct bow_tls_context *tls_context, struct bow_tls_context_options *copy,
-                     size_t copy_bytes_, struct bow__tls_setup *setup)
+static int refuse_foreign(int rc, struct bow__text *why)
 {
-    pthread_mutex_lock(&tls_context->mutex);
+    bow__text_printf(why, "the TLS context was used before fork(), by the parent process: make "
+                          "another one in the child");
+    return rc;
+}
+
+/* Takes `copy` and `setup` on success. */
+static int exchange(struct bow_tls_context *tls_context, struct bow_tls_context_options *copy,
+                    size_t copy_bytes_, struct bow__tls_setup *setup)
+{
+    int rc = bow__tls_context_lock(tls_context);
+    if (rc < 0) {
+        return rc;
+    }
     struct bow__tls_setup *old_setup = tls_context->setup;
     struct bow_tls_context_options *old_copy = tls_context->copy;
     size_t old_bytes = tls_context->copy_bytes;
@@ -141,9 +152,10 @@ static void exchange(struct bow_tls_context *tls_context, struct bow_tls_context
     tls_context->copy_bytes = copy_bytes_;
     /* They were verified by what counted then. */
     bow__tls_sessions_clear(tls_context);
-    pthread_mutex_unlock(&tls_context->mutex);
+    bow__tls_context_unlock(tls_context);
     bow__tls_setup_unref(old_setup);
     bow__free(tls_context->context, old_copy, old_bytes);
+    return 0;
 }
 
 static int swap(struct bow_tls_context *tls_context, const struct bow_tls_context_options *options,
@@ -165,7 +177,12 @@ static int swap(struct bow_tls_context *tls_context, const struct bow_tls_contex
         bow__free(tls_context->context, copy, n_bytes);
         return rc;
     }
-    exchange(tls_context, copy, n_bytes, setup);
+    rc = exchange(tls_context, copy, n_bytes, setup);
+    if (rc < 0) {
+        bow__tls_setup_unref(setup);
+        bow__free(tls_context->context, copy, n_bytes);
+        return refuse_foreign(rc, why);
+    }
     return 0;
 }
 
@@ -188,12 +205,15 @@ int bow_tls_context_reload(struct bow_tls_context *tls_context, struct bow_tls_e
     bow__text_clear(&why);
     /* A copy, for another reload may take the one in the context away meanwhile; and the user's
      * SSL_CTX, if there is one, lives as long as its setup. */
-    pthread_mutex_lock(&tls_context->mutex);
+    int rc = bow__tls_context_lock(tls_context);
+    if (rc < 0) {
+        return report(refuse_foreign(rc, &why), &why, ret_error);
+    }
     struct bow__tls_setup *setup = bow__tls_setup_ref(tls_context->setup);
     struct bow_tls_context_options *options =
         options_dup(tls_context->context, tls_context->copy, &n_bytes);
-    pthread_mutex_unlock(&tls_context->mutex);
-    int rc = options != NULL ? swap(tls_context, options, &why) : -ENOMEM;
+    bow__tls_context_unlock(tls_context);
+    rc = options != NULL ? swap(tls_context, options, &why) : -ENOMEM;
     bow__free(tls_context->context, options, n_bytes);
     bow__tls_setup_unref(setup);
     return report(rc, &why, ret_error);

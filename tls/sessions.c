@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "tls/connection.h"
+#include "tls/context_lock.h"
 
 #include <bowline/limits.h>
 #include <openssl/err.h>
@@ -120,7 +121,9 @@ SSL_SESSION *bow__tls_sessions_get(struct bow_tls *tls)
     struct bow_tls_context *tls_context = tls->tls_context;
     SSL_SESSION *session = NULL;
 
-    pthread_mutex_lock(&tls_context->mutex);
+    if (bow__tls_context_lock(tls_context) < 0) {
+        return NULL;
+    }
     struct session *entry = tls_context->setup == tls->setup ? find_valid(tls) : NULL;
     if (entry != NULL) {
         session = decode(entry);
@@ -130,7 +133,7 @@ SSL_SESSION *bow__tls_sessions_get(struct bow_tls *tls)
             forget(tls_context, entry);
         }
     }
-    pthread_mutex_unlock(&tls_context->mutex);
+    bow__tls_context_unlock(tls_context);
     return session;
 }
 
@@ -144,12 +147,14 @@ int bow__tls_on_session(SSL *ssl, SSL_SESSION *session)
     }
     /* A resumed connection's certificates are those of the first. */
     int64_t until_s = SSL_session_reused(ssl) == 1 ? tls->valid_until_s : bow__tls_valid_until(ssl);
-    pthread_mutex_lock(&tls_context->mutex);
+    if (bow__tls_context_lock(tls_context) < 0) {
+        return 0;
+    }
     /* A session skips the verification: one made under an older setup must not. */
     if (tls_context->setup == tls->setup) {
         put(tls, session, until_s);
     }
-    pthread_mutex_unlock(&tls_context->mutex);
+    bow__tls_context_unlock(tls_context);
     return 0; /* the reference is OpenSSL's still */
 }
 

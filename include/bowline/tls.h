@@ -149,7 +149,7 @@ BOW_EXPORT struct bow_tls_context *bow_tls_context_unref(struct bow_tls_context 
  * Read the same files again, for renewed certificates. Connections that begin from now on use
  * the new ones, those that are there go on; kept sessions are forgotten. When
  * something is wrong, nothing has changed. Thread: any; blocks on files. Returns as
- * bow_tls_context_new().
+ * bow_tls_context_new(); -ECHILD after fork(), when the parent process has used the context.
  */
 BOW_EXPORT BOW_MUST_USE int bow_tls_context_reload(struct bow_tls_context *tls_context,
                                                    struct bow_tls_error *ret_error);
@@ -189,7 +189,8 @@ struct bow_tls_options {
  * Thread:  any; afterwards the loop of its channel
  * Owns:    shares `tls_context`; copies `options` (NULL: the defaults); gives `*ret_tls` until its
  *          handler is added to a channel
- * Returns: 0; -ENOMEM; -EINVAL: options, or a client that verifies and has no server_name
+ * Returns: 0; -ENOMEM; -EINVAL: options, or a client that verifies and has no server_name; -ECHILD
+ *          after fork(), when the parent process has used the context
  */
 BOW_EXPORT BOW_MUST_USE int bow_tls_new(struct bow_tls_context *tls_context,
                                         const struct bow_tls_options *options,
@@ -206,7 +207,7 @@ BOW_EXPORT void bow_tls_free(struct bow_tls *tls);
  *
  * Thread:  loop
  * Owns:    shares what it needs of `tls_context`
- * Returns: 0; -EINVAL (another side, another place, or clients' certificates); -ENOMEM
+ * Returns: 0; -EINVAL (another side, another place, or clients' certificates); -ENOMEM; -ECHILD
  */
 BOW_EXPORT BOW_MUST_USE int bow_tls_use(struct bow_tls *tls, struct bow_tls_context *tls_context);
 

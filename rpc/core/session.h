@@ -309,11 +309,12 @@ struct bow__session {
     struct bow_context *context;
     struct bow__in_flight_share *in_flight; /* NULL: nothing is counted */
     bool server;
-    uint32_t n_streams;    /* open now */
-    size_t n_stream_bytes; /* what one takes in memory */
-    size_t n_waiting;      /* memory of messages that wait on their streams to be sent */
-    size_t n_dequeued;     /* bytes of them that went on their way; wraps */
-    struct bow__work work; /* counted by the host; the session stops for it between messages */
+    uint64_t retry_after_ns; /* what clients are told whose messages find no room; 0: nothing */
+    uint32_t n_streams;      /* open now */
+    size_t n_stream_bytes;   /* what one takes in memory */
+    size_t n_waiting;        /* memory of messages that wait on their streams to be sent */
+    size_t n_dequeued;       /* bytes of them that went on their way; wraps */
+    struct bow__work work;   /* counted by the host; the session stops for it between messages */
     uint64_t heartbeats_sent;
     uint64_t heartbeats_lost;
     bool is_own_status;      /* in on_status: it is the session's, not what the peer said */
@@ -418,6 +419,7 @@ struct bow__session_options {
     bool server;
     struct bow__in_flight_share
         *in_flight;           /* server: where messages that take memory count; or NULL */
+    uint64_t retry_after_ns;  /* server: what clients wait that it has no room for; 0: not said */
     bool unattended;          /* client: nobody reads between calls, so don't ping us then */
     size_t max_message_bytes; /* that we accept */
     size_t max_header_bytes;  /* the same; 0: BOW_LIMIT_HEADER_BYTES */

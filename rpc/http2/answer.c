@@ -227,6 +227,17 @@ static void tell_client(struct bow__http2_session *session, struct bow__http2_st
     bow__http2_stream_reset(session, stream, bow__http2_reset_of_code(status->code));
 }
 
+static void refuse(struct bow__http2_session *session, struct bow__http2_stream *stream,
+                   const struct bow_status *why)
+{
+    if (session->base.server) {
+        tell_client(session, stream, why);
+    } else {
+        bow__http2_stream_reset(session, stream, NGHTTP2_CANCEL);
+    }
+    bow__http2_stream_end_with(session, stream, why->code, "%s", why->message);
+}
+
 void bow__http2_stream_refuse(struct bow__http2_session *session, struct bow__http2_stream *stream,
                               enum bow_code code, const char *format, ...)
 {
@@ -237,12 +248,23 @@ void bow__http2_stream_refuse(struct bow__http2_session *session, struct bow__ht
     va_start(args, format);
     bow__text_vprintf(&text, format, args);
     va_end(args);
-    if (session->base.server) {
-        tell_client(session, stream, &(struct bow_status){.code = code, .message = text.bytes});
-    } else {
-        bow__http2_stream_reset(session, stream, NGHTTP2_CANCEL);
-    }
-    bow__http2_stream_end_with(session, stream, code, "%s", text.bytes);
+    refuse(session, stream, &(struct bow_status){.code = code, .message = text.bytes});
+}
+
+void bow__http2_stream_refuse_for_now(struct bow__http2_session *session,
+                                      struct bow__http2_stream *stream, const char *format, ...)
+{
+    struct bow__text text;
+    va_list args;
+
+    bow__text_clear(&text);
+    va_start(args, format);
+    bow__text_vprintf(&text, format, args);
+    va_end(args);
+    refuse(session, stream,
+           &(struct bow_status){.code = BOW_RESOURCE_EXHAUSTED,
+                                .message = text.bytes,
+                                .retry_after_ns = session->base.retry_after_ns});
 }
 
 /* The end of a connection */

@@ -102,7 +102,7 @@ void bow__http2_on_request(struct bow__http2_session *session, struct bow__http2
     }
     if (bow__http2_stream_open(session, stream, (uint64_t)stream->id) < 0) {
         tell_refused(session, stream, "no memory for the call", "memory");
-        bow__http2_stream_refuse(session, stream, BOW_RESOURCE_EXHAUSTED, "no memory for the call");
+        bow__http2_stream_refuse_for_now(session, stream, "no memory for the call");
         return;
     }
     struct bow__request_head head = {

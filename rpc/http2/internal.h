@@ -242,6 +242,11 @@ int bow__http2_end_answer(struct bow__http2_session *session, struct bow__http2_
 /** End it for a fault of the peer's: the peer is told too. */
 void bow__http2_stream_refuse(struct bow__http2_session *session, struct bow__http2_stream *stream,
                               enum bow_code code, const char *format, ...) BOW_PRINTF(4, 5);
+/** The same for want of room, which there may be later: RESOURCE_EXHAUSTED, and when to come
+ * again. */
+void bow__http2_stream_refuse_for_now(struct bow__http2_session *session,
+                                      struct bow__http2_stream *stream, const char *format, ...)
+    BOW_PRINTF(3, 4);
 
 /* calls.c */
 

@@ -108,9 +108,8 @@ static bool reserve(struct bow__http2_session *session, struct bow__http2_stream
     if (!bow__in_flight_take_message(session->base.in_flight, incoming->len)) {
         bow__text_clear(&text);
         bow__in_flight_describe(session->base.in_flight->in_flight, &text);
-        bow__http2_stream_refuse(session, stream, BOW_RESOURCE_EXHAUSTED,
-                                 "no room for a message of %u bytes: %s", incoming->len,
-                                 text.bytes);
+        bow__http2_stream_refuse_for_now(session, stream, "no room for a message of %u bytes: %s",
+                                         incoming->len, text.bytes);
         return false;
     }
     incoming->is_reserved = true;
@@ -150,8 +149,8 @@ static bool keep(struct bow__http2_session *session, struct bow__http2_stream *s
     }
     if (bow__block_make_room(session->base.context, &incoming->block, incoming->n_bytes + n,
                              incoming->len) < 0) {
-        bow__http2_stream_refuse(session, stream, BOW_RESOURCE_EXHAUSTED,
-                                 "no memory for a message of %u bytes", incoming->len);
+        bow__http2_stream_refuse_for_now(session, stream, "no memory for a message of %u bytes",
+                                         incoming->len);
         return false;
     }
     uint8_t *at = incoming->block->data + incoming->n_bytes;

@@ -490,6 +490,7 @@ static void init(struct bow__http2_session *session, const struct bow__session_o
         .context = options->context,
         .in_flight = options->in_flight,
         .server = options->server,
+        .retry_after_ns = options->retry_after_ns,
         .n_stream_bytes = sizeof(struct bow__http2_stream) + NGHTTP2_STREAM_BYTES,
     };
     bow__outbuf_init(&session->out, options->pool);

@@ -332,6 +332,7 @@ static void init(struct bow__native *session, const struct bow__session_options 
                  .context = options->context,
                  .in_flight = options->in_flight,
                  .server = options->server,
+                 .retry_after_ns = options->retry_after_ns,
                  .n_stream_bytes = sizeof(struct bow__native_stream)},
         .own = BOW__HEADER_SETTINGS_INIT,
         .peer = BOW__HEADER_SETTINGS_INIT,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* When to come again, as the richer error model of gRPC says it: the bytes, and who gets them. */
+#include "rpc/core/in_flight.h"
 #include "rpc/http2/grpc_text.h"
 #include "rpc/http2/retry_info.h"
 #include "tests/rpc/http2_fed_server.h"
@@ -137,6 +138,37 @@ static void test_retry_info_f67_is_beside_the_pushback(void **state)
                                    " grpc-retry-pushback-ms=1500\n"));
 }
 
+static void on_turn(struct bow__in_flight *in_flight)
+{
+    (void)in_flight;
+}
+
+static void test_retry_info_f67_is_for_messages_that_find_no_room(void **state)
+{
+    struct fed_server *t = *state;
+    struct bow__session *server = t->pair.server.session;
+    uint64_t n_refused = 0;
+    struct bow__in_flight in_flight = {
+        .max_bytes = 1000, .n_refused = &n_refused, .on_turn = on_turn};
+    struct bow__in_flight_share part;
+
+    bow__in_flight_share_init(&part, &in_flight);
+    server->in_flight = &part;
+    server->retry_after_ns = 1500 * MS;
+    bytes_preface(&t->in);
+    bytes_request(&t->in, 4, 1, NULL);
+    bytes_frame(&t->in, 0, 0, 1,
+                "\0\0\0\xff\xff"
+                "begun",
+                10);
+    assert_int_equal(fed_server_feed(t), 0);
+    assert_true(fed_server_says(t, "grpc-message=no room for a message of 65535 bytes"));
+    assert_true(fed_server_says(t, " grpc-status-details-bin="));
+    assert_true(fed_server_says(t, " grpc-retry-pushback-ms=1500\n"));
+    server->in_flight = NULL;
+    bow__in_flight_share_fini(&part);
+}
+
 static void test_retry_info_f67_leaves_a_handlers_own_details(void **state)
 {
     struct fed_server *t = *state;
@@ -189,6 +221,7 @@ int main(void)
         cmocka_unit_test(test_retry_info_f67_cut_at_each_byte_says_nothing),
         cmocka_unit_test(test_retry_info_f67_that_nobody_can_mean_says_nothing),
         TEST(test_retry_info_f67_is_beside_the_pushback),
+        TEST(test_retry_info_f67_is_for_messages_that_find_no_room),
         TEST(test_retry_info_f67_leaves_a_handlers_own_details),
         TEST(test_retry_info_f67_is_for_those_who_shall_wait_alone),
         TEST(test_retry_info_f67_ends_an_answer_that_has_begun),

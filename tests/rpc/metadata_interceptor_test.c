@@ -4,6 +4,7 @@
  */
 
 #include "call_fixture.h"
+#include "tests/support/forks.h"
 
 #include <bowline/metadata_interceptor.h>
 #include <errno.h>
@@ -200,6 +201,29 @@ static void expect_refused(struct calls *t, const char *key, const char *value, 
     }
 }
 
+static void test_metadata_f60_that_was_used_is_refused_in_the_child(void **state)
+{
+    struct bow_metadata_interceptor_options options = options_of(*state, NULL);
+    struct bow_metadata_interceptor *made = NULL;
+    struct forks forks;
+
+    for (int is_used = 0; is_used < 2; is_used++) {
+        assert_int_equal(bow_metadata_interceptor_new(&options, &made), 0);
+        if (is_used) {
+            assert_int_equal(bow_metadata_interceptor_set(made, slice_of("one")), 0);
+        }
+        forks_begin(&forks, NULL, 0);
+        if (forks.pid == 0) {
+            int rc = bow_metadata_interceptor_set(made, slice_of("two"));
+            FORKS_EXPECT(rc == (is_used ? -ECHILD : 0));
+            _exit(0);
+        }
+        forks_end(&forks);
+        assert_int_equal(bow_metadata_interceptor_set(made, slice_of("three")), 0);
+        bow_metadata_interceptor_unref(made);
+    }
+}
+
 static void test_metadata_that_cannot_be_is_refused_with_a_reason(void **state)
 {
     struct calls *t = *state;
@@ -245,6 +269,7 @@ int main(int argc, char **argv)
         TEST(test_metadata_that_is_not_set_holds_no_call_up),
         TEST(test_metadata_may_be_a_secret),
         TEST(test_metadata_that_cannot_be_is_refused_with_a_reason),
+        TEST(test_metadata_f60_that_was_used_is_refused_in_the_child),
         TEST(test_metadata_without_memory_says_so),
     };
 

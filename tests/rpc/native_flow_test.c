@@ -595,6 +595,32 @@ static void test_native_flow_short_server_withholds_the_connections_credit(void 
     bow__in_flight_share_fini(&part);
 }
 
+static void test_native_flow_f67_who_finds_no_room_is_told_when_to_come_again(void **state)
+{
+    uint64_t n_refused = 0;
+    struct bow__in_flight in_flight = {
+        .max_bytes = MIB, .n_refused = &n_refused, .on_turn = on_turn};
+    struct bow__in_flight_share part;
+    struct bow__session_options options;
+    struct pair pair;
+
+    (void)state;
+    bow__in_flight_share_init(&part, &in_flight);
+    pair_init(&pair);
+    options = pair_options(&pair, false);
+    assert_int_equal(side_open(&pair.client, &options), 0);
+    options = pair_options(&pair, true);
+    options.in_flight = &part;
+    options.retry_after_ns = 1500000000;
+    assert_int_equal(side_open(&pair.server, &options), 0);
+    pair_call_pattern(&pair, MIB + 1, 1);
+    pair_run(&pair);
+    assert_int_equal(pair.client.code, BOW_RESOURCE_EXHAUSTED);
+    assert_int_equal(pair.client.retry_after_ns, 1500000000);
+    pair_fini(&pair);
+    bow__in_flight_share_fini(&part);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -617,6 +643,7 @@ int main(void)
         cmocka_unit_test(test_native_flow_messages_wait_while_much_output_does),
         cmocka_unit_test(test_native_flow_room_that_is_not_used_is_forgotten),
         cmocka_unit_test(test_native_flow_short_server_withholds_the_connections_credit),
+        cmocka_unit_test(test_native_flow_f67_who_finds_no_room_is_told_when_to_come_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,6 +20,7 @@
 #define KIB ((size_t)1 << 10)
 #define MAX_IN_FLIGHT ((size_t)1024 * KIB)
 #define MESSAGE_BYTES ((size_t)60 * KIB)
+#define RETRY_AFTER_NS (700 * MS)
 #define N_PEERS 8
 #define N_CALLS 3 /* of each */
 #define LIMIT "max_bytes_in_flight (1048576)"
@@ -46,7 +47,7 @@ static void start(void **state)
     calls_server_options(s->t, &options);
     options.max_message_bytes = 64 * KIB;
     options.max_bytes_in_flight = MAX_IN_FLIGHT;
-    options.retry_after_ns = 700 * MS;
+    options.retry_after_ns = RETRY_AFTER_NS;
     serve_start(s, &options);
     serve_connect(s); /* the neighbour */
     crowd = calloc(1, sizeof(*crowd));
@@ -287,6 +288,50 @@ static void test_flight_of_held_requests_is_bounded_and_passes(void **state)
         serve_all();
     }
     CALLS_WAIT_METRIC(s->t, calls_refused_bytes, (uint64_t)n_refused);
+    end();
+}
+
+/* All have begun before the first message comes, so it is not admission that refuses. */
+static void begin_all_then_send(void)
+{
+    uint64_t keys[N_CALLS][N_PEERS];
+
+    for (int i = 0; i < N_CALLS * N_PEERS; i++) {
+        struct session_peer *peer = crowd->peers[i % N_PEERS];
+        session_peer_begin_stream(peer, SERVE_PLAIN, BOW_NEVER, NULL);
+        session_peer_flush(peer);
+        keys[i / N_PEERS][i % N_PEERS] = peer->key;
+    }
+    while (count_started() < N_PEERS * N_CALLS) {
+        serve_all();
+    }
+    for (int i = 0; i < N_CALLS * N_PEERS; i++) {
+        struct session_peer *peer = crowd->peers[i % N_PEERS];
+        peer->key = keys[i / N_PEERS][i % N_PEERS];
+        send_large(peer, BOW__SEND_END);
+        (void)session_peer_serve(peer, 0);
+    }
+}
+
+/* Clients of OTLP would drop for good what they are not told to send again. */
+static void test_flight_f67_who_finds_no_room_is_told_when_to_come_again(void **state)
+{
+    struct serving *s = *state;
+
+    start(state);
+    s->enter = hold;
+    begin_all_then_send();
+    wait_all_known();
+    for (int i = 0; i < N_PEERS; i++) {
+        const struct session_peer *peer = crowd->peers[i];
+        if (peer->n_ends > 0) {
+            assert_int_equal(peer->code, BOW_RESOURCE_EXHAUSTED);
+            assert_int_equal(peer->retry_after_ns, RETRY_AFTER_NS);
+            assert_non_null(strstr(peer->text, "no room for a "));
+        }
+    }
+    assert_true(count_ends() > 0);
+    serve_on_loop(s, answer_all);
     end();
 }
 
@@ -597,6 +642,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         TEST(test_flight_of_unread_messages_is_bounded_and_passes),
         TEST(test_flight_of_held_requests_is_bounded_and_passes),
+        TEST(test_flight_f67_who_finds_no_room_is_told_when_to_come_again),
         TEST(test_flight_counts_what_requests_take_in_memory),
         TEST(test_flight_f30_decoded_request_without_room_is_refused),
         TEST(test_flight_of_requests_that_inflate_is_bounded),

@@ -114,6 +114,7 @@ static void on_end(void *owner, uint64_t key, void *stream, const struct bow_sta
     (void)key;
     (void)stream;
     peer->code = status->code;
+    peer->retry_after_ns = status->retry_after_ns;
     snprintf(peer->text, sizeof(peer->text), "%s", status->message);
     snprintf(peer->details, sizeof(peer->details), "%.*s", (int)status->details.len,
              status->details.len > 0 ? (const char *)status->details.data : "");

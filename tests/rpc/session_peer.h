@@ -40,10 +40,11 @@ struct session_peer {
     char goaway[512]; /* the last one's words */
     int n_ends;       /* statuses or resets */
     enum bow_code code;
-    char text[512];     /* the last one's */
-    char details[64];   /* likewise */
-    char initial[512];  /* metadata as "key=value;" */
-    char trailing[512]; /* likewise */
+    uint64_t retry_after_ns; /* the last one's */
+    char text[512];          /* likewise */
+    char details[64];        /* likewise */
+    char initial[512];       /* metadata as "key=value;" */
+    char trailing[512];      /* likewise */
 
     size_t n_bytes; /* fed and not used yet */
     uint8_t bytes[256 << 10];

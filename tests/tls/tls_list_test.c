@@ -14,6 +14,8 @@
 
 #include <arpa/inet.h>
 #include <bowline/channel.h>
+#include <bowline/health.h>
+#include <bowline/loop.h>
 #include <bowline/security.h>
 #include <bowline/system.h>
 #include <bowline/tls.h>
@@ -50,6 +52,9 @@ struct fixture {
     struct certs certs;
     struct one servers[N_SERVERS];
     struct bow_tls_context *client_tls;
+    /* Of a client that asks whether its servers serve; NULL: of one that does not. */
+    struct bow_loop *loop;
+    const char *health_service;
     struct bow_client *client;
     struct bow_result result;
 };
@@ -137,6 +142,8 @@ static void connect_to(struct fixture *t, const char *const hosts[N_SERVERS],
     options.context = t->context;
     options.target = target;
     options.security = bow_tls_security(t->client_tls);
+    options.loop = t->loop;
+    options.health_service = t->health_service;
     options.backoff_min_ns = 2 * MS;
     options.backoff_max_ns = 10 * MS;
     assert_int_equal(bow_client_new(&options, &t->client), 0);
@@ -193,6 +200,7 @@ static int teardown(void **state)
 
     bow_result_fini(&t->result);
     bow_client_free(t->client);
+    bow_loop_unref(t->loop);
     bow_tls_context_unref(t->client_tls);
     for (int i = 0; i < N_SERVERS; i++) {
         bow_server_free(t->servers[i].server);
@@ -214,6 +222,23 @@ static void test_tls_list_each_server_proves_the_name_of_its_address(void **stat
     connect_to(t, hosts, NULL);
     call_until(t, 0, 3);
     call_until(t, 1, 3);
+}
+
+static void test_tls_list_health_is_asked_of_each_server(void **state)
+{
+    static const char *const hosts[] = {"server.test", "second.test"};
+    struct fixture *t = *state;
+
+    start(t, 0, "server", BOW_TLS_PEER_REQUIRE);
+    start(t, 1, "second", BOW_TLS_PEER_REQUIRE);
+    assert_int_equal(bow_health_set(t->servers[0].server, "calls.Echo", BOW_HEALTH_NOT_SERVING), 0);
+    assert_int_equal(bow_loop_new(t->context, NULL, &t->loop), 0);
+    t->health_service = "calls.Echo";
+    connect_to(t, hosts, "client");
+    call_until(t, 1, 30);
+    assert_int_equal(atomic_load(&t->servers[0].n_said), 0);
+    assert_int_equal(bow_health_set(t->servers[0].server, "calls.Echo", BOW_HEALTH_SERVING), 0);
+    call_until(t, 0, 3);
 }
 
 static void test_tls_list_names_are_not_each_others(void **state)
@@ -435,6 +460,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         TLS_LIST_TEST(test_tls_list_each_server_proves_the_name_of_its_address),
+        TLS_LIST_TEST(test_tls_list_health_is_asked_of_each_server),
         TLS_LIST_TEST(test_tls_list_names_are_not_each_others),
         TLS_LIST_TEST(test_tls_list_each_server_knows_its_client),
         TLS_LIST_TEST(test_tls_list_client_without_a_certificate_is_told_by_each),

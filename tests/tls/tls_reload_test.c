@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Certificates renewed while connections come and go, in one thread and under load from several. */
 
+#include "tests/support/forks.h"
+#include "tests/tls/contexts.h"
 #include "tests/tls/pair.h"
 
 #include <bowline/group.h>
@@ -116,6 +118,37 @@ static void test_tls_swap_takes_other_options_but_not_another_side(void **state)
     options.side = BOW_TLS_SERVER;
     assert_int_equal(bow_tls_context_swap(pair.client.context, &options, &error), -EINVAL);
     assert_non_null(strstr(error.text, "side"));
+    pair_end(&pair);
+}
+
+/* Another thread may have held its lock, or one of OpenSSL's. */
+static void test_tls_f60_context_that_was_used_is_refused_in_the_child(void **state)
+{
+    struct pair pair;
+    struct forks forks;
+    struct bow_tls_error error = {0};
+    struct bow_tls *tls = NULL;
+
+    pair_begin(&pair, state);
+    for (int is_used = 0; is_used < 2; is_used++) {
+        struct bow_tls_context *context = contexts_new(pair.t.context, &pair.server.options);
+        if (is_used) {
+            assert_int_equal(bow_tls_new(context, NULL, &tls), 0);
+            bow_tls_free(tls);
+        }
+        forks_begin(&forks, NULL, 0);
+        if (forks.pid == 0) {
+            const int expected = is_used ? -ECHILD : 0;
+            FORKS_EXPECT(bow_tls_new(context, NULL, &tls) == expected);
+            FORKS_EXPECT(bow_tls_context_reload(context, &error) == expected);
+            FORKS_EXPECT(!is_used || strstr(error.text, "used before fork()") != NULL);
+            FORKS_EXPECT(bow_tls_context_swap(context, &pair.server.options, NULL) == expected);
+            _exit(0);
+        }
+        forks_end(&forks);
+        assert_int_equal(bow_tls_context_reload(context, NULL), 0);
+        bow_tls_context_unref(context);
+    }
     pair_end(&pair);
 }
 
@@ -336,6 +369,7 @@ int main(void)
         cmocka_unit_test(test_tls_reload_of_bad_files_changes_nothing),
         cmocka_unit_test(test_tls_reload_forgets_sessions_of_clients),
         cmocka_unit_test(test_tls_swap_takes_other_options_but_not_another_side),
+        cmocka_unit_test(test_tls_f60_context_that_was_used_is_refused_in_the_child),
         cmocka_unit_test(test_tls_reload_under_load_fails_no_connection),
     };
     return cmocka_run_group_tests(tests, pair_setup, pair_teardown);

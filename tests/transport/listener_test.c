@@ -454,6 +454,45 @@ static void test_listener_f54_port_is_shared_with_whoever_wants_that(void **stat
     check_second(true, true, 0);
 }
 
+/* One that another overtakes between its bind() and its listen(). */
+struct race {
+    struct net net;
+    struct bow_acceptor_options options;
+    struct bow_acceptor *other;
+    char address[32];
+};
+
+static int listen_behind_another(void *user, int fd, int backlog)
+{
+    struct race *race = (struct race *)(void *)((char *)user - offsetof(struct race, net.t.fake));
+    struct sockaddr_in bound;
+    socklen_t len = sizeof(bound);
+
+    race->net.system.listen = bow_system_default()->listen;
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&bound, &len), 0);
+    snprintf(race->address, sizeof(race->address), "127.0.0.1:%u", ntohs(bound.sin_port));
+    race->options.address = race->address;
+    assert_int_equal(bow_acceptor_new(race->net.t.context, &race->options, &race->other, NULL), 0);
+    return bow_system_default()->listen(NULL, fd, backlog);
+}
+
+static void test_listener_f54_one_that_another_overtakes_is_refused(void **state)
+{
+    struct race race = {.other = NULL};
+    struct served served = {.n_active = 0};
+    (void)state;
+    net_begin(&race.net);
+    struct bow_group *workers = new_workers(&race.net, &served);
+    race.options = options_for("127.0.0.1:0", &served);
+    race.options.workers = workers;
+    race.options.per_worker = true;
+    race.net.system.listen = listen_behind_another;
+    assert_refused(&race.net, &race.options, -EADDRINUSE, "set shares_port");
+    bow_acceptor_close(race.other, NULL, NULL);
+    bow_group_unref(workers);
+    net_end(&race.net);
+}
+
 /* Inherited sockets */
 
 static int bound_socket(uint16_t *ret_port)
@@ -632,6 +671,7 @@ int main(void)
         cmocka_unit_test(test_listener_l51_what_cannot_be_shared_is_refused_whole),
         cmocka_unit_test(test_listener_f54_second_server_on_a_port_is_refused),
         cmocka_unit_test(test_listener_f54_port_is_shared_with_whoever_wants_that),
+        cmocka_unit_test(test_listener_f54_one_that_another_overtakes_is_refused),
         cmocka_unit_test(test_listener_inherited_socket_is_served_and_closed),
         cmocka_unit_test(test_listener_inherited_unix_socket_keeps_its_file),
         cmocka_unit_test(test_listener_inherited_descriptor_that_will_not_do_stays_open),

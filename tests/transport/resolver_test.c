@@ -2,6 +2,7 @@
 /* Looking names up: several at once, equal ones once, and none that an end waits for. */
 
 #include "base/list.h"
+#include "tests/support/forks.h"
 #include "tests/support/net.h"
 #include "transport/address/address.h"
 #include "transport/address/resolver.h"
@@ -257,6 +258,42 @@ static void test_resolver_f50_want_of_threads_delays_or_is_told(void **state)
     end(&f);
 }
 
+static void ask_in_the_child(struct fixture *f, const char *host, struct answer *answer)
+{
+    struct bow_loop *loop = loops_new_owner(&f->net.t);
+    struct bow__resolve *request = NULL;
+
+    FORKS_EXPECT(bow__resolve_start(loop, host, 1, on_done, answer, &request) == 0);
+    for (int i = 0; i < 100 && answer->n_done == 0; i++) {
+        FORKS_EXPECT(bow_loop_run_once(loop, UINT64_C(100000000)) >= 0);
+    }
+}
+
+/* The thread that looks it up is the parent's, and may hold the lock. */
+static void test_resolver_f60_name_that_the_parent_asks_for_is_looked_up_in_the_child(void **state)
+{
+    struct fixture f;
+    struct answer parents = {0};
+    struct answer childs = {0};
+    struct forks forks;
+    (void)state;
+    begin(&f);
+    pthread_mutex_lock(&f.gate);
+    ask(&f, "slow.test", 1, &parents);
+    net_run_until(&f.net, atomic_load(&f.n_resolves) == 1);
+    forks_begin(&forks, NULL, 0);
+    if (forks.pid == 0) {
+        pthread_mutex_unlock(&f.gate);
+        ask_in_the_child(&f, "slow.test", &childs);
+        FORKS_EXPECT(childs.n_done == 1 && parents.n_done == 0);
+        _exit(0);
+    }
+    forks_end(&forks);
+    pthread_mutex_unlock(&f.gate);
+    expect_answer(&f, &parents, 1);
+    end(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -266,6 +303,7 @@ int main(void)
         cmocka_unit_test(test_resolver_f50_end_waits_for_no_lookup),
         cmocka_unit_test(test_resolver_f50_lookups_at_once_are_bounded),
         cmocka_unit_test(test_resolver_f50_want_of_threads_delays_or_is_told),
+        cmocka_unit_test(test_resolver_f60_name_that_the_parent_asks_for_is_looked_up_in_the_child),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

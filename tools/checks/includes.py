@@ -184,7 +184,7 @@ ORDER = {
         "submit loop_terminated",
     ),
     "tls": (
-        "bio files validity openssl_error",
+        "bio files validity openssl_error context_lock",
         "connection",
         "sessions tickets",
         "setup",

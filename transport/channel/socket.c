@@ -157,10 +157,15 @@ static void undo_listening(struct bow__listening *listening)
     close_listening(listening);
 }
 
+static const char shared_port[] = "is another server running there? To share the port with it, set "
+                                  "shares_port";
+
 /*
- * A port for several sockets of ours alone is bound without SO_REUSEPORT, which fails when anybody
- * listens on it, be it shared; only then it is said that the others, which say so before, may come
- * beside this one. Who is to share it with other processes says so at once.
+ * A port for several sockets of ours alone is bound and listened on without SO_REUSEPORT, which
+ * fails when anybody listens on it, be it shared; only then it is said that the others, which say
+ * so before, may come beside this one. (Said after bind(), it would let in who has bound the port
+ * as well and does not listen yet: under SO_REUSEADDR both may.) Who is to share it with other
+ * processes says so at once.
  */
 static int try_bind(struct bow__listening *listening, const struct bow_system *system,
                     const struct bow_sockaddr *address)
@@ -188,9 +193,6 @@ static int try_bind(struct bow__listening *listening, const struct bow_system *s
     if (rc < 0) {
         system->close(system->user, fd);
         return rc;
-    }
-    if (family != AF_UNIX && listening->shares != BOW__SHARES_NOTHING && !shares_first) {
-        set_option(system, fd, SOL_SOCKET, SO_REUSEPORT, 1);
     }
     listening->fd = fd;
     return 0;
@@ -317,9 +319,7 @@ static int bind_address(struct bow__listening *listening, const struct bow_syste
         return -EINVAL; /* resolved before; not served */
     }
     if (rc == -EADDRINUSE && listening->shares == BOW__SHARES_AMONG_US) {
-        return bow__transport_error(ret_error, "binding", text, rc,
-                                    "is another server running there? To share the port with it, "
-                                    "set shares_port");
+        return bow__transport_error(ret_error, "binding", text, rc, shared_port);
     }
     return rc < 0 ? bow__transport_error(ret_error, "binding", text, rc, NULL) : 0;
 }
@@ -350,6 +350,9 @@ static int begin_listening(struct bow__listening *listening, const struct bow_sy
     }
     if (rc == 0) {
         listening->port = port_of(&bound);
+    }
+    if (rc == 0 && listening->shares == BOW__SHARES_AMONG_US) {
+        set_option(system, listening->fd, SOL_SOCKET, SO_REUSEPORT, 1);
     }
     return rc;
 }
@@ -396,6 +399,15 @@ static bool refuse_new(struct bow__listening *listening)
 
 /* Listening */
 
+static const char *why_not_listening(const struct bow__listening *listening,
+                                     const struct bow__address *address, int error)
+{
+    if (error == -EINVAL && address->kind == BOW__ADDRESS_FD) {
+        return "this socket is connected: hand down one that is bound, and listens or is still to";
+    }
+    return error == -EADDRINUSE && listening->shares == BOW__SHARES_AMONG_US ? shared_port : NULL;
+}
+
 static int bind_and_listen(struct bow__listening *listening, const struct bow__address *address,
                            const char *text, int backlog, struct bow__unix_lock *lock,
                            struct bow_transport_error *ret_error)
@@ -408,14 +420,9 @@ static int bind_and_listen(struct bow__listening *listening, const struct bow__a
     }
     rc = begin_listening(listening, system, backlog);
     if (rc < 0) {
-        const char *detail = NULL;
-        if (address->kind == BOW__ADDRESS_FD) {
-            detail = rc == -EINVAL ? "this socket is connected: hand down one that is bound, and "
-                                     "listens or is still to"
-                                   : NULL;
-        }
         undo_listening(listening);
-        return bow__transport_error(ret_error, "listening", text, rc, detail);
+        return bow__transport_error(ret_error, "listening", text, rc,
+                                    why_not_listening(listening, address, rc));
     }
     return 0;
 }

@@ -177,8 +177,12 @@ void bow__dispatch_keep_message(struct bow__server_call *server_call, struct bow
 
     int rc = bow__receive_queue_push(in, server_call->worker->context, message);
     if (rc < 0) {
+        struct bow_status status = BOW_STATUS_OK_INIT;
         bow__receive_queue_describe(in, rc, &text);
-        bow__dispatch_refuse(server_call, BOW_RESOURCE_EXHAUSTED, text.bytes);
+        status.code = BOW_RESOURCE_EXHAUSTED;
+        status.message = text.bytes;
+        status.retry_after_ns = server_call->worker->limits->retry_after_ns;
+        bow__dispatch_refuse_with(server_call, &status);
         return;
     }
     if (end) {

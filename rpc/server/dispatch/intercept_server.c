@@ -219,6 +219,8 @@ static void refuse_for_memory(struct bow__server_call *server_call,
 
     status.code = BOW_RESOURCE_EXHAUSTED;
     status.message = "the server has no memory for the call's interceptors";
+    status.not_processed = true;
+    status.retry_after_ns = server_call->worker->limits->retry_after_ns;
     bow__server_intercept_refused(server_call->conn, &head, &status, "memory");
     ops->refuse(server_call, &status);
 }
@@ -263,6 +265,7 @@ void bow__server_intercept_queue(struct bow__server_call *server_call, struct bo
         bow__receive_queue_describe(&held->in, rc, &text);
         status.code = BOW_RESOURCE_EXHAUSTED;
         status.message = text.bytes;
+        status.retry_after_ns = server_call->worker->limits->retry_after_ns;
         held->ops->refuse(server_call, &status);
     }
 }

@@ -23,6 +23,7 @@ static void configure(struct bow__conn *conn, struct bow__session_options *optio
     const struct bow__worker *worker = own->worker;
 
     options->in_flight = &own->share;
+    options->retry_after_ns = worker->limits->retry_after_ns;
     options->max_message_bytes = worker->limits->max_message_bytes;
     options->max_header_bytes = worker->limits->max_header_bytes;
     options->max_calls = worker->limits->max_calls;
