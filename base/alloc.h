@@ -60,6 +60,6 @@ BOW__SHARED char *bow__dup(struct bow_context *context, const char *text, size_t
 const struct bow_system *bow__context_system(const struct bow_context *context);
 
 /** Which process uses `context`, see base/process.h. */
-const struct bow__process *bow__context_process(const struct bow_context *context);
+BOW__SHARED const struct bow__process *bow__context_process(const struct bow_context *context);
 
 #endif

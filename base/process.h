@@ -12,6 +12,7 @@
  * page, it is asked each time.
  */
 
+#include "base/shared.h"
 #include <stdatomic.h>
 
 struct bow__process {
@@ -23,7 +24,7 @@ void bow__process_init(struct bow__process *process);
 void bow__process_fini(struct bow__process *process);
 
 /** Ask the kernel, and note the answer. */
-int bow__process_ask(const struct bow__process *process);
+BOW__SHARED int bow__process_ask(const struct bow__process *process);
 
 /** The number of this process; never 0. Thread: any. */
 static inline int bow__process_id(const struct bow__process *process)
