@@ -122,7 +122,7 @@ OUTSIDE = (
 # direction. A file that is not listed is a finding, as is one that uses a higher one.
 ORDER = {
     "rpc/core/codec": (
-        "value wire utf8 field_path",
+        "message_info value wire utf8 field_path",
         "encode",
         "decoder",
         "decode_array decode_reason",
