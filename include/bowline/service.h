@@ -122,8 +122,8 @@ enum bow_message_flags {
 
 struct bow_file;
 
-/** One message type, with what its protobuf-c descriptor does not say; that one's `reserved1` points
- * here, or is NULL when protoc-gen-c made it. */
+/** One message type, with what its protobuf-c descriptor does not say; that one's `reserved1`
+ * points here, or is NULL when protoc-gen-c made it. */
 struct bow_message_info {
     const char *full_name;
     const ProtobufCMessageDescriptor *descriptor;
