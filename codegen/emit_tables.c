@@ -121,10 +121,10 @@ static void emit_message(struct printer *out, const struct model_message *messag
 {
     printer_printf(out, "    {\"%s\", &%s__descriptor, ", message->full_name, message->lower);
     if (message->n_fields == 0) {
-        printer_text(out, "NULL, 0},\n");
+        printer_text(out, "NULL, 0, 0, NULL},\n");
         return;
     }
-    printer_printf(out, "%s__fields, %zu},\n", message->lower, message->n_fields);
+    printer_printf(out, "%s__fields, %zu, 0, NULL},\n", message->lower, message->n_fields);
 }
 
 static void emit_messages(struct printer *out, const struct model_file *file)

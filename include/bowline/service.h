@@ -97,14 +97,40 @@ struct bow_field_info {
 enum bow_field_flags {
     BOW_FIELD_MAP = 1,
     BOW_FIELD_PROTO3_OPTIONAL = 2,
+    BOW_FIELD_SECRET = 4, /* never shown: option (bowline.secret), or debug_redact */
+    BOW_FIELD_GROUP = 8,
+    BOW_FIELD_UTF8 = 16, /* a string that must be UTF-8: those of proto3 */
 };
 
-/** One message type, with what its protobuf-c descriptor does not say. */
+/**
+ * Bits of a ProtobufCFieldDescriptor's `flags` beside protobuf-c's own, which it leaves alone: what
+ * decoding and encoding must know of a field.
+ */
+enum bow_descriptor_flags {
+    /* A message between a start and an end group tag, without a length in front. Its type is
+     * PROTOBUF_C_TYPE_MESSAGE. libprotobuf-c does not know: its pack writes a length. */
+    BOW_DESCRIPTOR_GROUP = 1 << 16,
+    BOW_DESCRIPTOR_UNCHECKED = 1 << 17, /* a string that need not be UTF-8: those of proto2 */
+};
+
+/** What a message's declaration says of it. */
+enum bow_message_flags {
+    BOW_MESSAGE_MAP_ENTRY = 1, /* made by protoc for a map field */
+    BOW_MESSAGE_SET = 2,       /* option message_set_wire_format */
+    BOW_MESSAGE_PROTO2 = 4,
+};
+
+struct bow_file;
+
+/** One message type, with what its protobuf-c descriptor does not say; that one's `reserved1`
+ * points here, or is NULL when protoc-gen-c made it. */
 struct bow_message_info {
     const char *full_name;
     const ProtobufCMessageDescriptor *descriptor;
     const struct bow_field_info *fields;
     size_t n_fields;
+    uint32_t flags; /* BOW_MESSAGE_ bits */
+    const struct bow_file *file;
 };
 
 /** One .proto file: its FileDescriptorProto without source info, its imports, its messages. */

@@ -8,6 +8,7 @@
 #include "codec3.pb-c.h"
 #include "codec_plain.pb-c.h"
 #include "tests/support/codec_oracle.h"
+#include "tests/support/group_messages.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -17,7 +18,8 @@ static const ProtobufCMessageDescriptor *const types[] = {
     &codec3__everything__descriptor, &codec3__choice__descriptor,     &codec3__maps__descriptor,
     &codec3__lists__descriptor,      &codec3__tree__descriptor,       &codec2__holder__descriptor,
     &codec2__optional__descriptor,   &codec2__lists__descriptor,      &codec2__map__descriptor,
-    &codec2__defaults__descriptor,   &codec_plain__plain__descriptor,
+    &codec2__defaults__descriptor,   &codec_plain__plain__descriptor, &group_node_descriptor,
+    &group_needs_descriptor,         &group_pairs_descriptor,
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

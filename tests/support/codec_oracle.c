@@ -5,6 +5,7 @@
 #include "rpc/core/codec/decode.h"
 #include "rpc/core/codec/encode.h"
 #include "rpc/core/codec/wire.h"
+#include <bowline/service.h>
 #include <stdlib.h>
 
 #define MAX_SINGULAR 512 /* fields of one message that are looked at for coming twice */
@@ -133,7 +134,8 @@ static unsigned excuses_at(const ProtobufCMessageDescriptor *type, struct bow_sl
         bool is_packed = field->label == PROTOBUF_C_LABEL_REPEATED &&
                          piece.wire_type == BOW__WIRE_LEN &&
                          wire_type_of(field->type) != BOW__WIRE_LEN;
-        if (wire_type_of(field->type) != piece.wire_type && !is_packed) {
+        bool is_group = (field->flags & BOW_DESCRIPTOR_GROUP) != 0;
+        if (is_group || (wire_type_of(field->type) != piece.wire_type && !is_packed)) {
             excuses |= CODEC_WIRE;
             continue;
         }

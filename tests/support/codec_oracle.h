@@ -16,7 +16,7 @@
 /** Why the two may differ on some bytes. */
 enum codec_oracle_excuse {
     CODEC_MERGES = 1, /* a singular sub-message or a oneof comes more than once */
-    CODEC_WIRE = 2,   /* a known field with another wire type, or a group */
+    CODEC_WIRE = 2,   /* a known field with another wire type, or any group */
     CODEC_ENTRY = 4,  /* a map entry that lacks what the decoder fills in */
     CODEC_LEVELS = 8, /* deeper than BOW_LIMIT_MESSAGE_DEPTH */
 };

@@ -122,12 +122,14 @@ OUTSIDE = (
 # direction. A file that is not listed is a finding, as is one that uses a higher one.
 ORDER = {
     "rpc/core/codec": (
-        "value wire utf8 field_path",
+        "message_info value wire utf8 field_path",
         "encode",
         "decoder",
         "decode_array decode_reason",
-        "decode_required decode_unknown",
+        "decode_required",
         "decode_message",
+        "decode_group",
+        "decode_unknown",
         "decode",
     ),
     "rpc/core/compression": ("coder", "compress_zlib compress_zstd", "encodings", "compression"),

@@ -9,6 +9,7 @@
 #include "base/block.h"
 #include "base/hints.h"
 #include "rpc/core/codec/decode_array.h"
+#include "rpc/core/codec/decode_group.h"
 #include "rpc/core/codec/decode_message.h"
 #include "rpc/core/codec/decode_reason.h"
 #include "rpc/core/codec/decode_required.h"
@@ -16,6 +17,7 @@
 #include "rpc/core/codec/utf8.h"
 #include "rpc/core/codec/value.h"
 #include "rpc/core/codec/wire.h"
+#include <bowline/service.h>
 
 static const uint8_t wire_types[] = {
     [PROTOBUF_C_TYPE_INT32] = BOW__WIRE_VARINT,     [PROTOBUF_C_TYPE_SINT32] = BOW__WIRE_VARINT,
@@ -243,10 +245,19 @@ static void terminate_strings(const struct bow__decoder *d)
     }
 }
 
+/* How many bytes at the front of an unchecked string are taken. */
+static size_t prefix_without_nul(const struct bow__decoder *d, const uint8_t *at, size_t len)
+{
+    const uint8_t *nul = d->allow_nul || len == 0 ? NULL : memchr(at, 0, len);
+    return nul != NULL ? (size_t)(nul - at) : len;
+}
+
 static const uint8_t *check_string(struct bow__decoder *d, const ProtobufCFieldDescriptor *field,
                                    const uint8_t *at, size_t len)
 {
-    size_t valid = bow__utf8_prefix((struct bow_slice){at, len}, d->allow_nul);
+    size_t valid = (field->flags & BOW_DESCRIPTOR_UNCHECKED) != 0
+                       ? prefix_without_nul(d, at, len)
+                       : bow__utf8_prefix((struct bow_slice){at, len}, d->allow_nul);
     if (valid == len) {
         return at + len;
     }
@@ -309,12 +320,18 @@ static void push_frame(struct bow__decoder *d, ProtobufCMessage *message, const 
     d->top->required = bow__decode_required_of(d, message);
 }
 
-/* Begin a sub-message: the loop goes on inside. One that is there already is merged into. */
+static inline bool is_group(const ProtobufCFieldDescriptor *field)
+{
+    return (field->flags & BOW_DESCRIPTOR_GROUP) != 0;
+}
+
+/* Begin a sub-message: the loop goes on inside. One that is there already is merged into. A group
+ * ends where its end tag is, at some byte of what holds it. */
 static const uint8_t *enter_message(struct bow__decoder *d, const ProtobufCFieldDescriptor *field,
                                     const uint8_t *at, ProtobufCMessage **slot)
 {
-    size_t len;
-    const uint8_t *body = read_len(d, field, at, &len);
+    size_t len = (size_t)(d->top->end - at);
+    const uint8_t *body = is_group(field) ? at : read_len(d, field, at, &len);
     if (body == NULL) {
         return NULL;
     }
@@ -452,9 +469,13 @@ static const uint8_t *read_field(struct bow__decoder *d, const uint8_t *at)
         return bow__decode_unknown(d, number, wire_type, body);
     }
     guess_after(frame, field);
-    if (wire_types[field->type] != wire_type) {
-        return is_packed(field, wire_type) ? read_packed(d, field, body)
-                                           : bow__decode_unknown(d, number, wire_type, body);
+    if (wire_types[field->type] != wire_type || is_group(field)) {
+        if (is_packed(field, wire_type)) {
+            return read_packed(d, field, body);
+        }
+        if (!is_group(field) || wire_type != BOW__WIRE_GROUP_START) {
+            return bow__decode_unknown(d, number, wire_type, body);
+        }
     }
     void *slot = field->label == PROTOBUF_C_LABEL_REPEATED ? repeated_slot(d, frame, field)
                                                            : singular_slot(frame, field);
@@ -476,7 +497,7 @@ static int read_messages(struct bow__decoder *d, const uint8_t *at)
         }
         bool is_root = d->top == d->frames;
         if (!is_root || d->top->required != NULL) {
-            at = bow__decode_complete(d, at);
+            at = bow__decode_leave(d, at);
         }
         if (at == NULL) {
             return d->error;

@@ -13,12 +13,16 @@
  *  - time is linear in the bytes: a sub-message that comes twice is merged in place,
  *    arrays grow by doubling;
  *  - memory ends at the arena's cap;
- *  - strings are UTF-8 without a NUL inside, for C sees the text before it only.
+ *  - strings have no NUL inside, for C sees the text before it only, and are UTF-8,
+ *    except those of proto2 (BOW_DESCRIPTOR_UNCHECKED), which may be any other bytes.
  *
  * Where protobuf-c departs from the protobuf specification, this follows the
  * specification:
  *  - a known field that comes with another wire type is kept as an unknown field;
- *  - groups are skipped and not kept, at any depth within the limit;
+ *  - groups are taken, at any depth within the limit: a field that is one
+ *    (BOW_DESCRIPTOR_GROUP) as a sub-message, which it is not when it comes with a
+ *    length; any other is kept as an unknown field of wire type 3, whose data is all
+ *    that follows its start tag, the end tag included;
  *  - a singular sub-message that comes again is merged: fields that only the
  *    earlier one had keep their values, repeated fields are concatenated, and so
  *    for a oneof's sub-message while its case stays the same;
@@ -27,7 +31,8 @@
  * Maps are repeated entries, in the order of the wire, the same key possibly more
  * than once (the last one counts). An entry that came without a key or a value is
  * completed (an empty string, an empty message), so that no pointer in an entry
- * is NULL. What makes a message an entry: it is named as protoc names entries.
+ * is NULL. What makes a message an entry: its info says so (BOW_MESSAGE_MAP_ENTRY), or,
+ * where there is none, it is named as protoc names entries.
  */
 
 #include "base/arena.h"
@@ -44,7 +49,7 @@ struct bow__decode_options {
      * the NULs of strings, unless others hold the block. */
     struct bow__block *block;
     uint32_t max_depth; /* levels below the message itself; 0: BOW_LIMIT_MESSAGE_DEPTH */
-    bool allow_nul;     /* inside strings */
+    bool allow_nul;     /* inside strings, also those that need not be UTF-8 */
 };
 
 /** What a call's arena may hold beside `n_bytes` from a peer, decoded: of a large message the block

@@ -6,6 +6,7 @@
 #include "rpc/core/codec/decode_message.h"
 #include "rpc/core/codec/decode_reason.h"
 #include "rpc/core/codec/decode_required.h"
+#include "rpc/core/codec/message_info.h"
 #include "rpc/core/codec/value.h"
 
 static void *at_offset(ProtobufCMessage *message, unsigned offset)
@@ -76,17 +77,25 @@ static bool is_entry_name(const char *name, const char *field)
 }
 
 /*
- * Descriptors don't mark maps. A hand-written message that passes for an entry is
+ * Descriptors of protoc-gen-c don't mark maps. A hand-written message that passes for an entry is
  * one: that is how maps are written for compilers that have none.
  */
-static bool is_map_entry(const ProtobufCFieldDescriptor *field,
-                         const ProtobufCMessageDescriptor *type)
+static bool passes_for_map_entry(const ProtobufCFieldDescriptor *field,
+                                 const ProtobufCMessageDescriptor *type)
 {
     return field != NULL && field->label == PROTOBUF_C_LABEL_REPEATED && type->n_fields == 2 &&
            type->fields[0].id == 1 && type->fields[1].id == 2 && type->short_name != NULL &&
            field->name != NULL && strcmp(type->fields[0].name, "key") == 0 &&
            strcmp(type->fields[1].name, "value") == 0 &&
            is_entry_name(type->short_name, field->name);
+}
+
+static bool is_map_entry(const ProtobufCFieldDescriptor *field,
+                         const ProtobufCMessageDescriptor *type)
+{
+    const struct bow_message_info *info = bow__message_info(type);
+    return info != NULL ? (info->flags & BOW_MESSAGE_MAP_ENTRY) != 0
+                        : passes_for_map_entry(field, type);
 }
 
 static bool is_null(ProtobufCMessage *message, const ProtobufCFieldDescriptor *field)

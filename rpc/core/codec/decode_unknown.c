@@ -2,16 +2,18 @@
 /*
  * Fields that a message's descriptor does not have, or has with another wire type.
  * They are kept as protobuf-c keeps them, so that they are sent on: `data` is all
- * that follows the tag, a length prefix included. Groups are walked over and dropped.
+ * that follows the tag: a length prefix included, and of a group all up to its end tag,
+ * with that one. So libprotobuf-c, which knows no groups, writes them right as well.
  */
 #include "rpc/core/codec/decode_unknown.h"
 #include "rpc/core/codec/decode_array.h"
+#include "rpc/core/codec/decode_group.h"
 #include "rpc/core/codec/decode_reason.h"
 #include "rpc/core/codec/wire.h"
 
 /* The value of `wire_type` at `at` (no group); returns its end, or NULL with a reason. */
-static const uint8_t *skip_value(struct bow__decoder *d, uint32_t number, unsigned wire_type,
-                                 const uint8_t *at)
+static const uint8_t *skip_single(struct bow__decoder *d, uint32_t number, unsigned wire_type,
+                                  const uint8_t *at)
 {
     const uint8_t *end = d->top->end;
     size_t left = (size_t)(end - at);
@@ -34,8 +36,6 @@ static const uint8_t *skip_value(struct bow__decoder *d, uint32_t number, unsign
             return bow__decode_refuse_number(d, number, at, "length goes beyond the message's end");
         }
         return next + value;
-    case BOW__WIRE_GROUP_END:
-        return bow__decode_refuse_number(d, number, at, "end of a group that did not begin");
     default:
         return bow__decode_refuse_number(d, number, at, "no such wire type");
     }
@@ -59,6 +59,10 @@ static const uint8_t *skip_group(struct bow__decoder *d, uint32_t number, const 
     struct bow__decode_frame *open = open_group(d, d->top, number, at);
     while (open != NULL && open != d->top) {
         uint64_t tag;
+        if (at == d->top->end) {
+            return bow__decode_refuse_number(d, (uint32_t)open->index, at,
+                                             "cut off before the group's end");
+        }
         const uint8_t *body = bow__decode_read_tag(d, at, &tag);
         if (body == NULL) {
             return NULL;
@@ -68,7 +72,7 @@ static const uint8_t *skip_group(struct bow__decoder *d, uint32_t number, const 
         if ((tag & 7) == BOW__WIRE_GROUP_START) {
             open = open_group(d, open, number, at);
         } else if ((tag & 7) != BOW__WIRE_GROUP_END) {
-            at = skip_value(d, number, tag & 7, at);
+            at = skip_single(d, number, tag & 7, at);
         } else if (number == open->index) {
             open--;
         } else {
@@ -79,6 +83,13 @@ static const uint8_t *skip_group(struct bow__decoder *d, uint32_t number, const 
         }
     }
     return open != NULL ? at : NULL;
+}
+
+static const uint8_t *skip_value(struct bow__decoder *d, uint32_t number, unsigned wire_type,
+                                 const uint8_t *at)
+{
+    return wire_type == BOW__WIRE_GROUP_START ? skip_group(d, number, at)
+                                              : skip_single(d, number, wire_type, at);
 }
 
 /* The next element of the message's unknown fields, or NULL out of memory. */
@@ -109,8 +120,8 @@ static uint8_t *keep_bytes(struct bow__decoder *d, const uint8_t *at, size_t len
 const uint8_t *bow__decode_unknown(struct bow__decoder *d, uint32_t number, unsigned wire_type,
                                    const uint8_t *at)
 {
-    if (wire_type == BOW__WIRE_GROUP_START) {
-        return skip_group(d, number, at);
+    if (wire_type == BOW__WIRE_GROUP_END) {
+        return bow__decode_end_group(d, number, at);
     }
     const uint8_t *next = skip_value(d, number, wire_type, at);
     if (next == NULL) {

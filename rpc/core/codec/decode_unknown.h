@@ -8,8 +8,8 @@
 
 #include "rpc/core/codec/decoder.h"
 
-/** Keep the field whose value is at `at`, or skip it if it is a group. Returns the first byte after
- * it. */
+/** Keep the field whose value is at `at`; of an end tag, which has none, leave the group that it
+ * ends. Returns the first byte after it. */
 const uint8_t *bow__decode_unknown(struct bow__decoder *d, uint32_t number, unsigned wire_type,
                                    const uint8_t *at);
 

@@ -7,7 +7,8 @@
  * works on it; what they do is in their own headers.
  *
  *     decode.c            the loop over fields, values
- *     decode_unknown.c    fields that the descriptor does not have; groups
+ *     decode_unknown.c    fields that the descriptor does not have
+ *     decode_group.c      the end of a message; groups
  *     decode_message.c    making a message, completing it
  *     decode_required.c   the required fields of proto2
  *     decode_array.c      arrays in the arena

@@ -11,6 +11,7 @@
 #include "rpc/core/codec/value.h"
 #include "rpc/core/codec/wire.h"
 #include <bowline/limits.h>
+#include <bowline/service.h>
 
 /* Which fields are sent, and the numbers of varints */
 
@@ -215,13 +216,25 @@ static inline uint8_t *put_sub_message(struct encoder *e, const ProtobufCFieldDe
     if (message == NULL || e->levels == 0) {
         return NULL;
     }
+    bool is_group = (field->flags & BOW_DESCRIPTOR_GROUP) != 0;
+    if (is_group) {
+        at = put_tag(e, field, BOW__WIRE_GROUP_END, at);
+    }
+    if (at == NULL) {
+        return NULL;
+    }
     e->levels--;
     uint8_t *begin = put_message(e, message, at);
     e->levels++;
     if (begin == NULL) {
         return NULL;
     }
-    return put_tag_of(e, field, BOW__WIRE_LEN, put_varint(e, (size_t)(at - begin), begin));
+    enum bow__wire_type type = BOW__WIRE_GROUP_START;
+    if (!is_group) {
+        type = BOW__WIRE_LEN;
+        begin = put_varint(e, (size_t)(at - begin), begin);
+    }
+    return put_tag_of(e, field, type, begin);
 }
 
 static inline uint8_t *put_fixed32(struct encoder *e, uint32_t value, uint8_t *at)
@@ -417,6 +430,11 @@ static size_t refuse_size(struct measure *m, const ProtobufCFieldDescriptor *fie
     return refuse(m, field, "is over 2 GiB - 1");
 }
 
+static size_t tag_size(uint32_t number)
+{
+    return bow__wire_varint_size((uint64_t)number << 3);
+}
+
 /* `len` bytes with their length in front. */
 static size_t prefixed(size_t len)
 {
@@ -436,7 +454,11 @@ static size_t measure_sub_message(struct measure *m, const ProtobufCFieldDescrip
     m->depth++;
     size_t size = measure_message(m, message);
     m->depth--;
-    return size != SIZE_MAX ? prefixed(size) : SIZE_MAX;
+    if (size == SIZE_MAX) {
+        return SIZE_MAX;
+    }
+    bool is_group = (field->flags & BOW_DESCRIPTOR_GROUP) != 0;
+    return is_group ? size + tag_size(field->id) : prefixed(size);
 }
 
 static size_t length_of(const struct measure *m, const char *text)
@@ -497,7 +519,7 @@ static size_t measure_repeated(struct measure *m, const ProtobufCFieldDescriptor
         return refuse(m, field, "has a count, but its array is NULL: set both or neither");
     }
     bool is_packed = (field->flags & PROTOBUF_C_FIELD_FLAG_PACKED) != 0;
-    size_t tag = bow__wire_varint_size((uint64_t)field->id << 3);
+    size_t tag = tag_size(field->id);
     size_t total = 0;
     for (size_t i = 0; i < n; i++) {
         const void *member = array + i * bow__value_size(field->type);
@@ -523,7 +545,7 @@ static size_t measure_field(struct measure *m, const ProtobufCFieldDescriptor *f
         return 0;
     }
     size_t size = measure_value(m, field, member_at(message, field->offset), 0);
-    return size != SIZE_MAX ? bow__wire_varint_size((uint64_t)field->id << 3) + size : SIZE_MAX;
+    return size != SIZE_MAX ? tag_size(field->id) + size : SIZE_MAX;
 }
 
 static size_t measure_unknown(struct measure *m, const ProtobufCMessage *message)
@@ -541,7 +563,7 @@ static size_t measure_unknown(struct measure *m, const ProtobufCMessage *message
         if (unknown->len > INT32_MAX || total > INT32_MAX) {
             return refuse_size(m, NULL);
         }
-        total += bow__wire_varint_size((uint64_t)unknown->tag << 3) + unknown->len;
+        total += tag_size(unknown->tag) + unknown->len;
     }
     return total;
 }

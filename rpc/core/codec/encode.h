@@ -15,6 +15,7 @@
  * The bytes are those of protobuf_c_message_pack(), except where that one loses
  * what the protobuf specification sends:
  *  - proto3 floating-point fields that are -0.0 are sent;
+ *  - a group (BOW_DESCRIPTOR_GROUP) is sent as one, between its two tags;
  *  - a string selected by a oneof (so also a proto3 optional one) is sent when it
  *    is empty, whatever its pointer: NULL and protobuf_c_empty_string are "".
  */

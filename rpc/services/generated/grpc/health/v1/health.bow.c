@@ -64,11 +64,11 @@ static const struct bow_field_info bow__health__health_list_response__statuses_e
 };
 
 static const struct bow_message_info file_messages[] = {
-    {"grpc.health.v1.HealthCheckRequest", &bow__health__health_check_request__descriptor, bow__health__health_check_request__fields, 1},
-    {"grpc.health.v1.HealthCheckResponse", &bow__health__health_check_response__descriptor, bow__health__health_check_response__fields, 1},
-    {"grpc.health.v1.HealthListRequest", &bow__health__health_list_request__descriptor, NULL, 0},
-    {"grpc.health.v1.HealthListResponse", &bow__health__health_list_response__descriptor, bow__health__health_list_response__fields, 1},
-    {"grpc.health.v1.HealthListResponse.StatusesEntry", &bow__health__health_list_response__statuses_entry__descriptor, bow__health__health_list_response__statuses_entry__fields, 2},
+    {"grpc.health.v1.HealthCheckRequest", &bow__health__health_check_request__descriptor, bow__health__health_check_request__fields, 1, 0, NULL},
+    {"grpc.health.v1.HealthCheckResponse", &bow__health__health_check_response__descriptor, bow__health__health_check_response__fields, 1, 0, NULL},
+    {"grpc.health.v1.HealthListRequest", &bow__health__health_list_request__descriptor, NULL, 0, 0, NULL},
+    {"grpc.health.v1.HealthListResponse", &bow__health__health_list_response__descriptor, bow__health__health_list_response__fields, 1, 0, NULL},
+    {"grpc.health.v1.HealthListResponse.StatusesEntry", &bow__health__health_list_response__statuses_entry__descriptor, bow__health__health_list_response__statuses_entry__fields, 2, 0, NULL},
 };
 
 const struct bow_file bow__health__file__grpc_2fhealth_2fv1_2fhealth_2eproto = {

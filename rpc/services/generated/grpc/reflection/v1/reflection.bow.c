@@ -136,14 +136,14 @@ static const struct bow_field_info bow__reflection__error_response__fields[] = {
 };
 
 static const struct bow_message_info file_messages[] = {
-    {"grpc.reflection.v1.ErrorResponse", &bow__reflection__error_response__descriptor, bow__reflection__error_response__fields, 2},
-    {"grpc.reflection.v1.ExtensionNumberResponse", &bow__reflection__extension_number_response__descriptor, bow__reflection__extension_number_response__fields, 2},
-    {"grpc.reflection.v1.ExtensionRequest", &bow__reflection__extension_request__descriptor, bow__reflection__extension_request__fields, 2},
-    {"grpc.reflection.v1.FileDescriptorResponse", &bow__reflection__file_descriptor_response__descriptor, bow__reflection__file_descriptor_response__fields, 1},
-    {"grpc.reflection.v1.ListServiceResponse", &bow__reflection__list_service_response__descriptor, bow__reflection__list_service_response__fields, 1},
-    {"grpc.reflection.v1.ServerReflectionRequest", &bow__reflection__server_reflection_request__descriptor, bow__reflection__server_reflection_request__fields, 6},
-    {"grpc.reflection.v1.ServerReflectionResponse", &bow__reflection__server_reflection_response__descriptor, bow__reflection__server_reflection_response__fields, 6},
-    {"grpc.reflection.v1.ServiceResponse", &bow__reflection__service_response__descriptor, bow__reflection__service_response__fields, 1},
+    {"grpc.reflection.v1.ErrorResponse", &bow__reflection__error_response__descriptor, bow__reflection__error_response__fields, 2, 0, NULL},
+    {"grpc.reflection.v1.ExtensionNumberResponse", &bow__reflection__extension_number_response__descriptor, bow__reflection__extension_number_response__fields, 2, 0, NULL},
+    {"grpc.reflection.v1.ExtensionRequest", &bow__reflection__extension_request__descriptor, bow__reflection__extension_request__fields, 2, 0, NULL},
+    {"grpc.reflection.v1.FileDescriptorResponse", &bow__reflection__file_descriptor_response__descriptor, bow__reflection__file_descriptor_response__fields, 1, 0, NULL},
+    {"grpc.reflection.v1.ListServiceResponse", &bow__reflection__list_service_response__descriptor, bow__reflection__list_service_response__fields, 1, 0, NULL},
+    {"grpc.reflection.v1.ServerReflectionRequest", &bow__reflection__server_reflection_request__descriptor, bow__reflection__server_reflection_request__fields, 6, 0, NULL},
+    {"grpc.reflection.v1.ServerReflectionResponse", &bow__reflection__server_reflection_response__descriptor, bow__reflection__server_reflection_response__fields, 6, 0, NULL},
+    {"grpc.reflection.v1.ServiceResponse", &bow__reflection__service_response__descriptor, bow__reflection__service_response__fields, 1, 0, NULL},
 };
 
 const struct bow_file bow__reflection__file__grpc_2freflection_2fv1_2freflection_2eproto = {

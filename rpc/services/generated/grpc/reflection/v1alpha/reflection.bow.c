@@ -139,14 +139,14 @@ static const struct bow_field_info bow__reflection__alpha__error_response__field
 };
 
 static const struct bow_message_info file_messages[] = {
-    {"grpc.reflection.v1alpha.ErrorResponse", &bow__reflection__alpha__error_response__descriptor, bow__reflection__alpha__error_response__fields, 2},
-    {"grpc.reflection.v1alpha.ExtensionNumberResponse", &bow__reflection__alpha__extension_number_response__descriptor, bow__reflection__alpha__extension_number_response__fields, 2},
-    {"grpc.reflection.v1alpha.ExtensionRequest", &bow__reflection__alpha__extension_request__descriptor, bow__reflection__alpha__extension_request__fields, 2},
-    {"grpc.reflection.v1alpha.FileDescriptorResponse", &bow__reflection__alpha__file_descriptor_response__descriptor, bow__reflection__alpha__file_descriptor_response__fields, 1},
-    {"grpc.reflection.v1alpha.ListServiceResponse", &bow__reflection__alpha__list_service_response__descriptor, bow__reflection__alpha__list_service_response__fields, 1},
-    {"grpc.reflection.v1alpha.ServerReflectionRequest", &bow__reflection__alpha__server_reflection_request__descriptor, bow__reflection__alpha__server_reflection_request__fields, 6},
-    {"grpc.reflection.v1alpha.ServerReflectionResponse", &bow__reflection__alpha__server_reflection_response__descriptor, bow__reflection__alpha__server_reflection_response__fields, 6},
-    {"grpc.reflection.v1alpha.ServiceResponse", &bow__reflection__alpha__service_response__descriptor, bow__reflection__alpha__service_response__fields, 1},
+    {"grpc.reflection.v1alpha.ErrorResponse", &bow__reflection__alpha__error_response__descriptor, bow__reflection__alpha__error_response__fields, 2, 0, NULL},
+    {"grpc.reflection.v1alpha.ExtensionNumberResponse", &bow__reflection__alpha__extension_number_response__descriptor, bow__reflection__alpha__extension_number_response__fields, 2, 0, NULL},
+    {"grpc.reflection.v1alpha.ExtensionRequest", &bow__reflection__alpha__extension_request__descriptor, bow__reflection__alpha__extension_request__fields, 2, 0, NULL},
+    {"grpc.reflection.v1alpha.FileDescriptorResponse", &bow__reflection__alpha__file_descriptor_response__descriptor, bow__reflection__alpha__file_descriptor_response__fields, 1, 0, NULL},
+    {"grpc.reflection.v1alpha.ListServiceResponse", &bow__reflection__alpha__list_service_response__descriptor, bow__reflection__alpha__list_service_response__fields, 1, 0, NULL},
+    {"grpc.reflection.v1alpha.ServerReflectionRequest", &bow__reflection__alpha__server_reflection_request__descriptor, bow__reflection__alpha__server_reflection_request__fields, 6, 0, NULL},
+    {"grpc.reflection.v1alpha.ServerReflectionResponse", &bow__reflection__alpha__server_reflection_response__descriptor, bow__reflection__alpha__server_reflection_response__fields, 6, 0, NULL},
+    {"grpc.reflection.v1alpha.ServiceResponse", &bow__reflection__alpha__service_response__descriptor, bow__reflection__alpha__service_response__fields, 1, 0, NULL},
 };
 
 const struct bow_file bow__reflection__alpha__file__grpc_2freflection_2fv1alpha_2freflection_2eproto = {
