@@ -65,12 +65,17 @@ static void start(struct bow__arena *arena)
 void bow__arena_init(struct bow__arena *arena, struct bow_context *context, void *first,
                      size_t first_size, size_t max_bytes)
 {
-    *arena = (struct bow__arena){
-        .context = context,
-        .first = first,
-        .first_size = first_size,
-        .max_bytes = max_bytes,
-    };
+    /* Member by member: each call does it, and gcc fills a struct of this size in a loop. */
+    arena->context = context;
+    arena->chunks = NULL;
+    arena->blocks = NULL;
+    arena->first = first;
+    arena->first_size = first_size;
+    arena->used = 0;
+    arena->max_bytes = max_bytes;
+    arena->arrays = NULL;
+    arena->failed = false;
+    arena->is_own = false;
     start(arena);
 }
 
