@@ -217,6 +217,10 @@ static void emit_includes(struct printer *out, const struct model_file *file)
         printer_text(out, "#include <bowline/client.h>\n"
                           "#include <bowline/server.h>\n");
     }
+    if (file->has_functions && file->n_messages > 0) {
+        printer_text(out, "#include <bowline/message.h>\n"
+                          "#include <bowline/message_field.h>\n");
+    }
     printer_text(out, "#include <bowline/service.h>\n");
     printer_text(out, has_streams(file) ? "#include <bowline/stream.h>\n" : "");
     printer_text(out, "\n"
@@ -240,6 +244,7 @@ void emit_header(struct printer *out, const struct model_file *file)
     for (size_t i = 0; i < file->n_services; i++) {
         emit_service(out, &file->services[i]);
     }
+    emit_message_functions(out, file);
     printer_text(out, "\n"
                       "#ifdef __cplusplus\n"
                       "}\n"
