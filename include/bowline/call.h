@@ -37,6 +37,7 @@
 extern "C" {
 #endif
 
+struct bow_arena;
 struct bow_call;
 struct bow_channel;
 struct bow_loop;
@@ -125,6 +126,19 @@ BOW_EXPORT int bow_call_fail_status(struct bow_call *call, const struct bow_stat
  *          a handler need not check before it replies
  */
 BOW_EXPORT void *bow_call_alloc(struct bow_call *call, size_t size);
+
+/**
+ * The call's memory as an arena, to build messages in (<bowline/message.h>): the reply, for
+ * instance.
+ *
+ * What fails there is remembered as by bow_call_alloc(), so that the reply then becomes
+ * RESOURCE_EXHAUSTED, also for a `reply` that is NULL because it could not be allocated. On a
+ * stream bow_call_send() then returns -ENOMEM.
+ *
+ * Thread:  any; the call is the caller's
+ * Owns:    it is the call's, and goes with it
+ */
+BOW_EXPORT struct bow_arena *bow_call_arena(struct bow_call *call);
 
 /** Print into the call's memory as printf() does. Thread and NULL as bow_call_alloc(). */
 BOW_EXPORT char *bow_call_printf(struct bow_call *call, const char *format, ...) BOW_PRINTF(2, 3);

@@ -24,6 +24,7 @@
 extern "C" {
 #endif
 
+struct bow_arena;
 struct bow_result_memory; /* private */
 
 /** How a call ended. Begin with BOW_RESULT_INIT. */
@@ -44,6 +45,16 @@ BOW_EXPORT void bow_result_fini(struct bow_result *result);
 
 /** Whether the reply came compressed; false when there is none. Thread: any. */
 BOW_EXPORT bool bow_result_reply_was_compressed(const struct bow_result *result);
+
+/**
+ * The memory of a result as an arena (<bowline/arena.h>): what a program makes of the reply may lie
+ * beside it, and goes with it.
+ *
+ * Thread:  any; one user of the result at a time
+ * Owns:    it is the result's, and goes with it
+ * Returns: NULL when the result has no memory: it is empty, or was made when there was none
+ */
+BOW_EXPORT struct bow_arena *bow_result_arena(struct bow_result *result);
 
 /** Move what `from` holds into `to` (which must be empty); `from` keeps nothing. Thread: any. */
 BOW_EXPORT void bow_result_move(struct bow_result *to, struct bow_result *from);
