@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
  * x.bow.h: the typed functions of messages and enums, each one call of <bowline/message.h>,
- * <bowline/message_field.h> or protobuf-c. A struct's member is named in two of them only: the set
- * of a scalar that is always there, which costs a store, and the get of a map, of its entry.
+ * <bowline/message_field.h> or protobuf-c. A struct's member is named in three of them only: the
+ * set of a scalar that is always there, which costs a store, the get of a map, of its entry, and
+ * the clear of a oneof.
  */
 
 #include "codegen/emit.h"
@@ -128,6 +129,20 @@ static const char get_text[] = "\n"
                                "\n"
                                "    return entry != NULL ? $value$ : NULL;\n"
                                "}\n";
+
+static const char clear_oneof_text[] =
+    "\n"
+    "/* oneof $name$ */\n"
+    "\n"
+    "static inline void\n"
+    "$function$($struct$ *message, struct bow_arena *arena)\n"
+    "{\n"
+    "    if (message != NULL && message->$case$ != 0) {\n"
+    "        bow_message_clear_field((ProtobufCMessage *)message,\n"
+    "            protobuf_c_message_descriptor_get_field(&$lower$__descriptor,\n"
+    "                (unsigned)message->$case$), arena);\n"
+    "    }\n"
+    "}\n";
 
 static const char enum_text[] =
     "\n"
@@ -478,6 +493,22 @@ static void emit_field_function(const struct emission *emission)
     }
 }
 
+static void emit_clear_oneof(const struct emission *emission)
+{
+    const struct model_message *message = emission->message;
+    size_t index = emission->function->index;
+    const struct printer_var vars[] = {
+        {"name", message->proto->oneof_decl[index]->name},
+        {"function", emission->function->name},
+        {"struct", message->c_name},
+        {"lower", message->lower},
+        {"case", message_case_member(emission->out->memory, message, index)},
+        {NULL, NULL},
+    };
+
+    printer_template(emission->out, vars, clear_oneof_text);
+}
+
 static void emit_message_function(const struct emission *emission)
 {
     static const char *const texts[] = {
@@ -509,6 +540,10 @@ static void emit_message(struct printer *out, const struct model_message *messag
     for (size_t i = 0; i < functions.n_functions; i++) {
         const struct message_function *function = &functions.functions[i];
         const struct emission emission = {out, message, function};
+        if (function->kind == MESSAGE_CLEAR_ONEOF) {
+            emit_clear_oneof(&emission);
+            continue;
+        }
         if (function->field == NULL) {
             emit_message_function(&emission);
             continue;
@@ -548,7 +583,7 @@ static const char summary[] =
     " *     put_       the value of a key, as add_; get_ points to it (NULL: there is no such "
     "key)\n"
     " *     remove_    takes a key out\n"
-    " *     has_       whether the field is set; clear_ unsets it\n"
+    " *     has_       whether the field is set; clear_ unsets it, or a oneof\n"
     " *\n"
     " * BOW_NO_MESSAGES, defined before this file is included, leaves them out.\n"
     " */\n"

@@ -69,15 +69,15 @@ static char *lower_case(struct memory *memory, const char *name)
     return lower;
 }
 
-/* A field and what its functions share. */
-struct named_field {
+/* A field, or a oneof, and what its functions share. */
+struct named {
     const struct model_field *field;
     const char *lower;
     size_t index;
 };
 
-static void add(struct naming *naming, const struct named_field *named,
-                enum message_function_kind kind, const char *verb, const char *behind)
+static void add(struct naming *naming, const struct named *named, enum message_function_kind kind,
+                const char *verb, const char *behind)
 {
     char *ending = memory_printf(naming->memory, "%s_%s%s", verb, named->lower, behind);
 
@@ -88,7 +88,7 @@ static void add(struct naming *naming, const struct named_field *named,
     append(naming, kind, ending, named->field, named->index);
 }
 
-static void add_singular(struct naming *naming, const struct named_field *named)
+static void add_singular(struct naming *naming, const struct named *named)
 {
     enum message_value value = message_value_of(named->field);
 
@@ -106,7 +106,7 @@ static void add_singular(struct naming *naming, const struct named_field *named)
 
 static void add_field(struct naming *naming, const struct model_field *field, size_t index)
 {
-    const struct named_field named = {
+    const struct named named = {
         .field = field,
         .lower = lower_case(naming->memory, field->proto->name),
         .index = index,
@@ -124,6 +124,23 @@ static void add_field(struct naming *naming, const struct model_field *field, si
         add(naming, &named, MESSAGE_ADD, "add", "");
     }
     add(naming, &named, MESSAGE_CLEAR_FIELD, "clear", "");
+}
+
+/* That of a proto3 optional is no oneof in the .proto. */
+static void add_oneof(struct naming *naming, size_t index)
+{
+    const struct model_message *message = naming->message;
+    const struct named named = {
+        .lower = lower_case(naming->memory, message->proto->oneof_decl[index]->name),
+        .index = index,
+    };
+
+    for (size_t i = 0; i < message->n_fields; i++) {
+        if (message->fields[i].oneof_index == (int32_t)index) {
+            add(naming, &named, MESSAGE_CLEAR_ONEOF, "clear", "");
+            return;
+        }
+    }
 }
 
 static int compare_numbers(const void *a, const void *b)
@@ -159,9 +176,10 @@ void message_functions_of(struct memory *memory, const struct model_message *mes
     if (options != NULL && options->map_entry) {
         return;
     }
-    ret_functions->functions =
-        memory_array(memory, N_MESSAGE_ENDINGS + MOST_OF_A_FIELD * message->n_fields,
-                     sizeof(*ret_functions->functions));
+    ret_functions->functions = memory_array(
+        memory,
+        N_MESSAGE_ENDINGS + MOST_OF_A_FIELD * message->n_fields + message->proto->n_oneof_decl,
+        sizeof(*ret_functions->functions));
     for (size_t i = 0; i < N_MESSAGE_ENDINGS; i++) {
         append(&naming, message_endings[i].kind, message_endings[i].ending, NULL, 0);
     }
@@ -170,6 +188,9 @@ void message_functions_of(struct memory *memory, const struct model_message *mes
     take(&naming, taken_by_protobuf_c);
     for (size_t i = 0; i < message->n_fields; i++) {
         add_field(&naming, sorted[i], i);
+    }
+    for (size_t i = 0; i < message->proto->n_oneof_decl; i++) {
+        add_oneof(&naming, i);
     }
     bow__bytes_map_fini(&naming.taken);
 }
@@ -226,6 +247,14 @@ const char *message_scalar_type(struct memory *memory, const struct model_field 
 const char *message_member(const struct model_field *field)
 {
     return field->member;
+}
+
+const char *message_case_member(struct memory *memory, const struct model_message *message,
+                                size_t oneof_index)
+{
+    const char *name = message->proto->oneof_decl[oneof_index]->name;
+
+    return memory_printf(memory, "%s_case", names_lower(memory, name));
 }
 
 bool message_has_presence(const struct model_message *message, const struct model_field *field)

@@ -44,17 +44,19 @@ enum message_function_kind {
     MESSAGE_REMOVE,
     MESSAGE_HAS,
     MESSAGE_CLEAR_FIELD,
+    /* of a oneof */
+    MESSAGE_CLEAR_ONEOF,
 };
 
 struct message_function {
     enum message_function_kind kind;
     const char *name;                /* whole */
-    const struct model_field *field; /* NULL: of the message */
-    size_t index;                    /* of the field in the descriptor: by number */
+    const struct model_field *field; /* NULL: of the message or a oneof */
+    size_t index;                    /* of the field in the descriptor: by number; of the oneof */
 };
 
 struct message_functions {
-    struct message_function *functions; /* the message's, then each field's, by number */
+    struct message_function *functions; /* the message's, each field's by number, each oneof's */
     size_t n_functions;
 };
 
@@ -69,6 +71,10 @@ const char *message_scalar_type(struct memory *memory, const struct model_field 
 
 /** The struct member of `field`. */
 const char *message_member(const struct model_field *field);
+
+/** The struct member that tells which member of the oneof is selected. */
+const char *message_case_member(struct memory *memory, const struct model_message *message,
+                                size_t oneof_index);
 
 /** Whether it can be told if `field`, which is not repeated, is set. */
 bool message_has_presence(const struct model_message *message, const struct model_field *field);
