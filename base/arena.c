@@ -12,6 +12,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define MIN_CHUNK_BYTES ((size_t)1024)
@@ -36,8 +37,22 @@ static size_t room(const struct bow__arena *arena)
 
 static void *fail(struct bow__arena *arena)
 {
-    arena->failed = true;
+    bow__arena_note_failure(arena);
     return NULL;
+}
+
+static void *take(struct bow_context *context, size_t n_bytes)
+{
+    return context != NULL ? bow__alloc(context, n_bytes) : malloc(n_bytes);
+}
+
+static void give_back(struct bow_context *context, void *memory, size_t n_bytes)
+{
+    if (context != NULL) {
+        bow__free(context, memory, n_bytes);
+    } else {
+        free(memory);
+    }
 }
 
 static void start(struct bow__arena *arena)
@@ -70,8 +85,9 @@ void bow__arena_reset(struct bow__arena *arena)
         struct bow__arena_chunk *chunk = arena->chunks;
         arena->chunks = chunk->next;
         bow__unpoison(chunk, chunk->n_bytes);
-        bow__free(arena->context, chunk, chunk->n_bytes);
+        give_back(arena->context, chunk, chunk->n_bytes);
     }
+    arena->arrays = NULL;
     arena->used = 0;
     arena->failed = false;
     start(arena);
@@ -89,7 +105,7 @@ static struct bow__arena_chunk *add_chunk(struct bow__arena *arena, size_t n_byt
     if (n_bytes > arena->max_bytes - arena->used) {
         return fail(arena);
     }
-    struct bow__arena_chunk *chunk = bow__alloc(arena->context, n_bytes);
+    struct bow__arena_chunk *chunk = take(arena->context, n_bytes);
     if (chunk == NULL) {
         return fail(arena);
     }
@@ -187,7 +203,7 @@ int bow__arena_adopt(struct bow__arena *arena, struct bow__block *block)
     }
     size_t n_bytes = sizeof(*block) + block->cap;
     if (n_bytes > arena->max_bytes - arena->used) {
-        arena->failed = true;
+        bow__arena_note_failure(arena);
         return -ENOMEM;
     }
     arena->used += n_bytes;

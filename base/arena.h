@@ -14,15 +14,17 @@
  */
 
 #include "base/poison.h"
-#include <bowline/context.h>
+#include <bowline/arena.h>
 #include <stdarg.h>
 
 struct bow__block;
 struct bow__arena_chunk;
 
+struct bow__arena_arrays;
+
 struct bow__arena {
-    struct bow_context *context;
-    uint8_t *next; /* first free byte of the current chunk */
+    struct bow_context *context; /* NULL: malloc, which nobody counts */
+    uint8_t *next;               /* first free byte of the current chunk */
     uint8_t *end;
     struct bow__arena_chunk *chunks; /* newest first; not the owner's first memory */
     struct bow__arena_block *blocks; /* adopted blocks, released on reset */
@@ -31,6 +33,8 @@ struct bow__arena {
     size_t used;      /* bytes of chunks and adopted blocks */
     size_t max_bytes; /* cap on `used` */
     bool failed;
+    bool is_own;                      /* made by bow_arena_new(), and so freed alone */
+    struct bow__arena_arrays *arrays; /* those of base/arena_array.h, or NULL */
 };
 
 /** Start in `first` (may be NULL with 0); further chunks come from `context` up to `max_bytes`. */
@@ -39,6 +43,31 @@ void bow__arena_init(struct bow__arena *arena, struct bow_context *context, void
 
 /** Free all but the owner's first memory and start anew; clears `failed`. */
 void bow__arena_reset(struct bow__arena *arena);
+
+/* What <bowline/arena.h> calls struct bow_arena is a struct bow__arena. */
+
+static inline struct bow_arena *bow__arena_as_public(struct bow__arena *arena)
+{
+    return (struct bow_arena *)arena;
+}
+
+static inline struct bow__arena *bow__arena_of(struct bow_arena *arena)
+{
+    return (struct bow__arena *)arena;
+}
+
+/** Note that an allocation failed. */
+static inline void bow__arena_note_failure(struct bow__arena *arena)
+{
+    __atomic_store_n(&arena->failed, true, __ATOMIC_RELAXED);
+}
+
+/** Whether one did, asked where another thread may be using the arena: relaxed, for who built a
+ * message that lacks something asks on its own thread. */
+static inline bool bow__arena_has_failed(const struct bow__arena *arena)
+{
+    return __atomic_load_n(&arena->failed, __ATOMIC_RELAXED);
+}
 
 /** Whether there is anything to free but the owner's first memory. */
 static inline bool bow__arena_has_grown(const struct bow__arena *arena)

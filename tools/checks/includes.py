@@ -46,6 +46,7 @@ RULES = {
         {"base", "rpc"},
         {"base", "rpc/core", "rpc/core/codec", "rpc/core/message", "rpc/core/compression"},
     ),
+    "rpc/messages": ({"base", "rpc"}, {"base", "rpc/core/codec"}),
     "rpc/native": ({"base", "rpc"}, {"base"} | CORE),
     "rpc/http2": ({"base", "rpc"}, {"base"} | CORE),
     "rpc/connection": (
@@ -122,7 +123,8 @@ OUTSIDE = (
 # direction. A file that is not listed is a finding, as is one that uses a higher one.
 ORDER = {
     "rpc/core/codec": (
-        "value wire utf8 field_path",
+        "message_info value wire utf8 field_path",
+        "map_entry message_init",
         "encode",
         "decoder",
         "decode_array decode_reason",

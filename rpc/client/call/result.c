@@ -84,6 +84,11 @@ bool bow_result_reply_was_compressed(const struct bow_result *result)
     return result->reply != NULL && result->memory != NULL && result->memory->reply_compressed;
 }
 
+struct bow_arena *bow_result_arena(struct bow_result *result)
+{
+    return result->memory != NULL ? bow__arena_as_public(&result->memory->arena) : NULL;
+}
+
 void bow_result_fini(struct bow_result *result)
 {
     struct bow_result empty = BOW_RESULT_INIT;

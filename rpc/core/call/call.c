@@ -173,6 +173,15 @@ void *bow_call_alloc(struct bow_call *call, size_t size)
     return bow__arena_alloc(&call->arena, size);
 }
 
+struct bow_arena *bow_call_arena(struct bow_call *call)
+{
+    if (bow__call_is_gone(call)) {
+        (void)bow__call_is_misused(call, "asked for its arena");
+        return NULL;
+    }
+    return bow__arena_as_public(&call->arena);
+}
+
 char *bow_call_printf(struct bow_call *call, const char *format, ...)
 {
     va_list args;

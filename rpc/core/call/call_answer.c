@@ -318,6 +318,9 @@ static int refuse_type(struct bow_call *call, const ProtobufCMessage *reply)
 {
     struct bow__text text;
 
+    if (reply == NULL && call->arena.failed) { /* for that it is NULL */
+        return refuse_memory(call);
+    }
     bow__text_clear(&text);
     bow__text_printf(&text, "the reply of %s is a %s, not a %s", bow_call_path(call),
                      bow__type_name(reply), call->method->output->name);

@@ -160,6 +160,9 @@ int bow__call_stream_reply(struct bow_call *call, const ProtobufCMessage *reply)
     }
     bow__text_clear(&reason);
     bow__text_clear(&why);
+    if (bow__arena_has_failed(&call->arena)) {
+        return refuse_reply(call, -ENOMEM, "the call's memory ran out");
+    }
     if (reply == NULL || reply->descriptor != call->method->output) {
         bow__text_printf(&why, "the reply of %s is a %s, not a %s", call->method->path,
                          bow__type_name(reply), call->method->output->name);

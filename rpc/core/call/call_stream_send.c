@@ -272,6 +272,9 @@ int bow_call_send(struct bow_call *call, const ProtobufCMessage *message)
     if (rc < 0) {
         return refuse_kind(call, rc);
     }
+    if (bow__arena_has_failed(&call->arena)) { /* the message may lack what did not fit */
+        return -ENOMEM;
+    }
     if (message == NULL || message->descriptor != call->method->output) {
         return refuse_type(call, message);
     }
