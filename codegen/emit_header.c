@@ -217,12 +217,9 @@ static void emit_includes(struct printer *out, const struct model_file *file)
         printer_text(out, "#include <bowline/client.h>\n"
                           "#include <bowline/server.h>\n");
     }
-    if (file->has_functions && file->n_messages > 0) {
-        printer_text(out, "#include <bowline/message.h>\n"
-                          "#include <bowline/message_field.h>\n");
-    }
     printer_text(out, "#include <bowline/service.h>\n");
     printer_text(out, has_streams(file) ? "#include <bowline/stream.h>\n" : "");
+    emit_message_includes(out, file);
     printer_text(out, "\n"
                       "#if BOW_SERVICE_ABI != 2\n"
                       "#error \"generated for another version of Bowline: generate it again\"\n"

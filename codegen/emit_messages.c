@@ -570,6 +570,48 @@ static void emit_enum(struct printer *out, const struct model_enum *type)
     printer_template(out, vars, enum_text);
 }
 
+static struct bow_slice key_slice(const char *text)
+{
+    return (struct bow_slice){.data = (const uint8_t *)text, .len = strlen(text)};
+}
+
+static bool has_any(const struct model_file *file)
+{
+    return file->has_functions && file->n_messages + file->n_enums > 0;
+}
+
+/* Whoever fills a message of another file's type calls functions of that file. */
+static void emit_type_files(struct printer *out, const struct model_file *file)
+{
+    struct bow__bytes_map seen;
+
+    bow__bytes_map_init(&seen, out->memory->context, 0);
+    memory_check(bow__bytes_map_put(&seen, key_slice(file->name), out));
+    for (size_t i = 0; i < file->n_messages; i++) {
+        for (size_t j = 0; j < file->messages[i].n_fields; j++) {
+            const struct model_file *other = file->messages[i].fields[j].type_file;
+            if (other == NULL || bow__bytes_map_get(&seen, key_slice(other->name)) != NULL) {
+                continue;
+            }
+            memory_check(bow__bytes_map_put(&seen, key_slice(other->name), out));
+            printer_printf(out, "#include \"%s%s\"\n", other->stem, EMIT_HEADER_ENDING);
+        }
+    }
+    bow__bytes_map_fini(&seen);
+}
+
+void emit_message_includes(struct printer *out, const struct model_file *file)
+{
+    if (!has_any(file)) {
+        return;
+    }
+    printer_text(out, "\n#ifndef BOW_NO_MESSAGES\n");
+    emit_type_files(out, file);
+    printer_text(out, "#include <bowline/message.h>\n"
+                      "#include <bowline/message_field.h>\n"
+                      "#endif\n");
+}
+
 static const char summary[] =
     "\n"
     "/*\n"
@@ -592,7 +634,7 @@ static const char summary[] =
 
 void emit_message_functions(struct printer *out, const struct model_file *file)
 {
-    if (!file->has_functions || file->n_messages + file->n_enums == 0) {
+    if (!has_any(file)) {
         return;
     }
     printer_text(out, summary);
