@@ -109,10 +109,8 @@ static void deny(struct bow_call *call, const CheckRequest *request,
 void check(struct bow_call *call, const CheckRequest *request, const struct keys *keys)
 {
     const HttpRequest *http = find_http(request);
-    const char *key = http != NULL
-                          ? envoy__service__auth__v3__attribute_context__http_request__get_headers(
-                                http, KEY_HEADER)
-                          : NULL;
+    const char *key = envoy__service__auth__v3__attribute_context__http_request__get_headers(
+        http, KEY_HEADER); /* NULL for no http, too */
     const char *name = key != NULL ? keys_name(keys, key) : NULL;
 
     if (name == NULL) {
