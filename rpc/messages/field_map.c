@@ -18,11 +18,12 @@ struct value {
 /* Whether `message` is one, and `field` of it has the shape of a map, whatever it is called. */
 static bool is_map(const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field)
 {
-    return bow__field_is_list(message, field) && field->type == PROTOBUF_C_TYPE_MESSAGE &&
-           field->descriptor->n_fields == 2 && field->descriptor->fields[0].id == 1 &&
-           field->descriptor->fields[1].id == 2 &&
-           !bow__is_repeated(bow__entry_key(field->descriptor)) &&
-           !bow__is_repeated(bow__entry_value(field->descriptor));
+    if (!bow__field_is_list(message, field) || field->type != PROTOBUF_C_TYPE_MESSAGE) {
+        return false;
+    }
+    const ProtobufCMessageDescriptor *type = field->descriptor;
+    return type->n_fields == 2 && type->fields[0].id == 1 && type->fields[1].id == 2 &&
+           !bow__is_repeated(bow__entry_key(type)) && !bow__is_repeated(bow__entry_value(type));
 }
 
 static bool has_key(const ProtobufCMessage *entry, const void *key)

@@ -5,6 +5,8 @@
 
 #include "call_fixture.h"
 
+#include <bowline/message.h>
+#include <bowline/message_field.h>
 #include <bowline/system.h>
 #include <errno.h>
 
@@ -223,6 +225,71 @@ static void test_call_memory_over_the_cap_is_resource_exhausted(void **state)
     assert_non_null(strstr(t->result.status.message, "67108864"));
 }
 
+static const ProtobufCFieldDescriptor *text_of_reply(void)
+{
+    return protobuf_c_message_descriptor_get_field_by_name(&calls__reply__descriptor, "text");
+}
+
+/* Built without one look at what might have failed. */
+static int reply_from_arena(struct bow_call *call, const char *text)
+{
+    struct bow_arena *arena = bow_call_arena(call);
+    ProtobufCMessage *reply = bow_message_new(&calls__reply__descriptor, arena);
+
+    (void)bow_message_set_string(reply, text_of_reply(), text, arena);
+    return bow_call_reply(call, reply);
+}
+
+static void test_call_arena_is_where_a_reply_is_built(void **state)
+{
+    struct calls *t = *state;
+    Calls__Request request = CALLS__REQUEST__INIT;
+
+    assert_int_equal(calls__echo__hold__start(t->client, &request, NULL, calls_on_done, t, NULL),
+                     0);
+    assert_int_equal(reply_from_arena(calls_take_held(t), "built"), 0);
+    calls_wait(t, &t->n_done, 1);
+    assert_int_equal(t->result.status.code, BOW_OK);
+    const Calls__Reply *reply = (const void *)t->result.reply;
+    assert_string_equal(reply->text, "built");
+    struct bow_arena *arena = bow_result_arena(&t->result);
+    ProtobufCMessage *copy = bow_message_clone(t->result.reply, arena);
+    assert_true(bow_message_equal(copy, t->result.reply)); /* it goes with the result */
+}
+
+/* Of a message that is there, and of one that could not be made. */
+static void test_call_arena_that_failed_is_resource_exhausted(void **state)
+{
+    struct calls *t = *state;
+    Calls__Request request = CALLS__REQUEST__INIT;
+
+    for (int i = 1; i <= 2; i++) {
+        assert_int_equal(
+            calls__echo__hold__start(t->client, &request, NULL, calls_on_done, t, NULL), 0);
+        struct bow_call *call = calls_take_held(t);
+        assert_null(bow_arena_alloc(bow_call_arena(call), (size_t)65 << 20));
+        assert_true(bow_arena_failed(bow_call_arena(call)));
+        assert_int_equal(i == 1 ? bow_call_reply(call, NULL) : reply_from_arena(call, "lost"),
+                         -ENOMEM);
+        calls_wait(t, &t->n_done, i);
+        assert_int_equal(t->result.status.code, BOW_RESOURCE_EXHAUSTED);
+        assert_non_null(strstr(t->result.status.message, "67108864"));
+        bow_result_fini(&t->result);
+    }
+}
+
+static void test_call_reply_that_is_null_without_cause_is_internal(void **state)
+{
+    struct calls *t = *state;
+    Calls__Request request = CALLS__REQUEST__INIT;
+
+    assert_int_equal(calls__echo__hold__start(t->client, &request, NULL, calls_on_done, t, NULL),
+                     0);
+    assert_int_equal(bow_call_reply(calls_take_held(t), NULL), -EINVAL);
+    calls_wait(t, &t->n_done, 1);
+    assert_int_equal(t->result.status.code, BOW_INTERNAL);
+}
+
 /* Sizes */
 
 static void send_payload(struct calls *t, size_t n_request, uint32_t n_reply)
@@ -407,6 +474,9 @@ int main(int argc, char **argv)
         TEST(test_call_undecodable_reply_is_internal),
         TEST(test_call_reply_of_another_type_is_internal),
         TEST(test_call_memory_over_the_cap_is_resource_exhausted),
+        TEST(test_call_arena_is_where_a_reply_is_built),
+        TEST(test_call_arena_that_failed_is_resource_exhausted),
+        TEST(test_call_reply_that_is_null_without_cause_is_internal),
         TEST(test_call_of_each_size_replies),
         TEST(test_call_of_3_mib_replies_3_mib),
         TEST(test_call_request_over_the_limit_is_resource_exhausted),

@@ -110,6 +110,11 @@ static int ask_memory(struct bow_call *call)
     return bow_call_alloc(call, 16) == NULL ? -EINVAL : 0;
 }
 
+static int ask_arena(struct bow_call *call)
+{
+    return bow_call_arena(call) == NULL ? -EINVAL : 0;
+}
+
 static int print(struct bow_call *call)
 {
     return bow_call_printf(call, "%d", 1) == NULL ? -EINVAL : 0;
@@ -168,6 +173,7 @@ static const struct {
     {"given metadata", add_trailing, false},
     {"told to compress", compress, false},
     {"asked for memory", ask_memory, false},
+    {"asked for its arena", ask_arena, false},
     {"asked for memory", print, false},
     {"asked for memory", copy, false},
     {"asked for its metadata", ask_metadata, false},

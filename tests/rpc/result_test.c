@@ -56,11 +56,29 @@ static void test_result_kept_status_without_texts_refers_to_nothing_either(void 
     test_context_end(context, &alloc);
 }
 
+static void test_result_arena_is_its_memory(void **state)
+{
+    struct test_alloc alloc;
+    struct bow_result result = BOW_RESULT_INIT;
+
+    (void)state;
+    test_alloc_init(&alloc);
+    struct bow_context *context = test_context_new(&alloc);
+    assert_null(bow_result_arena(&result));
+    result.memory = bow__result_memory_new(context);
+    struct bow_arena *arena = bow_result_arena(&result);
+    assert_non_null(bow_arena_alloc(arena, 10000));
+    assert_true(bow_arena_used(arena) > 0);
+    bow_result_fini(&result);
+    test_context_end(context, &alloc);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_result_kept_status_refers_to_nothing_of_the_given_one),
         cmocka_unit_test(test_result_kept_status_without_texts_refers_to_nothing_either),
+        cmocka_unit_test(test_result_arena_is_its_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

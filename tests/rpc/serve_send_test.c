@@ -6,6 +6,7 @@
 
 #include "serve_fixture.h"
 
+#include <bowline/arena.h>
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -146,6 +147,37 @@ static void test_reply_elsewhere_is_the_one_message(void **state)
     pthread_join(helper.thread, NULL);
     serve_expect_closed(s, BOW_OK, "");
     assert_int_equal(s->peer.n_messages, 1);
+}
+
+/* What a message was to be built in has failed: it may lack something, or be none. */
+static void spoil_arena(struct serving *s, struct bow_call *call)
+{
+    serve_listen(s, call);
+    assert_null(bow_arena_alloc(bow_call_arena(call), (size_t)65 << 20));
+}
+
+static void test_send_after_the_arena_failed_is_refused(void **state)
+{
+    struct serving *s = *state;
+
+    s->enter = spoil_arena;
+    serve_begin(s, SERVE_BOTH);
+    assert_int_equal(serve_send(s->call, 1), -ENOMEM);
+    assert_int_equal(bow_call_send(s->call, NULL), -ENOMEM);
+    assert_int_equal(bow_call_fail(s->call, BOW_RESOURCE_EXHAUSTED, "no memory"), 0);
+    serve_expect_status(s, BOW_RESOURCE_EXHAUSTED, "no memory");
+    assert_int_equal(s->peer.n_messages, 0);
+}
+
+static void test_reply_after_the_arena_failed_is_resource_exhausted(void **state)
+{
+    struct serving *s = *state;
+
+    s->enter = spoil_arena;
+    serve_begin(s, SERVE_GATHER);
+    assert_int_equal(bow_call_reply(s->call, NULL), -ENOMEM);
+    serve_expect_status(s, BOW_RESOURCE_EXHAUSTED, "memory ran out");
+    assert_int_equal(s->peer.n_messages, 0);
 }
 
 /* The loop is held by the handler while another thread posts: nothing is sent meanwhile. */
@@ -528,6 +560,8 @@ int main(int argc, char **argv)
         TEST(test_send_elsewhere_keeps_its_order),
         TEST(test_fail_elsewhere_ends_the_call),
         TEST(test_reply_elsewhere_is_the_one_message),
+        TEST(test_send_after_the_arena_failed_is_refused),
+        TEST(test_reply_after_the_arena_failed_is_resource_exhausted),
         TEST(test_send_on_the_loop_goes_behind_what_was_posted),
         TEST(test_finish_on_the_loop_comes_after_what_was_posted),
         TEST(test_posted_messages_are_bounded_and_writable_follows),
