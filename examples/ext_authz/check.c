@@ -68,7 +68,7 @@ static CheckResponse *new_response(enum bow_code code, const char *message, stru
     CheckResponse *response = envoy__service__auth__v3__check_response__new(arena);
     Status *status = envoy__service__auth__v3__check_response__mutable_status(response, arena);
 
-    google__rpc__status__set_code(status, code);
+    google__rpc__status__set_code(status, (int32_t)code);
     google__rpc__status__set_message(status, message, arena);
     return response;
 }
