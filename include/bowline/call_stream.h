@@ -57,8 +57,9 @@ BOW_EXPORT int bow_call_listen(struct bow_call *call, const void *events, void *
  *          was done, and on_writable comes when it makes sense to try again;
  *          -ECANCELED once the call has ended or was answered; -EINVAL for a message of another
  *          type or one that cannot be encoded, and for a method whose server sends
- *          one message (use the reply); -ENOMEM; -EMSGSIZE for initial metadata that the client
- *          does not take. After an error the call goes on.
+ *          one message (use the reply); -ENOMEM, also once an allocation in the call's memory
+ *          failed, for the message may lack something; -EMSGSIZE for initial metadata that
+ *          the client does not take. After an error the call goes on.
  */
 BOW_EXPORT BOW_MUST_USE int bow_call_send(struct bow_call *call, const ProtobufCMessage *message);
 /** Send a message that is encoded already; its type is not checked. Takes no reference of the

@@ -7,7 +7,6 @@
  */
 
 #include "rpc/messages/member.h"
-#include <bowline/arena.h>
 
 /** Whether `message` is one, and `field` a field of it that is not repeated. */
 static inline bool bow__field_is_single(const ProtobufCMessage *message,
@@ -22,10 +21,5 @@ static inline bool bow__field_is_list(const ProtobufCMessage *message,
 {
     return message != NULL && bow__is_repeated(field);
 }
-
-/** Put a value of the field's C type, a pointer to which is `value`, behind the others of a
- * repeated field; false out of memory. */
-bool bow__field_append(ProtobufCMessage *message, const ProtobufCFieldDescriptor *field,
-                       const void *value, struct bow_arena *arena);
 
 #endif

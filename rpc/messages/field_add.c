@@ -2,6 +2,7 @@
 /*
  * Adding to repeated fields. How much room an array has is its storage's matter.
  */
+#include "rpc/messages/field_add.h"
 #include "rpc/messages/field.h"
 #include "rpc/messages/storage.h"
 #include <bowline/message.h>

@@ -4,6 +4,7 @@
  * new entry is whole before it is added.
  */
 #include "rpc/messages/field.h"
+#include "rpc/messages/field_add.h"
 #include "rpc/messages/map_key.h"
 #include "rpc/messages/storage.h"
 #include <bowline/message.h>

@@ -116,7 +116,7 @@ static void test_message_free_and_clear_of_null_do_nothing(void **state)
     bow_message_clear(NULL, p->arena);
 }
 
-/* A million levels would need some 100 MB of stack. */
+/* Recursion would need some 20 MB of stack. */
 static void test_message_free_and_clone_of_any_depth_need_no_stack(void **state)
 {
     struct place *p = *state;
@@ -124,14 +124,14 @@ static void test_message_free_and_clone_of_any_depth_need_no_stack(void **state)
     ProtobufCMessage *deepest = root;
     size_t n_levels = 0;
 
-    for (unsigned i = 0; i < 1000000; i++) {
+    for (unsigned i = 0; i < 200000; i++) {
         deepest = bow_message_mutable(deepest, named(deepest, "left"), p->arena);
     }
     ProtobufCMessage *copy = bow_message_clone(root, p->arena);
     for (const Codec3__Tree *at = (const void *)copy; at != NULL; at = at->left) {
         n_levels++;
     }
-    assert_int_equal(n_levels, 1000001);
+    assert_int_equal(n_levels, 200001);
     drop(p, root);
     bow_message_clear(copy, p->arena);
     drop(p, copy);

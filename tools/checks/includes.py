@@ -144,6 +144,13 @@ ORDER = {
         "call_answer",
         "call_invoke",
     ),
+    "rpc/messages": (
+        "member reason storage",
+        "field map_key message_encode message_life",
+        "field_set message_clone message_equal",
+        "field_add message_decode",
+        "field_map",
+    ),
     "rpc/services": ("descriptor health_states", "health reflection_index", "reflection"),
     "rpc/server/dispatch": (
         "backlog quota",
