@@ -24,6 +24,10 @@ void emit_file_tables(struct printer *out, const struct model_file *file);
 void emit_stream_handles(struct printer *out, const struct printer_var *vars,
                          const struct model_method *method);
 
+/** Of emit_header(): the typed functions of its messages and enums, and what they include. */
+void emit_message_includes(struct printer *out, const struct model_file *file);
+void emit_message_functions(struct printer *out, const struct model_file *file);
+
 /** Of emit_source(): from untyped events to those of a streaming method. */
 void emit_thunks(struct printer *out, const struct model_method *method);
 

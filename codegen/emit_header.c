@@ -219,6 +219,7 @@ static void emit_includes(struct printer *out, const struct model_file *file)
     }
     printer_text(out, "#include <bowline/service.h>\n");
     printer_text(out, has_streams(file) ? "#include <bowline/stream.h>\n" : "");
+    emit_message_includes(out, file);
     printer_text(out, "\n"
                       "#if BOW_SERVICE_ABI != 2\n"
                       "#error \"generated for another version of Bowline: generate it again\"\n"
@@ -240,6 +241,7 @@ void emit_header(struct printer *out, const struct model_file *file)
     for (size_t i = 0; i < file->n_services; i++) {
         emit_service(out, &file->services[i]);
     }
+    emit_message_functions(out, file);
     printer_text(out, "\n"
                       "#ifdef __cplusplus\n"
                       "}\n"

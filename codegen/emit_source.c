@@ -150,6 +150,8 @@ static void emit_service(struct printer *out, const struct model_service *servic
 void emit_source(struct printer *out, const struct model_file *file)
 {
     emit_banner(out, file);
+    printer_text(out,
+                 file->has_functions ? "#define BOW_NO_MESSAGES /* none is called here */\n" : "");
     printer_printf(out, "#include \"%s%s\"\n", file->stem, EMIT_HEADER_ENDING);
     emit_file_tables(out, file);
     for (size_t i = 0; i < file->n_services; i++) {

@@ -82,7 +82,8 @@ struct model_file {
     const char *symbol;  /* of the struct bow_file */
     const char *package; /* "" for none */
     struct file_options options;
-    bool is_named; /* on protoc's command line */
+    bool is_named;      /* on protoc's command line */
+    bool has_functions; /* its messages and enums have typed functions */
     struct model_file **imports;
     size_t n_imports;
     struct model_message *messages;

@@ -8,11 +8,12 @@
 #include "codegen/wire.h"
 
 enum {
-    PB_C_OPTIONS = 1019, /* the same number in FileOptions and MessageOptions */
+    PB_C_OPTIONS = 1019, /* the same number in FileOptions, MessageOptions and FieldOptions */
     PB_C_FILE_NO_GENERATE = 1,
     PB_C_FILE_USE_ONEOF_FIELD_NAME = 5,
     PB_C_FILE_C_PACKAGE = 6,
     PB_C_MSG_BASE_FIELD_NAME = 3,
+    PB_C_FIELD_STRING_AS_BYTES = 1,
     BOWLINE_C_NAME = 50873,
     BOWLINE_BLOCKING = 50874,
 };
@@ -85,6 +86,23 @@ const char *options_base_field(struct memory *memory,
         }
     }
     return base;
+}
+
+bool options_string_as_bytes(const Google__Protobuf__FieldOptions *options)
+{
+    bool as_bytes = false;
+    unsigned cursor = 0;
+    struct bow_slice bytes;
+    struct wire_field field;
+
+    while (next_unknown((const ProtobufCMessage *)options, PB_C_OPTIONS, &cursor, &bytes)) {
+        while (wire_next(&bytes, &field)) {
+            if (field.number == PB_C_FIELD_STRING_AS_BYTES && field.type == 0) {
+                as_bytes = field.value != 0;
+            }
+        }
+    }
+    return as_bytes;
 }
 
 static const char *last_text(struct memory *memory, const ProtobufCMessage *options)

@@ -25,6 +25,9 @@ void options_of_file(struct memory *memory, const Google__Protobuf__FileOptions 
 const char *options_base_field(struct memory *memory,
                                const Google__Protobuf__MessageOptions *options);
 
+/** (pb_c_field).string_as_bytes: the string is a ProtobufCBinaryData in C. */
+bool options_string_as_bytes(const Google__Protobuf__FieldOptions *options);
+
 /** (bowline.blocking). */
 bool options_method_blocks(const Google__Protobuf__MethodOptions *options);
 

@@ -86,6 +86,9 @@ static void generate(struct run *run)
 
 static void check_and_generate(struct run *run, struct errors *errors)
 {
+    for (size_t i = 0; i < run->model.n_files; i++) {
+        run->model.files[i].has_functions = !run->parameters.no_messages;
+    }
     if (errors->n_errors == 0) {
         check_model(&run->model, errors);
         check_members(&run->model, errors);

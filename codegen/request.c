@@ -40,9 +40,13 @@ static const char *read_parameter(struct memory *memory, const char *item,
         parameters->for_child = item;
         return NULL;
     }
+    if (strcmp(item, "no_messages") == 0) {
+        parameters->no_messages = true;
+        return NULL;
+    }
     return memory_printf(memory,
-                         "option '%s' is not known: --bowline_opt takes protoc_gen_c=PATH and "
-                         "dllexport_decl=NAME",
+                         "option '%s' is not known: --bowline_opt takes protoc_gen_c=PATH, "
+                         "dllexport_decl=NAME and no_messages",
                          item);
 }
 

@@ -12,10 +12,11 @@
 
 #include "plugin.pb-c.h"
 
-/** Of `--bowline_opt=NAME=VALUE,NAME=VALUE`. */
+/** Of `--bowline_opt=NAME=VALUE,NAME`. */
 struct parameters {
     const char *protoc_gen_c; /* NULL: not given */
     const char *for_child;    /* what protoc-gen-c itself knows: dllexport_decl=X; NULL: nothing */
+    bool no_messages;         /* no typed functions of messages */
 };
 
 /** Decode. Returns NULL when `bytes` are not a request. */

@@ -5,6 +5,7 @@
  */
 
 #include "codegen/symbols.h"
+#include "codegen/message_names.h"
 #include "codegen/names.h"
 
 #include <string.h>
@@ -111,6 +112,17 @@ static void add_oneof(struct symbols *symbols, const struct model_message *messa
     }
 }
 
+static void add_functions(struct symbols *symbols, struct owner *owner,
+                          const struct model_message *message)
+{
+    struct message_functions functions;
+
+    message_functions_of(symbols->memory, message, &functions);
+    for (size_t i = 0; i < functions.n_functions; i++) {
+        add(symbols, owner, functions.functions[i].name);
+    }
+}
+
 static void add_message(struct symbols *symbols, const struct model_message *message)
 {
     static const char *const lower_endings[] = {
@@ -136,6 +148,9 @@ static void add_message(struct symbols *symbols, const struct model_message *mes
     for (size_t i = 0; i < message->proto->n_oneof_decl; i++) {
         add_oneof(symbols, message, i);
     }
+    if (message->file->has_functions) {
+        add_functions(symbols, owner, message);
+    }
 }
 
 static void add_enum(struct symbols *symbols, const struct model_enum *type)
@@ -145,6 +160,10 @@ static void add_enum(struct symbols *symbols, const struct model_enum *type)
 
     add(symbols, owner, type->c_name);
     add(symbols, owner, memory_printf(memory, "%s__descriptor", type->lower));
+    if (type->file->has_functions) {
+        add(symbols, owner, message_enum_name(memory, type));
+        add(symbols, owner, message_enum_parse(memory, type));
+    }
     for (size_t i = 0; i < type->proto->n_value; i++) {
         const char *name = type->proto->value[i]->name;
         const char *full = memory_printf(memory, "%s.%s", type->full_name, name);

@@ -1,162 +1,103 @@
 /* SPDX-License-Identifier: 0BSD */
-/* Owns the answer to Allocate. All of it lies in the call's memory, and goes with the call.
- * Functions that return a pointer have failed the call when it is NULL: its memory is gone then. */
+/* Owns the answer to Allocate. It is made in the call's memory, and goes with the call; what there
+ * is no memory for is remembered, and the reply says so. Functions that return false have failed
+ * the call: its memory is gone then. */
 
 #include "allocate.h"
 #include <bowline/call.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* What one container is told. */
-struct allocation {
-    V1beta1__ContainerAllocateResponse response;
-    V1beta1__ContainerAllocateResponse__EnvsEntry env;
-    V1beta1__ContainerAllocateResponse__EnvsEntry *envs[1];
-    V1beta1__Mount mount;
-    V1beta1__Mount *mounts[1];
-    V1beta1__DeviceSpec *devices[];
-};
-
-static void *fail_for_memory(struct bow_call *call)
-{
-    bow_call_fail(call, BOW_RESOURCE_EXHAUSTED, "no memory for the answer");
-    return NULL;
-}
-
 /* Runtimes want the node itself, where the device's name is a link to it. */
-static char *find_node(struct bow_call *call, const char *path)
+static bool add_device(struct bow_call *call, V1beta1__ContainerAllocateResponse *container,
+                       struct devices *devices, const char *id)
 {
-    char *node = realpath(path, NULL);
+    struct bow_arena *arena = bow_call_arena(call);
+    char path[PATH_MAX];
 
-    if (node == NULL) {
-        bow_call_fail(call, BOW_FAILED_PRECONDITION, "the device %s is gone", path);
-        return NULL;
-    }
-    char *mine = bow_call_strdup(call, node);
-    free(node);
-    return mine != NULL ? mine : fail_for_memory(call);
-}
-
-static V1beta1__DeviceSpec *make_device(struct bow_call *call, struct devices *devices,
-                                        const char *id)
-{
     if (devices_find(devices, id) == NULL) {
         bow_call_fail(call, BOW_NOT_FOUND, "there is no device '%s'", id);
-        return NULL;
+        return false;
     }
-    V1beta1__DeviceSpec *spec = bow_call_alloc(call, sizeof(*spec));
-    char *path = bow_call_printf(call, "%s/%s", devices->folder, id);
-    if (spec == NULL || path == NULL) {
-        return fail_for_memory(call);
-    }
-    char *node = find_node(call, path);
+    snprintf(path, sizeof(path), "%s/%s", devices->folder, id);
+    char *node = realpath(path, NULL);
     if (node == NULL) {
-        return NULL;
+        bow_call_fail(call, BOW_FAILED_PRECONDITION, "the device %s is gone", path);
+        return false;
     }
-    *spec = (V1beta1__DeviceSpec)V1BETA1__DEVICE_SPEC__INIT;
-    spec->container_path = path;
-    spec->host_path = node;
-    spec->permissions = "rw";
-    return spec;
+    V1beta1__DeviceSpec *spec = v1beta1__container_allocate_response__add_devices(container, arena);
+    v1beta1__device_spec__set_container_path(spec, path, arena);
+    v1beta1__device_spec__set_host_path(spec, node, arena);
+    v1beta1__device_spec__set_permissions_ref(spec, "rw");
+    free(node);
+    return true;
 }
 
-/* As the container sees them, with commas between. */
-static char *join_paths(struct bow_call *call, V1beta1__DeviceSpec *const *devices, size_t n)
+/* As the container sees them, with commas between; NULL without memory. */
+static char *join_paths(struct bow_call *call, const struct devices *devices, char *const *ids,
+                        size_t n)
 {
     size_t size = 1;
 
     for (size_t i = 0; i < n; i++) {
-        size += strlen(devices[i]->container_path) + 1;
+        size += strlen(devices->folder) + strlen(ids[i]) + 2;
     }
     char *text = bow_call_alloc(call, size);
     if (text == NULL) {
-        return fail_for_memory(call);
+        return NULL;
     }
     char *at = text;
     *at = '\0';
     for (size_t i = 0; i < n; i++) {
-        at = stpcpy(at, i > 0 ? "," : "");
-        at = stpcpy(at, devices[i]->container_path);
+        at += sprintf(at, "%s%s/%s", i > 0 ? "," : "", devices->folder, ids[i]);
     }
     return text;
 }
 
-static void fill_env(struct allocation *allocation, const char *name, char *value)
+static void add_mount(V1beta1__ContainerAllocateResponse *container, const char *path,
+                      struct bow_arena *arena)
 {
-    allocation->env = (V1beta1__ContainerAllocateResponse__EnvsEntry)
-        V1BETA1__CONTAINER_ALLOCATE_RESPONSE__ENVS_ENTRY__INIT;
-    allocation->env.key = (char *)name;
-    allocation->env.value = value;
-    allocation->envs[0] = &allocation->env;
-    allocation->response.n_envs = 1;
-    allocation->response.envs = allocation->envs;
+    V1beta1__Mount *mount = v1beta1__container_allocate_response__add_mounts(container, arena);
+
+    v1beta1__mount__set_container_path_ref(mount, path);
+    v1beta1__mount__set_host_path_ref(mount, path);
+    v1beta1__mount__set_read_only(mount, true);
 }
 
-static void fill_mount(struct allocation *allocation, const char *path)
+static bool answer(struct bow_call *call, V1beta1__ContainerAllocateResponse *container,
+                   const V1beta1__ContainerAllocateRequest *request, struct devices *devices,
+                   const struct allocate_options *options)
 {
-    allocation->mount = (V1beta1__Mount)V1BETA1__MOUNT__INIT;
-    allocation->mount.container_path = (char *)path;
-    allocation->mount.host_path = (char *)path;
-    allocation->mount.read_only = true;
-    allocation->mounts[0] = &allocation->mount;
-    allocation->response.n_mounts = 1;
-    allocation->response.mounts = allocation->mounts;
-}
-
-static V1beta1__ContainerAllocateResponse *answer(struct bow_call *call,
-                                                  const V1beta1__ContainerAllocateRequest *request,
-                                                  struct devices *devices,
-                                                  const struct allocate_options *options)
-{
+    struct bow_arena *arena = bow_call_arena(call);
     size_t n = request->n_devices_ids;
-    struct allocation *allocation =
-        bow_call_alloc(call, sizeof(*allocation) + n * sizeof(allocation->devices[0]));
 
-    if (allocation == NULL) {
-        return fail_for_memory(call);
-    }
-    allocation->response =
-        (V1beta1__ContainerAllocateResponse)V1BETA1__CONTAINER_ALLOCATE_RESPONSE__INIT;
     for (size_t i = 0; i < n; i++) {
-        V1beta1__DeviceSpec *device = make_device(call, devices, request->devices_ids[i]);
-        if (device == NULL) {
-            return NULL;
+        if (!add_device(call, container, devices, request->devices_ids[i])) {
+            return false;
         }
-        allocation->devices[i] = device;
     }
-    allocation->response.n_devices = n;
-    allocation->response.devices = allocation->devices;
-    char *paths = join_paths(call, allocation->devices, n);
-    if (paths == NULL) {
-        return NULL;
-    }
-    fill_env(allocation, options->env, paths);
+    v1beta1__container_allocate_response__put_envs(
+        container, options->env, join_paths(call, devices, request->devices_ids, n), arena);
     if (options->mount != NULL) {
-        fill_mount(allocation, options->mount);
+        add_mount(container, options->mount, arena);
     }
-    return &allocation->response;
+    return true;
 }
 
 void allocate(struct bow_call *call, const V1beta1__AllocateRequest *request,
               struct devices *devices, const struct allocate_options *options)
 {
-    V1beta1__AllocateResponse response = V1BETA1__ALLOCATE_RESPONSE__INIT;
-    size_t n = request->n_container_requests;
+    struct bow_arena *arena = bow_call_arena(call);
+    V1beta1__AllocateResponse *response = v1beta1__allocate_response__new(arena);
 
-    response.container_responses =
-        bow_call_alloc(call, (n + 1) * sizeof(response.container_responses[0]));
-    if (response.container_responses == NULL) {
-        fail_for_memory(call);
-        return;
-    }
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < request->n_container_requests; i++) {
         V1beta1__ContainerAllocateResponse *container =
-            answer(call, request->container_requests[i], devices, options);
-        if (container == NULL) {
+            v1beta1__allocate_response__add_container_responses(response, arena);
+        if (!answer(call, container, request->container_requests[i], devices, options)) {
             return;
         }
-        response.container_responses[i] = container;
     }
-    response.n_container_responses = n;
-    v1beta1__device_plugin__allocate__reply(call, &response);
+    v1beta1__device_plugin__allocate__reply(call, response);
 }

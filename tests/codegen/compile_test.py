@@ -9,12 +9,17 @@ the same bytes.
 import pathlib
 import re
 import shlex
+import subprocess
 import sys
 import tempfile
 import unittest
 
 from compiling import Compilers, command_errors
 from protoc import HERE, ROOT, Protoc, files
+
+# A field of each kind and type, of the tests that call the functions.
+EVERY_KIND = ["protos/typed.proto", "protos/typed2.proto"]
+STRICT = ["-Wconversion", "-Wshadow", "-Wcast-align", "-Wpointer-arith"]
 
 SOURCES = [HERE / "compile", HERE / "golden"]
 NAMES = [path.name for folder in SOURCES for path in sorted(folder.glob("*.proto"))]
@@ -50,6 +55,42 @@ class Compile(unittest.TestCase):
             self.skipTest("no C++ compiler")
         self.assertEqual(COMPILERS.compile_cxx(self.generate("out")), [])
 
+    def generate_every_kind(self, name, options=()):
+        """Each kind of field, and a .c that only includes what was generated."""
+        out = self.scratch / name
+        PROTOC.generate(out, EVERY_KIND, [ROOT / "tests" / "rpc"], options)
+        for proto in EVERY_KIND:
+            header = proto.replace(".proto", ".bow.h")
+            (out / proto.replace(".proto", "_user.c")).write_text(
+                f'#include "{header}"\nint user(void);\nint user(void) {{ return 0; }}\n')
+        return out
+
+    def test_functions_of_messages_are_clean_in_every_mode(self):
+        out = self.generate_every_kind("out")
+        for path in out.rglob("*.pb-c.c"):
+            path.unlink()
+        for standard in ("c11", "gnu17"):
+            self.assertEqual(COMPILERS.compile_c(out, standard=standard, more=STRICT), [])
+        for standard in ("c++17", "c++20") if COMPILERS.cxx else ():
+            self.assertEqual(COMPILERS.compile_cxx(out, standard, STRICT), [])
+
+    def test_functions_of_messages_that_are_not_called_cost_no_byte(self):
+        out = self.generate_every_kind("out")
+        sizes = {}
+        for flag in ("-UBOW_NO_MESSAGES", "-DBOW_NO_MESSAGES"):
+            made = self.scratch / flag
+            self.assertEqual(command_errors([*COMPILERS.cc, "-std=c11", "-O0", flag, "-c",
+                                             *COMPILERS.includes(out), "-o", str(made),
+                                             str(out / "protos" / "typed_user.c")]), "")
+            sizes[flag] = subprocess.check_output(["size", str(made)], text=True).split()[6:10]
+        self.assertEqual(*sizes.values())
+
+    def test_no_messages_leaves_their_functions_out(self):
+        out = self.generate_every_kind("out", ["no_messages"])
+        self.assertEqual(COMPILERS.compile_c(out), [])
+        for path in out.rglob("*.bow.h"):
+            self.assertNotRegex(path.read_text(), r"bow_message_\w+\(|static inline")
+
     def test_same_input_gives_the_same_bytes(self):
         first = files(self.generate("first"))
         self.assertEqual(len(first), 4 * len(NAMES))
@@ -71,6 +112,10 @@ class Compile(unittest.TestCase):
         # The page shows the request's, and the unary method's; the others are alike.
         alike = {"demo__hello_reply__descriptor", "demo__hello_reply__fields",
                  "demo__greeter__watch__method", "demo__greeter__watch__invoke"}
+        # The functions of messages are shown for the reply, with its one field.
+        alike |= {name for name in ours if not name.endswith(("__descriptor", "__fields")) and
+                  name.replace("_request__set_name", "_reply__set_message").replace(
+                      "_request__", "_reply__") in ours - {name}}
         page = (ROOT / "docs" / "codegen.md").read_text()
         self.assertGreater(len(ours), 15)
         self.assertEqual([name for name in sorted(ours - alike)

@@ -24,20 +24,20 @@ class Compilers:
     def includes(self, folder):
         return [f"-I{folder}", f"-I{ROOT / 'include'}"]
 
-    def compile_c(self, folder, objects=None, standard="c11"):
+    def compile_c(self, folder, objects=None, standard="c11", more=()):
         """Compile each .c below `folder`. Returns the complaints."""
         errors = []
         for number, source in enumerate(sorted(pathlib.Path(folder).rglob("*.c"))):
             output = ["-fsyntax-only"] if objects is None else ["-c", "-o", f"{objects}/{number}.o"]
-            errors.append(command_errors([*self.cc, f"-std={standard}", *WARNINGS, *self.includes(folder),
+            errors.append(command_errors([*self.cc, f"-std={standard}", *WARNINGS, *more, *self.includes(folder),
                                           *output, str(source)]))
         return [error for error in errors if error]
 
-    def compile_cxx(self, folder):
-        """Compile each header below `folder` by itself as C++17. Returns the complaints."""
+    def compile_cxx(self, folder, standard="c++17", more=()):
+        """Compile each header below `folder` by itself as C++. Returns the complaints."""
         errors = []
         for header in sorted(pathlib.Path(folder).rglob("*.h")):
-            errors.append(command_errors([*self.cxx, "-std=c++17", *WARNINGS, "-fsyntax-only",
+            errors.append(command_errors([*self.cxx, f"-std={standard}", *WARNINGS, *more, "-fsyntax-only",
                                           *self.includes(folder), "-include", str(header),
                                           "-x", "c++", "/dev/null"]))
         return [error for error in errors if error]

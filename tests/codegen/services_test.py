@@ -30,7 +30,8 @@ def read(folder):
 def generate(protoc, system):
     protos = sorted(str(path.relative_to(PROTOS)) for path in PROTOS.rglob("*.proto"))
     with tempfile.TemporaryDirectory() as out:
-        protoc.generate(out, protos, [PROTOS, system])
+        # The library sets fields itself, so it has no use for the typed functions.
+        protoc.generate(out, protos, [PROTOS, system], ["no_messages"])
         return read(pathlib.Path(out))
 
 
