@@ -113,6 +113,16 @@ static inline void *bow__arena_alloc(struct bow__arena *arena, size_t size)
     return memory;
 }
 
+/** Give back the last `n` bytes before `end`, where the latest allocation ends; of one in a chunk
+ * of its own nothing is given back. */
+static inline void bow__arena_give_back(struct bow__arena *arena, const void *end, size_t n)
+{
+    if (arena->next == end) {
+        arena->next -= n;
+        bow__poison(arena->next, n);
+    }
+}
+
 /** Copy `len` bytes and add a NUL. */
 char *bow__arena_dup(struct bow__arena *arena, const void *bytes, size_t len);
 

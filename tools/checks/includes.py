@@ -47,6 +47,8 @@ RULES = {
         {"base", "rpc/core", "rpc/core/codec", "rpc/core/message", "rpc/core/compression"},
     ),
     "rpc/messages": ({"base", "rpc"}, {"base", "rpc/core/codec"}),
+    "rpc/well_known": ({"base", "rpc"}, {"base", "rpc/core/codec"}),
+    "rpc/json": ({"base", "rpc"}, {"base", "rpc/core/codec", "rpc/messages", "rpc/well_known"}),
     "rpc/native": ({"base", "rpc"}, {"base"} | CORE),
     "rpc/http2": ({"base", "rpc"}, {"base"} | CORE),
     "rpc/connection": (
@@ -88,7 +90,7 @@ PUBLIC_LEVELS = {
         "idle", "loop", "loop_stats", "proxy_protocol", "security", "submit", "task", "timer", "trace",
     },
     "rpc": {"access_log", "bearer", "call", "call_set", "call_stream", "client", "compression",
-            "health", "interceptor", "message", "message_field", "metadata", "metadata_interceptor", "metrics", "payload", "result", "server", "service", "status", "stream"},
+            "health", "interceptor", "json", "message", "message_field", "message_print", "metadata", "metadata_interceptor", "metrics", "payload", "result", "server", "service", "status", "stream", "well_known"},
     "tls": {"tls"},
     "testing": {"testing"},
 }
@@ -133,6 +135,15 @@ ORDER = {
         "decode_group",
         "decode_unknown",
         "decode",
+    ),
+    "rpc/json": (
+        "base64 decimal_powers json_bytes json_names json_path json_types map_keys",
+        "decimal decimal_read decimal_write",
+        "json_output time_text",
+        "json_reader json_writer message_print",
+        "json_read_value json_write_known",
+        "json_read_known",
+        "json_read json_write",
     ),
     "rpc/core/compression": ("coder", "compress_zlib compress_zstd", "encodings", "compression"),
     "rpc/core/call": (

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Paths of a FieldMask, followed in two messages of one type. */
+#include "rpc/core/codec/value.h"
+#include "rpc/well_known/known_type.h"
+#include <bowline/message.h>
+#include <bowline/message_field.h>
+#include <bowline/well_known.h>
+#include <errno.h>
+
+static const void *member_of(const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field)
+{
+    return (const char *)message + field->offset;
+}
+
+/* The field whose name is at the front of `path`, of which `*ret_rest` is what follows its '.', or
+ * NULL at the end. */
+static const ProtobufCFieldDescriptor *field_of(const ProtobufCMessageDescriptor *type,
+                                                const char *path, const char **ret_rest)
+{
+    size_t len = strcspn(path, ".");
+
+    *ret_rest = path[len] == '.' ? path + len + 1 : NULL;
+    for (unsigned i = 0; i < type->n_fields; i++) {
+        const char *name = type->fields[i].name;
+        if (name != NULL && strncmp(name, path, len) == 0 && name[len] == '\0') {
+            return &type->fields[i];
+        }
+    }
+    return NULL;
+}
+
+static bool is_inner(const ProtobufCFieldDescriptor *field)
+{
+    return field->type == PROTOBUF_C_TYPE_MESSAGE && field->label != PROTOBUF_C_LABEL_REPEATED;
+}
+
+static bool leads_somewhere(const ProtobufCMessageDescriptor *type, const char *path)
+{
+    while (path != NULL) {
+        const ProtobufCFieldDescriptor *field = field_of(type, path, &path);
+        if (field == NULL || (path != NULL && !is_inner(field))) {
+            return false;
+        }
+        type = field->descriptor;
+    }
+    return true;
+}
+
+/* Copies */
+
+static bool add_element(ProtobufCMessage *target, const ProtobufCFieldDescriptor *field,
+                        const void *element, struct bow_arena *arena)
+{
+    if (field->type == PROTOBUF_C_TYPE_STRING) {
+        return bow_message_add_string(target, field, *(const char *const *)element, arena);
+    }
+    if (field->type == PROTOBUF_C_TYPE_BYTES) {
+        const ProtobufCBinaryData *bytes = element;
+        return bow_message_add_bytes(target, field, bytes->data, bytes->len, arena);
+    }
+    return bow_message_add_scalar(target, field, element, arena);
+}
+
+/* There is no function that adds a message which is there: an empty one is added, and its content
+ * moved into it. */
+static bool add_copy(ProtobufCMessage *target, const ProtobufCFieldDescriptor *field,
+                     const ProtobufCMessage *element, struct bow_arena *arena)
+{
+    ProtobufCMessage *added = bow_message_add_message(target, field, arena);
+    ProtobufCMessage *copy = added != NULL ? bow_message_clone(element, arena) : NULL;
+
+    if (copy == NULL) {
+        return false;
+    }
+    size_t n = *(const size_t *)(const void *)((const char *)target + field->quantifier_offset);
+    ProtobufCMessage **elements = *(ProtobufCMessage ***)(uintptr_t)member_of(target, field);
+    elements[n - 1] = copy;
+    if (arena == NULL) {
+        bow_message_free(added);
+    }
+    return true;
+}
+
+static bool copy_list(ProtobufCMessage *target, const ProtobufCFieldDescriptor *field,
+                      const ProtobufCMessage *source, struct bow_arena *arena)
+{
+    size_t n = *(const size_t *)(const void *)((const char *)source + field->quantifier_offset);
+    const char *elements = *(const char *const *)member_of(source, field);
+
+    bow_message_clear_field(target, field, arena);
+    for (size_t i = 0; i < n; i++) {
+        const void *element = elements + i * bow__value_size(field->type);
+        bool is_added = field->type == PROTOBUF_C_TYPE_MESSAGE
+                            ? add_copy(target, field, *(ProtobufCMessage *const *)element, arena)
+                            : add_element(target, field, element, arena);
+        if (!is_added) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool copy_message(ProtobufCMessage *target, const ProtobufCFieldDescriptor *field,
+                         const ProtobufCMessage *value, struct bow_arena *arena)
+{
+    ProtobufCMessage *copy = bow_message_clone(value, arena);
+
+    if (copy == NULL) {
+        return false;
+    }
+    if (bow_message_set_message(target, field, copy, arena)) {
+        return true;
+    }
+    if (arena == NULL) {
+        bow_message_free(copy);
+    }
+    return false;
+}
+
+/* Make `field` what it is in `source`, of which NULL has nothing. */
+static bool copy_field(ProtobufCMessage *target, const ProtobufCFieldDescriptor *field,
+                       const ProtobufCMessage *source, struct bow_arena *arena)
+{
+    if (!bow_message_has(source, field)) {
+        bow_message_clear_field(target, field, arena);
+        return true;
+    }
+    const void *member = member_of(source, field);
+    if (field->label == PROTOBUF_C_LABEL_REPEATED) {
+        return copy_list(target, field, source, arena);
+    }
+    switch (field->type) {
+    case PROTOBUF_C_TYPE_STRING: {
+        const char *text = *(const char *const *)member;
+        return bow_message_set_string(target, field, text != NULL ? text : "", arena);
+    }
+    case PROTOBUF_C_TYPE_BYTES: {
+        const ProtobufCBinaryData *bytes = member;
+        return bow_message_set_bytes(target, field, bytes->data, bytes->len, arena);
+    }
+    case PROTOBUF_C_TYPE_MESSAGE:
+        return copy_message(target, field, *(ProtobufCMessage *const *)member, arena);
+    default:
+        return bow_message_set_scalar(target, field, member, arena);
+    }
+}
+
+static bool apply_path(const char *path, const ProtobufCMessage *source, ProtobufCMessage *target,
+                       struct bow_arena *arena)
+{
+    const ProtobufCFieldDescriptor *field = field_of(target->descriptor, path, &path);
+
+    for (; path != NULL; field = field_of(target->descriptor, path, &path)) {
+        bool has_source = bow_message_has(source, field);
+        if (!has_source && !bow_message_has(target, field)) {
+            return true; /* neither has the field that the path leads to */
+        }
+        source = has_source ? *(ProtobufCMessage *const *)member_of(source, field) : NULL;
+        target = bow_message_mutable(target, field, arena);
+        if (target == NULL) {
+            return false;
+        }
+    }
+    return copy_field(target, field, source, arena);
+}
+
+int bow_field_mask_apply(const ProtobufCMessage *mask, const ProtobufCMessage *source,
+                         ProtobufCMessage *target, struct bow_arena *arena)
+{
+    if (mask == NULL || mask->descriptor == NULL || source == NULL || target == NULL ||
+        bow__known_type(mask->descriptor) != BOW__KNOWN_FIELD_MASK || target->descriptor == NULL ||
+        source->descriptor != target->descriptor) {
+        return -EINVAL;
+    }
+    size_t n = *(const size_t *)(const void *)((const char *)mask +
+                                               mask->descriptor->fields[0].quantifier_offset);
+    char *const *paths = *(char **const *)bow__known_member(mask, 0);
+    for (size_t i = 0; i < n; i++) {
+        if (paths[i] == NULL || !leads_somewhere(target->descriptor, paths[i])) {
+            return -ENOENT;
+        }
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (!apply_path(paths[i], source, target, arena)) {
+            return -ENOMEM;
+        }
+    }
+    return 0;
+}
