@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * Syntax, groups, defaults and protobuf-c's options. Each check stands beside what
- * protoc-gen-c 1.4.1 does without it.
+ * Syntax, and types for which no C is made.
  */
 
 #include "codegen/check.h"
 
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 struct check {
@@ -26,57 +23,13 @@ static void check_syntax(const struct check *check)
     if (syntax != NULL && *syntax != '\0' && strcmp(syntax, "proto2") != 0 &&
         strcmp(syntax, "proto3") != 0) {
         errors_add(check->errors, place,
-                   "syntax \"%s\" is not supported by protobuf-c: write syntax = \"proto3\" or "
+                   "syntax \"%s\" is not supported: write syntax = \"proto3\" or "
                    "\"proto2\"",
                    syntax);
     }
 }
 
-/* protoc-gen-c dereferences NULL. */
-static void check_group(const struct check *check, const struct model_field *field)
-{
-    if (field->proto->type == GOOGLE__PROTOBUF__FIELD_DESCRIPTOR_PROTO__TYPE__TYPE_GROUP) {
-        errors_add(check->errors, field->place,
-                   "field '%s' is a group, which protobuf-c does not support: make it a message "
-                   "and a field of that type (the bytes on the wire change)",
-                   field->proto->name);
-    }
-}
-
-/* protoc-gen-c writes the words inf and nan into C. */
-static void check_default(const struct check *check, const struct model_field *field)
-{
-    const Google__Protobuf__FieldDescriptorProto *proto = field->proto;
-    bool is_finite = true;
-
-    if (proto->default_value == NULL) {
-        return;
-    }
-    if (proto->type == GOOGLE__PROTOBUF__FIELD_DESCRIPTOR_PROTO__TYPE__TYPE_FLOAT) {
-        is_finite = isfinite(strtof(proto->default_value, NULL));
-    } else if (proto->type == GOOGLE__PROTOBUF__FIELD_DESCRIPTOR_PROTO__TYPE__TYPE_DOUBLE) {
-        is_finite = isfinite(strtod(proto->default_value, NULL));
-    }
-    if (!is_finite) {
-        errors_add(check->errors, field->place,
-                   "field '%s' has the default %s, which protobuf-c cannot write in C: remove the "
-                   "default and set the field where it is used",
-                   proto->name, proto->default_value);
-    }
-}
-
-/* protoc-gen-c dereferences NULL. */
-static void check_oneof_names(const struct check *check, const struct model_field *field)
-{
-    if (check->file->options.use_oneof_field_name && !field->proto->has_oneof_index) {
-        errors_add(check->errors, field->place,
-                   "field '%s' is in no oneof, and with option (pb_c_file).use_oneof_field_name "
-                   "protobuf-c allows no such field: remove the option",
-                   field->proto->name);
-    }
-}
-
-/* protoc-gen-c includes no header of such a file, so its types are not declared. */
+/* There is no header of such a file, so its types are not declared. */
 static void check_type_file(const struct check *check, struct place place, const char *what,
                             const char *name, const struct model_file *type_file)
 {
@@ -87,14 +40,6 @@ static void check_type_file(const struct check *check, struct place place, const
                "%s '%s' has a type of %s, for which no C is made since it says option "
                "(pb_c_file).no_generate: remove that option there",
                what, name, type_file->name);
-}
-
-static void check_field(const struct check *check, const struct model_field *field)
-{
-    check_group(check, field);
-    check_default(check, field);
-    check_oneof_names(check, field);
-    check_type_file(check, field->place, "field", field->proto->name, field->type_file);
 }
 
 static void check_service(const struct check *check, const struct model_service *service)
@@ -115,7 +60,8 @@ static void check_file(const struct check *check)
     check_syntax(check);
     for (size_t i = 0; i < file->n_messages; i++) {
         for (size_t j = 0; j < file->messages[i].n_fields; j++) {
-            check_field(check, &file->messages[i].fields[j]);
+            const struct model_field *field = &file->messages[i].fields[j];
+            check_type_file(check, field->place, "field", field->proto->name, field->type_file);
         }
     }
     for (size_t i = 0; i < file->n_services; i++) {

@@ -3,17 +3,13 @@
 #define BOWLINE_CODEGEN_CHECK_H
 
 /*
- * What a .proto may hold and C through protobuf-c may not: found before protoc-gen-c
- * crashes on it or makes C that does not compile, and said with its line and a
- * way out. Only files that are to be generated are checked.
+ * What a .proto may hold and no C can be made of: said with its line and a way out. Only
+ * files that are to be generated are checked.
  */
 
 #include "codegen/model.h"
 
-/** Syntax, groups, defaults, and protobuf-c's own options. */
+/** Syntax, and types and services of files that protobuf-c's options exclude. */
 void check_model(const struct model *model, struct errors *errors);
-
-/** Names of the members of each struct: of the messages, and of the handlers. */
-void check_members(const struct model *model, struct errors *errors);
 
 #endif

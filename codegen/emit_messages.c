@@ -6,6 +6,7 @@
  * the clear of a oneof.
  */
 
+#include "codegen/c_type.h"
 #include "codegen/emit.h"
 #include "codegen/message_names.h"
 
@@ -233,6 +234,16 @@ static bool is_bool(const struct model_field *field)
     return field->proto->type == GOOGLE__PROTOBUF__FIELD_DESCRIPTOR_PROTO__TYPE__TYPE_BOOL;
 }
 
+/* The type of a number, bool or enum as an argument. */
+static const char *argument_type(struct memory *memory, const struct model_field *field)
+{
+    if (is_bool(field)) {
+        return "bool";
+    }
+    const char *type = c_type_of(memory, NULL, field);
+    return memory_dup(memory, type, strlen(type) - 1); /* without the space */
+}
+
 static struct passing pass_scalar(struct memory *memory, const struct model_field *field,
                                   const char *name)
 {
@@ -245,7 +256,7 @@ static struct passing pass_scalar(struct memory *memory, const struct model_fiel
         };
     }
     return (struct passing){
-        .parameters = memory_printf(memory, ", %s %s", message_scalar_type(memory, field), name),
+        .parameters = memory_printf(memory, ", %s %s", argument_type(memory, field), name),
         .statements = "",
         .arguments = memory_printf(memory, ", &%s", name),
     };
@@ -345,8 +356,8 @@ static void emit_store(const struct emission *emission)
     const struct printer_var vars[] = {
         {"function", emission->function->name},
         {"struct", emission->message->c_name},
-        {"type", message_scalar_type(emission->out->memory, field)},
-        {"member", message_member(field)},
+        {"type", argument_type(emission->out->memory, field)},
+        {"member", field->member},
         {NULL, NULL},
     };
 
@@ -411,7 +422,7 @@ static const char *type_of_value(struct memory *memory, const struct model_field
     case MESSAGE_VALUE_MESSAGE:
         return value->message->c_name;
     default:
-        return is_bool(value) ? "protobuf_c_boolean" : message_scalar_type(memory, value);
+        return is_bool(value) ? "protobuf_c_boolean" : argument_type(memory, value);
     }
 }
 
@@ -434,8 +445,7 @@ static void emit_get(const struct emission *emission)
         {"parameters", passing.parameters},
         {"statements", passing.statements},
         {"arguments", passing.arguments},
-        {"value",
-         memory_printf(memory, "%sentry->%s", is_pointer ? "" : "&", message_member(value))},
+        {"value", memory_printf(memory, "%sentry->%s", is_pointer ? "" : "&", value->member)},
         {NULL, NULL},
     };
 
@@ -498,11 +508,11 @@ static void emit_clear_oneof(const struct emission *emission)
     const struct model_message *message = emission->message;
     size_t index = emission->function->index;
     const struct printer_var vars[] = {
-        {"name", message->proto->oneof_decl[index]->name},
+        {"name", message->oneofs[index].proto->name},
         {"function", emission->function->name},
         {"struct", message->c_name},
         {"lower", message->lower},
-        {"case", message_case_member(emission->out->memory, message, index)},
+        {"case", message->oneofs[index].member},
         {NULL, NULL},
     };
 
@@ -529,16 +539,14 @@ static void emit_message_function(const struct emission *emission)
 
 static void emit_message(struct printer *out, const struct model_message *message)
 {
-    struct message_functions functions;
     const struct model_field *above = NULL;
 
-    message_functions_of(out->memory, message, &functions);
-    if (functions.n_functions == 0) {
+    if (message->n_functions == 0) {
         return;
     }
     printer_printf(out, "\n/*\n * Message %s\n */\n", message->full_name);
-    for (size_t i = 0; i < functions.n_functions; i++) {
-        const struct message_function *function = &functions.functions[i];
+    for (size_t i = 0; i < message->n_functions; i++) {
+        const struct message_function *function = &message->functions[i];
         const struct emission emission = {out, message, function};
         if (function->kind == MESSAGE_CLEAR_ONEOF) {
             emit_clear_oneof(&emission);
@@ -559,12 +567,8 @@ static void emit_message(struct printer *out, const struct model_message *messag
 static void emit_enum(struct printer *out, const struct model_enum *type)
 {
     const struct printer_var vars[] = {
-        {"enum", type->c_name},
-        {"full_name", type->full_name},
-        {"lower", type->lower},
-        {"name", message_enum_name(out->memory, type)},
-        {"parse", message_enum_parse(out->memory, type)},
-        {NULL, NULL},
+        {"enum", type->c_name},        {"full_name", type->full_name},  {"lower", type->lower},
+        {"name", type->name_function}, {"parse", type->parse_function}, {NULL, NULL},
     };
 
     printer_template(out, vars, enum_text);
@@ -575,14 +579,15 @@ static struct bow_slice key_slice(const char *text)
     return (struct bow_slice){.data = (const uint8_t *)text, .len = strlen(text)};
 }
 
-static bool has_any(const struct model_file *file)
+static bool has_any(const struct emit *emit)
 {
-    return file->has_functions && file->n_messages + file->n_enums > 0;
+    return !emit->parameters->no_messages && emit->file->n_messages + emit->file->n_enums > 0;
 }
 
 /* Whoever fills a message of another file's type calls functions of that file. */
-static void emit_type_files(struct printer *out, const struct model_file *file)
+static void emit_type_files(struct printer *out, const struct emit *emit)
 {
+    const struct model_file *file = emit->file;
     struct bow__bytes_map seen;
 
     bow__bytes_map_init(&seen, out->memory->context, 0);
@@ -594,19 +599,19 @@ static void emit_type_files(struct printer *out, const struct model_file *file)
                 continue;
             }
             memory_check(bow__bytes_map_put(&seen, key_slice(other->name), out));
-            printer_printf(out, "#include \"%s%s\"\n", other->stem, EMIT_HEADER_ENDING);
+            emit_include(out, emit, other, EMIT_HEADER_ENDING);
         }
     }
     bow__bytes_map_fini(&seen);
 }
 
-void emit_message_includes(struct printer *out, const struct model_file *file)
+void emit_message_includes(struct printer *out, const struct emit *emit)
 {
-    if (!has_any(file)) {
+    if (!has_any(emit)) {
         return;
     }
     printer_text(out, "\n#ifndef BOW_NO_MESSAGES\n");
-    emit_type_files(out, file);
+    emit_type_files(out, emit);
     printer_text(out, "#include <bowline/message.h>\n"
                       "#include <bowline/message_field.h>\n"
                       "#endif\n");
@@ -632,9 +637,11 @@ static const char summary[] =
     "\n"
     "#ifndef BOW_NO_MESSAGES\n";
 
-void emit_message_functions(struct printer *out, const struct model_file *file)
+void emit_message_functions(struct printer *out, const struct emit *emit)
 {
-    if (!has_any(file)) {
+    const struct model_file *file = emit->file;
+
+    if (!has_any(emit)) {
         return;
     }
     printer_text(out, summary);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
  * x.bow.c: the tables of the services, and for each method the function that finds
- * its handler.
+ * its handler. Nothing but an #include for a file without services.
  */
 
 #include "codegen/emit.h"
@@ -75,8 +75,8 @@ static const char *flags_of(struct memory *memory, const struct model_method *me
     return flags.len > 0 ? printer_finish(&flags) + 3 : "0";
 }
 
-static void emit_method(struct printer *out, const struct model_service *service,
-                        const struct model_method *method)
+static void emit_method(struct printer *out, const struct emit *emit,
+                        const struct model_service *service, const struct model_method *method)
 {
     struct memory *memory = out->memory;
     const char *path = memory_printf(memory, "/%s/%s", service->full_name, method->name);
@@ -95,42 +95,56 @@ static void emit_method(struct printer *out, const struct model_service *service
                      "        .path = \"$path$\",\n"
                      "        .name = \"$name$\",\n"
                      "        .input = &$input$__descriptor,\n"
-                     "        .output = &$output$__descriptor,\n"
-                     "        .invoke = $method$__invoke,\n");
-    if (method->is_streaming) {
-        printer_template(out, vars,
-                         "        .call_thunks = &$method$__call_thunks,\n"
-                         "        .stream_thunks = &$method$__stream_thunks,\n");
+                     "        .output = &$output$__descriptor,\n");
+    if (!emit->parameters->client_only) {
+        printer_template(out, vars, "        .invoke = $method$__invoke,\n");
+    }
+    if (method->is_streaming && !emit->parameters->client_only) {
+        printer_template(out, vars, "        .call_thunks = &$method$__call_thunks,\n");
+    }
+    if (method->is_streaming && !emit->parameters->server_only) {
+        printer_template(out, vars, "        .stream_thunks = &$method$__stream_thunks,\n");
     }
     printer_template(out, vars,
                      "        .flags = $flags$,\n"
                      "    },\n");
 }
 
-static void emit_service(struct printer *out, const struct model_service *service)
+static void emit_functions(struct printer *out, const struct emit *emit,
+                           const struct model_service *service)
+{
+    for (size_t i = 0; i < service->n_methods; i++) {
+        if (!emit->parameters->client_only) {
+            emit_invoke(out, service, &service->methods[i]);
+        }
+        if (service->methods[i].is_streaming) {
+            emit_thunks(out, emit, &service->methods[i]);
+        }
+    }
+}
+
+static void emit_service(struct printer *out, const struct emit *emit,
+                         const struct model_service *service)
 {
     bool empty = service->n_methods == 0;
     struct memory *memory = out->memory;
+    const char *size = memory_printf(memory, "sizeof(struct %s__handlers)", service->lower);
     const struct printer_var vars[] = {
         {"service", service->lower},
         {"name", service->full_name},
         {"methods", empty ? "NULL" : memory_printf(memory, "%s__methods", service->lower)},
         {"n_methods", memory_printf(memory, "%zu", service->n_methods)},
         {"hash", memory_printf(memory, "0x%016" PRIx64, service->hash)},
+        {"size", emit->parameters->client_only ? "0" : size},
         {"file", service->file->symbol},
         {NULL, NULL},
     };
 
-    for (size_t i = 0; i < service->n_methods; i++) {
-        emit_invoke(out, service, &service->methods[i]);
-        if (service->methods[i].is_streaming) {
-            emit_thunks(out, &service->methods[i]);
-        }
-    }
+    emit_functions(out, emit, service);
     if (!empty) {
         printer_template(out, vars, "\nstatic const struct bow_method $service$__methods[] = {\n");
         for (size_t i = 0; i < service->n_methods; i++) {
-            emit_method(out, service, &service->methods[i]);
+            emit_method(out, emit, service, &service->methods[i]);
         }
         printer_text(out, "};\n");
     }
@@ -142,19 +156,21 @@ static void emit_service(struct printer *out, const struct model_service *servic
                      "    .methods = $methods$,\n"
                      "    .n_methods = $n_methods$,\n"
                      "    .hash = UINT64_C($hash$),\n"
-                     "    .handlers_size = sizeof(struct $service$__handlers),\n"
+                     "    .handlers_size = $size$,\n"
                      "    .file = &$file$,\n"
                      "};\n");
 }
 
-void emit_source(struct printer *out, const struct model_file *file)
+void emit_source(struct printer *out, const struct emit *emit)
 {
+    const struct model_file *file = emit->file;
+
     emit_banner(out, file);
-    printer_text(out,
-                 file->has_functions ? "#define BOW_NO_MESSAGES /* none is called here */\n" : "");
-    printer_printf(out, "#include \"%s%s\"\n", file->stem, EMIT_HEADER_ENDING);
-    emit_file_tables(out, file);
+    if (!emit->parameters->no_messages) {
+        printer_text(out, "#define BOW_NO_MESSAGES /* none is called here */\n");
+    }
+    emit_include(out, emit, file, EMIT_HEADER_ENDING);
     for (size_t i = 0; i < file->n_services; i++) {
-        emit_service(out, &file->services[i]);
+        emit_service(out, emit, &file->services[i]);
     }
 }

@@ -210,10 +210,9 @@ static void emit_stream_events(struct printer *out, const struct printer_var *va
                      method->proto->server_streaming ? stream_closed_member : stream_reply_member);
 }
 
-void emit_stream_handles(struct printer *out, const struct printer_var *vars,
-                         const struct model_method *method)
+static void emit_stream_handle(struct printer *out, const struct printer_var *vars,
+                               const struct model_method *method)
 {
-    emit_call_handle(out, vars, method);
     emit_stream_events(out, vars, method);
     printer_template(out, vars,
                      method->proto->client_streaming ? stream_open_text
@@ -221,4 +220,15 @@ void emit_stream_handles(struct printer *out, const struct printer_var *vars,
     printer_template(out, vars,
                      method->proto->server_streaming ? stream_receive_text
                                                      : stream_finish_reply_text);
+}
+
+void emit_stream_handles(struct printer *out, const struct emit *emit,
+                         const struct printer_var *vars, const struct model_method *method)
+{
+    if (!emit->parameters->client_only) {
+        emit_call_handle(out, vars, method);
+    }
+    if (!emit->parameters->server_only) {
+        emit_stream_handle(out, vars, method);
+    }
 }

@@ -1,26 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * What is emitted for every file, with services or without: its serialized
- * FileDescriptorProto, its imports, and what protobuf-c's descriptors do not say of its
- * messages.
+ * Of x.pb-c.c: the file's serialized FileDescriptorProto, its imports, and what
+ * protobuf-c's descriptors do not say of its messages.
  */
 
 #include "codegen/emit.h"
+#include "codegen/wire.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define BYTES_PER_LINE 20
 
+enum { FILE_SOURCE_INFO = 9 }; /* of FileDescriptorProto */
+
 /* Without source info: comments and lines have no use in a program and are most of the bytes. */
 static struct bow_slice serialize(struct memory *memory, const struct model_file *file)
 {
-    Google__Protobuf__FileDescriptorProto proto = *file->proto;
+    uint8_t *bytes = memory_alloc(memory, file->bytes.len);
+    struct bow_slice rest = file->bytes;
+    struct wire_field field;
+    size_t len = 0;
 
-    proto.source_code_info = NULL;
-    size_t len = protobuf_c_message_get_packed_size(&proto.base);
-    uint8_t *bytes = memory_alloc(memory, len);
-    protobuf_c_message_pack(&proto.base, bytes);
+    for (const uint8_t *start = rest.data; wire_next(&rest, &field); start = rest.data) {
+        if (field.number != FILE_SOURCE_INFO) {
+            memcpy(bytes + len, start, (size_t)(rest.data - start));
+            len += (size_t)(rest.data - start);
+        }
+    }
     return (struct bow_slice){.data = bytes, .len = len};
 }
 
@@ -76,24 +83,37 @@ static int compare_numbers(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static const char *field_flags(const struct model_field *field)
+static const char *field_flags(struct memory *memory, const struct model_file *file,
+                               const struct model_field *field)
 {
-    if (field->is_map) {
-        return "BOW_FIELD_MAP";
-    }
-    return field->is_proto3_optional ? "BOW_FIELD_PROTO3_OPTIONAL" : "0";
+    struct printer flags;
+
+    printer_init(&flags, memory);
+    printer_text(&flags, field->is_map ? " | BOW_FIELD_MAP" : "");
+    printer_text(&flags, field->is_proto3_optional ? " | BOW_FIELD_PROTO3_OPTIONAL" : "");
+    printer_text(&flags, field->is_secret ? " | BOW_FIELD_SECRET" : "");
+    printer_text(&flags, field->is_group ? " | BOW_FIELD_GROUP" : "");
+    printer_text(&flags, field->is_string && file->is_proto3 ? " | BOW_FIELD_UTF8" : "");
+    return flags.len > 0 ? printer_finish(&flags) + 3 : "0";
 }
 
-static void emit_field(struct printer *out, const struct model_field *field)
+static void emit_field(struct printer *out, const struct emit *emit,
+                       const struct model_field *field)
 {
     const Google__Protobuf__FieldDescriptorProto *proto = field->proto;
 
-    printer_printf(out, "    {%d, %s, ", proto->number, field_flags(field));
-    printer_string(out, proto->json_name != NULL ? proto->json_name : proto->name);
+    printer_printf(out, "    {%d, %s, ", proto->number,
+                   field_flags(out->memory, emit->file, field));
+    if (emit->parameters->no_json) {
+        printer_text(out, "NULL");
+    } else {
+        printer_string(out, proto->json_name != NULL ? proto->json_name : proto->name);
+    }
     printer_printf(out, ", %d},\n", field->oneof_index);
 }
 
-static void emit_fields(struct printer *out, const struct model_message *message)
+static void emit_fields(struct printer *out, const struct emit *emit,
+                        const struct model_message *message)
 {
     if (message->n_fields == 0) {
         return;
@@ -106,7 +126,7 @@ static void emit_fields(struct printer *out, const struct model_message *message
     qsort(sorted, message->n_fields, sizeof(const struct model_field *), compare_numbers);
     printer_printf(out, "\nstatic const struct bow_field_info %s__fields[] = {\n", message->lower);
     for (size_t i = 0; i < message->n_fields; i++) {
-        emit_field(out, sorted[i]);
+        emit_field(out, emit, sorted[i]);
     }
     printer_text(out, "};\n");
 }
@@ -117,45 +137,109 @@ static int compare_full_names(const void *a, const void *b)
                   (*(const struct model_message *const *)b)->full_name);
 }
 
-static void emit_message(struct printer *out, const struct model_message *message)
+/* All messages of the file by their full names: the order of the table. */
+static const struct model_message **sort_messages(struct memory *memory,
+                                                  const struct model_file *file)
 {
-    printer_printf(out, "    {\"%s\", &%s__descriptor, ", message->full_name, message->lower);
-    if (message->n_fields == 0) {
-        printer_text(out, "NULL, 0, 0, NULL},\n");
-        return;
+    const struct model_message **sorted =
+        memory_array(memory, file->n_messages, sizeof(const struct model_message *));
+
+    for (size_t i = 0; i < file->n_messages; i++) {
+        sorted[i] = &file->messages[i];
     }
-    printer_printf(out, "%s__fields, %zu, 0, NULL},\n", message->lower, message->n_fields);
+    qsort(sorted, file->n_messages, sizeof(const struct model_message *), compare_full_names);
+    return sorted;
 }
 
-static void emit_messages(struct printer *out, const struct model_file *file)
+static const char *message_flags(struct memory *memory, const struct model_message *message)
 {
+    const Google__Protobuf__MessageOptions *options = message->proto->options;
+    bool is_set = options != NULL && options->message_set_wire_format;
+    struct printer flags;
+
+    printer_init(&flags, memory);
+    printer_text(&flags, message->is_map_entry ? " | BOW_MESSAGE_MAP_ENTRY" : "");
+    printer_text(&flags, is_set ? " | BOW_MESSAGE_SET" : "");
+    printer_text(&flags, message->file->is_proto3 ? "" : " | BOW_MESSAGE_PROTO2");
+    return flags.len > 0 ? printer_finish(&flags) + 3 : "0";
+}
+
+static void emit_entry(struct printer *out, const struct model_message *message)
+{
+    printer_printf(out,
+                   "    {\n"
+                   "        .full_name = \"%s\",\n"
+                   "        .descriptor = &%s__descriptor,\n",
+                   message->full_name, message->lower);
+    if (message->n_fields > 0) {
+        printer_printf(out,
+                       "        .fields = %s__fields,\n"
+                       "        .n_fields = %zu,\n",
+                       message->lower, message->n_fields);
+    }
+    printer_printf(out,
+                   "        .flags = %s,\n"
+                   "        .file = &%s,\n"
+                   "    },\n",
+                   message_flags(out->memory, message), message->file->symbol);
+}
+
+static void emit_entries(struct printer *out, const struct emit *emit)
+{
+    const struct model_file *file = emit->file;
+
     if (file->n_messages == 0) {
         return;
     }
-    const struct model_message **sorted =
-        memory_array(out->memory, file->n_messages, sizeof(const struct model_message *));
     for (size_t i = 0; i < file->n_messages; i++) {
-        sorted[i] = &file->messages[i];
-        emit_fields(out, &file->messages[i]);
+        emit_fields(out, emit, &file->messages[i]);
     }
-    qsort(sorted, file->n_messages, sizeof(const struct model_message *), compare_full_names);
-    printer_text(out, "\nstatic const struct bow_message_info file_messages[] = {\n");
+    const struct model_message **sorted = sort_messages(out->memory, file);
+    printer_printf(out, "\nstatic const struct bow_message_info file_messages[%zu] = {\n",
+                   file->n_messages);
     for (size_t i = 0; i < file->n_messages; i++) {
-        emit_message(out, sorted[i]);
+        emit_entry(out, sorted[i]);
     }
     printer_text(out, "};\n");
 }
 
-void emit_file_tables(struct printer *out, const struct model_file *file)
+void emit_table_declarations(struct printer *out, const struct model_file *file)
 {
-    emit_bytes(out, serialize(out->memory, file));
+    printer_printf(out, "\nextern const struct bow_file %s;\n", file->symbol);
+    if (file->n_messages > 0) {
+        printer_printf(out, "static const struct bow_message_info file_messages[%zu];\n",
+                       file->n_messages);
+    }
+}
+
+/* By way of a number, for compilers that are asked to warn when const is cast away. */
+const char *emit_table_entry(struct memory *memory, const struct model_message *message)
+{
+    const struct model_file *file = message->file;
+    size_t index = 0;
+
+    for (size_t i = 0; i < file->n_messages; i++) {
+        index += strcmp(file->messages[i].full_name, message->full_name) < 0 ? 1 : 0;
+    }
+    return memory_printf(memory, "(void *)(uintptr_t)&file_messages[%zu]", index);
+}
+
+void emit_tables(struct printer *out, const struct emit *emit)
+{
+    const struct model_file *file = emit->file;
+
+    if (!emit->parameters->lite) {
+        emit_bytes(out, serialize(out->memory, file));
+    }
     size_t n_imports = emit_imports(out, file);
-    emit_messages(out, file);
+    emit_entries(out, emit);
     printer_printf(out, "\nconst struct bow_file %s = {\n    .name = ", file->symbol);
     printer_string(out, file->name);
-    printer_text(out, ",\n"
-                      "    .bytes = file_bytes,\n"
-                      "    .n_bytes = sizeof(file_bytes),\n");
+    printer_text(out, ",\n");
+    if (!emit->parameters->lite) {
+        printer_text(out, "    .bytes = file_bytes,\n"
+                          "    .n_bytes = sizeof(file_bytes),\n");
+    }
     if (n_imports > 0) {
         printer_printf(out, "    .imports = file_imports,\n    .n_imports = %zu,\n", n_imports);
     }

@@ -87,8 +87,12 @@ static void emit_stream_thunks(struct printer *out, const struct model_method *m
     printer_template(out, vars, "    .on_closed = $method$__stream_on_closed,\n};\n");
 }
 
-void emit_thunks(struct printer *out, const struct model_method *method)
+void emit_thunks(struct printer *out, const struct emit *emit, const struct model_method *method)
 {
-    emit_call_thunks(out, method);
-    emit_stream_thunks(out, method);
+    if (!emit->parameters->client_only) {
+        emit_call_thunks(out, method);
+    }
+    if (!emit->parameters->server_only) {
+        emit_stream_thunks(out, method);
+    }
 }

@@ -6,7 +6,6 @@
 #include "codegen/plugin.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define FIRST_BYTES ((size_t)65536)
@@ -49,16 +48,12 @@ static bool write_response(struct memory *memory, const Bowline__Codegen__Respon
 
 static int run(struct memory *memory)
 {
-    const char *from_environment = getenv("BOWLINE_PROTOC_GEN_C");
-    const struct plugin_options options = {
-        .protoc_gen_c = from_environment != NULL ? from_environment : "protoc-gen-c",
-    };
     struct bow_slice request;
 
     if (!read_request(memory, &request)) {
         return complain("cannot read standard input");
     }
-    const Bowline__Codegen__Response *response = plugin_run(memory, &options, request);
+    const Bowline__Codegen__Response *response = plugin_run(memory, request);
     if (response == NULL) {
         return complain("standard input holds no CodeGeneratorRequest: this program is run by "
                         "protoc, as in protoc --bowline_out=DIR x.proto");

@@ -11,7 +11,7 @@
  *     demo__hello_reply__ set_ text _ref
  *
  * Two fields may ask for one name (`text` with its `_ref`, and a field `text_ref`): the lower
- * number has it, the other gets '_' behind. So has one that protobuf-c's own functions have.
+ * number has it, for the order here is that in which symbols_name() gives names away.
  */
 
 #include "codegen/model.h"
@@ -55,32 +55,19 @@ struct message_function {
     size_t index;                    /* of the field in the descriptor: by number; of the oneof */
 };
 
-struct message_functions {
-    struct message_function *functions; /* the message's, each field's by number, each oneof's */
-    size_t n_functions;
-};
-
-/** Map entries get none. */
-void message_functions_of(struct memory *memory, const struct model_message *message,
-                          struct message_functions *ret_functions);
+/**
+ * Give `message` its functions, by the names that they would like; symbols_name() makes them
+ * different from all others. The message's come first, then each field's, by number, then each
+ * oneof's. Map entries have none.
+ */
+void message_functions_name(struct memory *memory, struct model_message *message);
 
 enum message_value message_value_of(const struct model_field *field);
-
-/** The type of a scalar's value as an argument; a bool's is `bool`. */
-const char *message_scalar_type(struct memory *memory, const struct model_field *field);
-
-/** The struct member of `field`. */
-const char *message_member(const struct model_field *field);
-
-/** The struct member that tells which member of the oneof is selected. */
-const char *message_case_member(struct memory *memory, const struct model_message *message,
-                                size_t oneof_index);
 
 /** Whether it can be told if `field`, which is not repeated, is set. */
 bool message_has_presence(const struct model_message *message, const struct model_field *field);
 
-/** The functions of an enum: its values' names, and back. */
-const char *message_enum_name(struct memory *memory, const struct model_enum *type);
-const char *message_enum_parse(struct memory *memory, const struct model_enum *type);
+/** Give an enum its functions, by the names that they would like. */
+void message_functions_name_enum(struct memory *memory, struct model_enum *type);
 
 #endif

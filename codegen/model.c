@@ -7,6 +7,7 @@
 #include "codegen/model.h"
 #include "codegen/model_service.h"
 #include "codegen/names.h"
+#include "codegen/wire.h"
 
 #include <string.h>
 
@@ -18,6 +19,9 @@ enum {
     MESSAGE_FIELDS = 2,
     MESSAGE_MESSAGES = 3,
     MESSAGE_ENUMS = 4,
+    MESSAGE_ONEOFS = 8,
+    ENUM_VALUES = 2,
+    FIELD_DEFAULT = 7,
 };
 
 struct build {
@@ -95,9 +99,6 @@ static void add_enum(struct build *build, struct model_file *file, const char *s
     if (!model_check_name(build->errors, place, proto->name)) {
         return;
     }
-    for (size_t i = 0; i < proto->n_value; i++) {
-        model_check_name(build->errors, place, proto->value[i]->name);
-    }
     struct model_enum *added = &file->enums[file->n_enums++];
     const char *full_name = full_name_in(memory, scope, proto->name);
     const char *c = model_effective_name(memory, file, full_name);
@@ -106,15 +107,40 @@ static void add_enum(struct build *build, struct model_file *file, const char *s
         .file = file,
         .place = place,
         .full_name = full_name,
-        .c_name = names_full_camel(memory, c),
+        .c_name = names_type(memory, names_full_camel(memory, c)),
         .lower = names_full_lower(memory, c),
         .upper = names_full_upper(memory, c),
+        .values = memory_array(memory, proto->n_value, sizeof(*added->values)),
+        .n_values = proto->n_value,
     };
+    for (size_t i = 0; i < proto->n_value; i++) {
+        added->values[i] = (struct model_value){
+            .proto = proto->value[i],
+            .place = place_within(memory, place, ENUM_VALUES, i),
+        };
+        model_check_name(build->errors, place, proto->value[i]->name);
+    }
+    if (proto->n_value == 0) {
+        errors_add(build->errors, place, "enum '%s' has no value", proto->name);
+    }
     put_once(build, &build->model->enums_by_name, place, full_name, added);
 }
 
+static bool is_map_entry(const Google__Protobuf__DescriptorProto *proto)
+{
+    return proto->options != NULL && proto->options->map_entry;
+}
+
+/* Of messages inside others no pack functions are made, unless an option asks for them. */
+static struct helper_options inner_helpers(struct helper_options helpers)
+{
+    helpers.with_pack = helpers.with_pack && helpers.is_pack_chosen;
+    return helpers;
+}
+
 static void add_message(struct build *build, struct model_file *file, const char *scope,
-                        struct place place, const Google__Protobuf__DescriptorProto *proto)
+                        struct place place, const Google__Protobuf__DescriptorProto *proto,
+                        struct helper_options helpers)
 {
     struct memory *memory = build->model->memory;
 
@@ -129,9 +155,11 @@ static void add_message(struct build *build, struct model_file *file, const char
         .file = file,
         .place = place,
         .full_name = full_name,
-        .c_name = names_full_camel(memory, c),
+        .c_name = names_type(memory, names_full_camel(memory, c)),
         .lower = names_full_lower(memory, c),
         .upper = names_full_upper(memory, c),
+        .helpers = options_helpers(proto->options, helpers),
+        .is_map_entry = is_map_entry(proto),
     };
     put_once(build, &build->model->messages_by_name, place, full_name, added);
 
@@ -141,7 +169,7 @@ static void add_message(struct build *build, struct model_file *file, const char
     }
     for (size_t i = 0; i < proto->n_nested_type; i++) {
         add_message(build, file, full_name, place_within(memory, place, MESSAGE_MESSAGES, i),
-                    proto->nested_type[i]);
+                    proto->nested_type[i], inner_helpers(added->helpers));
     }
 }
 
@@ -160,7 +188,7 @@ static void add_types(struct build *build, struct model_file *file)
     }
     for (size_t i = 0; i < proto->n_message_type; i++) {
         add_message(build, file, file->package, place_within(memory, file->place, FILE_MESSAGES, i),
-                    proto->message_type[i]);
+                    proto->message_type[i], file->options.helpers);
     }
 }
 
@@ -206,6 +234,7 @@ static void add_file(struct build *build, struct model_file *file,
         .place = {.file = proto},
         .name = proto->name,
         .package = proto->package != NULL ? proto->package : "",
+        .is_proto3 = proto->syntax != NULL && strcmp(proto->syntax, "proto3") == 0,
     };
     options_of_file(memory, proto->options, &file->options);
     if (file->name == NULL || *file->name == '\0' || strpbrk(file->name, "\n\r\"\\") != NULL) {
@@ -258,27 +287,16 @@ static const struct model_enum *find_enum(const struct model *model, const char 
     return bow__bytes_map_get(&model->enums_by_name, key_of(type_name + 1));
 }
 
-const struct model_file *model_find_type_file(const struct model *model, const char *type_name)
-{
-    const struct model_message *message = model_find_message(model, type_name);
-    if (message != NULL) {
-        return message->file;
-    }
-    const struct model_enum *found = find_enum(model, type_name);
-    return found != NULL ? found->file : NULL;
-}
-
-static bool is_map_entry(const struct model_message *message)
-{
-    const Google__Protobuf__MessageOptions *options = message->proto->options;
-
-    return options != NULL && options->map_entry;
-}
-
 static bool is_message_type(Google__Protobuf__FieldDescriptorProto__Type type)
 {
     return type == GOOGLE__PROTOBUF__FIELD_DESCRIPTOR_PROTO__TYPE__TYPE_MESSAGE ||
            type == GOOGLE__PROTOBUF__FIELD_DESCRIPTOR_PROTO__TYPE__TYPE_GROUP;
+}
+
+static bool is_known_type(Google__Protobuf__FieldDescriptorProto__Type type)
+{
+    return type >= GOOGLE__PROTOBUF__FIELD_DESCRIPTOR_PROTO__TYPE__TYPE_DOUBLE &&
+           type <= GOOGLE__PROTOBUF__FIELD_DESCRIPTOR_PROTO__TYPE__TYPE_SINT64;
 }
 
 static void resolve_type(struct build *build, struct model_field *field)
@@ -289,15 +307,49 @@ static void resolve_type(struct build *build, struct model_field *field)
         field->message = model_find_message(build->model, proto->type_name);
         field->type_file = field->message != NULL ? field->message->file : NULL;
     } else if (proto->type == GOOGLE__PROTOBUF__FIELD_DESCRIPTOR_PROTO__TYPE__TYPE_ENUM) {
-        const struct model_enum *found = find_enum(build->model, proto->type_name);
-        field->type_file = found != NULL ? found->file : NULL;
+        field->enumeration = find_enum(build->model, proto->type_name);
+        field->type_file = field->enumeration != NULL ? field->enumeration->file : NULL;
     } else {
+        if (!is_known_type(proto->type)) {
+            errors_add(build->errors, field->place, "field '%s' has no type", proto->name);
+        }
         return;
     }
     if (field->type_file == NULL) {
         errors_add(build->errors, field->place, "type '%s' is not declared in the request",
                    proto->type_name != NULL ? proto->type_name : "");
     }
+}
+
+static void resolve_kind(struct model_field *field)
+{
+    const Google__Protobuf__FieldDescriptorProto *proto = field->proto;
+    bool is_string = proto->type == GOOGLE__PROTOBUF__FIELD_DESCRIPTOR_PROTO__TYPE__TYPE_STRING;
+    bool as_bytes = is_string && options_string_as_bytes(proto->options);
+
+    field->is_string = is_string && !as_bytes;
+    field->is_bytes =
+        as_bytes || proto->type == GOOGLE__PROTOBUF__FIELD_DESCRIPTOR_PROTO__TYPE__TYPE_BYTES;
+    field->is_deprecated = proto->options != NULL && proto->options->deprecated;
+    field->is_secret = options_is_secret(proto->options);
+}
+
+/* From the bytes of the file, along the field's place: what libprotobuf-c has decoded ends at a
+ * NUL. */
+static struct bow_slice default_bytes(const struct model_file *file,
+                                      const struct model_field *field)
+{
+    struct bow_slice bytes = file->bytes;
+    bool is_there = field->has_default;
+
+    for (size_t i = 0; is_there && i + 1 < field->place.n_path; i += 2) {
+        is_there = wire_find(bytes, (uint32_t)field->place.path[i],
+                             (size_t)field->place.path[i + 1], &bytes);
+    }
+    if (!is_there || !wire_find(bytes, FIELD_DEFAULT, 0, &bytes)) {
+        return (struct bow_slice){0};
+    }
+    return bytes;
 }
 
 static void resolve_field(struct build *build, const struct model_message *message,
@@ -309,12 +361,16 @@ static void resolve_field(struct build *build, const struct model_message *messa
     if (!model_check_name(build->errors, field->place, proto->name)) {
         return;
     }
-    field->member = names_field(build->model->memory, proto->name);
     field->is_repeated =
         proto->label == GOOGLE__PROTOBUF__FIELD_DESCRIPTOR_PROTO__LABEL__LABEL_REPEATED;
+    field->is_group = proto->type == GOOGLE__PROTOBUF__FIELD_DESCRIPTOR_PROTO__TYPE__TYPE_GROUP;
     field->is_proto3_optional = proto->proto3_optional;
+    resolve_kind(field);
     resolve_type(build, field);
-    field->is_map = field->is_repeated && field->message != NULL && is_map_entry(field->message);
+    field->has_default =
+        proto->default_value != NULL && !field->is_repeated && field->message == NULL;
+    field->default_bytes = default_bytes(message->file, field);
+    field->is_map = field->is_repeated && field->message != NULL && field->message->is_map_entry;
     if (!proto->has_oneof_index) {
         return;
     }
@@ -322,7 +378,26 @@ static void resolve_field(struct build *build, const struct model_message *messa
         errors_add(build->errors, field->place, "names a oneof that is not there");
         return;
     }
+    field->oneof = &message->oneofs[proto->oneof_index];
     field->oneof_index = field->is_proto3_optional ? -1 : proto->oneof_index;
+}
+
+/* A union has to have a member. */
+static void check_oneofs(struct build *build, const struct model_message *message)
+{
+    bool *has_field = memory_array(build->model->memory, message->n_oneofs, sizeof(*has_field));
+
+    for (size_t i = 0; i < message->n_fields; i++) {
+        if (message->fields[i].oneof != NULL) {
+            has_field[message->fields[i].oneof - message->oneofs] = true;
+        }
+    }
+    for (size_t i = 0; i < message->n_oneofs; i++) {
+        if (!has_field[i]) {
+            errors_add(build->errors, message->oneofs[i].place, "oneof '%s' has no field",
+                       message->oneofs[i].proto->name);
+        }
+    }
 }
 
 static void resolve_message(struct build *build, struct model_message *message)
@@ -330,7 +405,13 @@ static void resolve_message(struct build *build, struct model_message *message)
     struct memory *memory = build->model->memory;
     const Google__Protobuf__DescriptorProto *proto = message->proto;
 
+    message->oneofs = memory_array(memory, proto->n_oneof_decl, sizeof(*message->oneofs));
+    message->n_oneofs = proto->n_oneof_decl;
     for (size_t i = 0; i < proto->n_oneof_decl; i++) {
+        message->oneofs[i] = (struct model_oneof){
+            .proto = proto->oneof_decl[i],
+            .place = place_within(memory, message->place, MESSAGE_ONEOFS, i),
+        };
         model_check_name(build->errors, message->place, proto->oneof_decl[i]->name);
     }
     message->fields = memory_array(memory, proto->n_field, sizeof(*message->fields));
@@ -339,6 +420,7 @@ static void resolve_message(struct build *build, struct model_message *message)
         message->fields[i].place = place_within(memory, message->place, MESSAGE_FIELDS, i);
         resolve_field(build, message, &message->fields[i], proto->field[i]);
     }
+    check_oneofs(build, message);
 }
 
 static void resolve_file(struct build *build, struct model_file *file)
@@ -371,9 +453,10 @@ static void check_named_files(struct build *build, const Bowline__Codegen__Reque
     }
 }
 
-void model_build(struct model *model, struct memory *memory,
-                 const Bowline__Codegen__Request *request, struct errors *errors)
+void model_build(struct model *model, struct memory *memory, const struct request *given,
+                 bool with_imports, struct errors *errors)
 {
+    const Bowline__Codegen__Request *request = given->message;
     struct build build = {.model = model, .errors = errors};
 
     *model = (struct model){.memory = memory};
@@ -384,7 +467,9 @@ void model_build(struct model *model, struct memory *memory,
     model->n_files = request->n_proto_file;
     for (size_t i = 0; i < model->n_files; i++) {
         add_file(&build, &model->files[i], request->proto_file[i]);
+        model->files[i].bytes = given->files[i];
         model->files[i].is_named = is_named(request, model->files[i].name);
+        model->files[i].is_wanted = with_imports || model->files[i].is_named;
     }
     check_named_files(&build, request);
     if (errors->n_errors > 0) {
@@ -404,5 +489,13 @@ void model_fini(struct model *model)
 
 bool model_is_generated(const struct model_file *file)
 {
-    return file->is_named && !file->options.no_generate;
+    return file->is_wanted && !file->options.no_generate;
+}
+
+bool model_is_small(const struct model_file *file)
+{
+    const Google__Protobuf__FileOptions *options = file->proto->options;
+
+    return options != NULL &&
+           options->optimize_for == GOOGLE__PROTOBUF__FILE_OPTIONS__OPTIMIZE_MODE__CODE_SIZE;
 }

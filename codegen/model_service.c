@@ -35,7 +35,7 @@ static const struct model_message *resolve(struct model *model, struct errors *e
 }
 
 static bool add_method(struct model *model, struct errors *errors, struct place place,
-                       const char *service, const Google__Protobuf__MethodDescriptorProto *proto,
+                       const Google__Protobuf__MethodDescriptorProto *proto,
                        struct model_method *ret_method)
 {
     struct memory *memory = model->memory;
@@ -55,8 +55,7 @@ static bool add_method(struct model *model, struct errors *errors, struct place 
         .proto = proto,
         .place = place,
         .name = proto->name,
-        .lower = memory_printf(memory, "%s__%s", service, piece),
-        .member = names_handler(memory, piece),
+        .piece = piece,
         .input = input,
         .output = output,
         .is_streaming = proto->client_streaming || proto->server_streaming,
@@ -79,31 +78,6 @@ static const char *service_prefix(struct memory *memory, const struct model_file
     }
     const char *scope = memory_dup(memory, effective, (size_t)(last_dot - effective));
     return memory_printf(memory, "%s__%s", names_full_lower(memory, scope), c_name);
-}
-
-/* FNV-1a, 64 bits; the NUL keeps "ab","c" and "a","bc" apart. */
-static uint64_t hash_text(uint64_t hash, const char *text)
-{
-    do {
-        hash = (hash ^ (uint8_t)*text) * UINT64_C(0x100000001b3);
-    } while (*text++ != '\0');
-    return hash;
-}
-
-static uint64_t hash_service(const struct model_service *service)
-{
-    uint64_t hash = hash_text(UINT64_C(0xcbf29ce484222325), service->full_name);
-
-    for (size_t i = 0; i < service->n_methods; i++) {
-        const struct model_method *method = &service->methods[i];
-        hash = hash_text(hash, method->name);
-        hash = hash_text(hash, method->member);
-        hash = hash_text(hash, method->input->c_name);
-        hash = hash_text(hash, method->output->c_name);
-        hash = hash_text(hash, method->proto->client_streaming ? "stream" : "");
-        hash = hash_text(hash, method->proto->server_streaming ? "stream" : "");
-    }
-    return hash;
 }
 
 bool model_add_service(struct model *model, struct errors *errors, const struct model_file *file,
@@ -130,10 +104,34 @@ bool model_add_service(struct model *model, struct errors *errors, const struct 
     for (size_t i = 0; i < proto->n_method; i++) {
         struct model_method *method = &ret_service->methods[ret_service->n_methods];
         struct place at = place_within(memory, place, SERVICE_METHODS, i);
-        if (add_method(model, errors, at, ret_service->lower, proto->method[i], method)) {
+        if (add_method(model, errors, at, proto->method[i], method)) {
             ret_service->n_methods++;
         }
     }
-    ret_service->hash = hash_service(ret_service);
     return true;
+}
+
+/* FNV-1a, 64 bits; the NUL keeps "ab","c" and "a","bc" apart. */
+static uint64_t hash_text(uint64_t hash, const char *text)
+{
+    do {
+        hash = (hash ^ (uint8_t)*text) * UINT64_C(0x100000001b3);
+    } while (*text++ != '\0');
+    return hash;
+}
+
+uint64_t model_hash_service(const struct model_service *service)
+{
+    uint64_t hash = hash_text(UINT64_C(0xcbf29ce484222325), service->full_name);
+
+    for (size_t i = 0; i < service->n_methods; i++) {
+        const struct model_method *method = &service->methods[i];
+        hash = hash_text(hash, method->name);
+        hash = hash_text(hash, method->member);
+        hash = hash_text(hash, method->input->c_name);
+        hash = hash_text(hash, method->output->c_name);
+        hash = hash_text(hash, method->proto->client_streaming ? "stream" : "");
+        hash = hash_text(hash, method->proto->server_streaming ? "stream" : "");
+    }
+    return hash;
 }

@@ -23,4 +23,7 @@ bool model_add_service(struct model *model, struct errors *errors, const struct 
                        struct place place, const Google__Protobuf__ServiceDescriptorProto *proto,
                        struct model_service *ret_service);
 
+/** Over all that the layout of the handlers struct depends on, by the names that it has now. */
+uint64_t model_hash_service(const struct model_service *service);
+
 #endif

@@ -4,98 +4,11 @@
  */
 
 #include "codegen/names.h"
+#include "codegen/names_reserved.h"
 
 #include <string.h>
 
 typedef size_t (*piece_fn)(char *out, const char *piece, size_t len);
-
-/* What protoc-gen-c takes for a keyword in a field's name; our own list follows below. */
-static const char *const cpp_keywords[] = {
-    "and",
-    "and_eq",
-    "asm",
-    "auto",
-    "bitand",
-    "bitor",
-    "bool",
-    "break",
-    "case",
-    "catch",
-    "char",
-    "class",
-    "compl",
-    "const",
-    "const_cast",
-    "continue",
-    "default",
-    "delete",
-    "do",
-    "double",
-    "dynamic_cast",
-    "else",
-    "enum",
-    "explicit",
-    "extern",
-    "false",
-    "float",
-    "for",
-    "friend",
-    "goto",
-    "if",
-    "inline",
-    "int",
-    "long",
-    "mutable",
-    "namespace",
-    "new",
-    "not",
-    "not_eq",
-    "operator",
-    "or",
-    "or_eq",
-    "private",
-    "protected",
-    "public",
-    "register",
-    "reinterpret_cast",
-    "return",
-    "short",
-    "signed",
-    "sizeof",
-    "static",
-    "static_cast",
-    "struct",
-    "switch",
-    "template",
-    "this",
-    "throw",
-    "true",
-    "try",
-    "typedef",
-    "typeid",
-    "typename",
-    "union",
-    "unsigned",
-    "using",
-    "virtual",
-    "void",
-    "volatile",
-    "wchar_t",
-    "while",
-    "xor",
-    "xor_eq",
-};
-
-/* Keywords of C and of C++ up to 20 that the list above lacks, macros of headers that every
- * generated file includes, and what gcc predefines outside -std=c11. */
-static const char *const other_reserved[] = {
-    "alignas",   "alignof",   "char16_t", "char32_t",  "char8_t",       "concept",      "consteval",
-    "constexpr", "constinit", "co_await", "co_return", "co_yield",      "decltype",     "export",
-    "noexcept",  "nullptr",   "requires", "restrict",  "static_assert", "thread_local", "typeof",
-    "assert",    "errno",     "i386",     "linux",     "offsetof",      "unix",
-};
-
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 static bool is_upper(char c)
 {
@@ -226,16 +139,6 @@ char *names_full_upper(struct memory *memory, const char *full_name)
     return all_pieces(memory, full_name, upper_piece);
 }
 
-static bool is_among(const char *name, const char *const *words, size_t n_words)
-{
-    for (size_t i = 0; i < n_words; i++) {
-        if (strcmp(name, words[i]) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 char *names_field(struct memory *memory, const char *field)
 {
     size_t len = strlen(field);
@@ -244,7 +147,7 @@ char *names_field(struct memory *memory, const char *field)
     for (size_t i = 0; i < len; i++) {
         member[i] = to_lower(field[i]);
     }
-    if (is_among(member, cpp_keywords, COUNT(cpp_keywords))) {
+    if (names_is_reserved(member)) {
         member[len] = '_';
     }
     return member;
@@ -252,9 +155,15 @@ char *names_field(struct memory *memory, const char *field)
 
 char *names_handler(struct memory *memory, const char *lower)
 {
-    bool reserved = is_among(lower, cpp_keywords, COUNT(cpp_keywords)) ||
-                    is_among(lower, other_reserved, COUNT(other_reserved));
+    bool reserved = names_is_reserved(lower) || names_is_called_macro(lower);
     return memory_printf(memory, "%s%s", lower, reserved ? "_" : "");
+}
+
+char *names_type(struct memory *memory, const char *camel)
+{
+    bool is_spelled = names_is_identifier(camel);
+    return memory_printf(memory, "%s%s%s", is_spelled ? "" : "X", camel,
+                         names_is_reserved(camel) ? "_" : "");
 }
 
 char *names_file_id(struct memory *memory, const char *file)

@@ -28,12 +28,16 @@ char *names_full_camel(struct memory *memory, const char *full_name);
 char *names_full_lower(struct memory *memory, const char *full_name);
 char *names_full_upper(struct memory *memory, const char *full_name);
 
-/** The struct member of a field: all lower case, with '_' after a C++ keyword. */
+/** The struct member of a field: all lower case, with '_' after a reserved word. */
 char *names_field(struct memory *memory, const char *field);
 
-/** The member of a handlers struct: `lower` with '_' after a word that C, C++ or a usual macro
- * owns. */
+/** The member of a handlers struct: `lower` with '_' after a reserved word, or a macro that would
+ * take a call of it for its own. */
 char *names_handler(struct memory *memory, const char *lower);
+
+/** A type's name: `camel` with '_' after a reserved word, and "X" in front where it begins with no
+ * letter. */
+char *names_type(struct memory *memory, const char *camel);
 
 /** "dir/name.proto" as part of an identifier: dir_2fname_2eproto. */
 char *names_file_id(struct memory *memory, const char *file);

@@ -5,21 +5,35 @@
 
 #include "codegen/plugin.h"
 #include "codegen/check.h"
-#include "codegen/child.h"
-#include "codegen/child_request.h"
 #include "codegen/emit.h"
+#include "codegen/model_members.h"
 #include "codegen/symbols.h"
 
 #define FEATURE_PROTO3_OPTIONAL 1
 
+/* What option `list` writes: the names of the other files, one a line. */
+#define LIST_NAME "bowline.files"
+
 struct run {
     struct memory *memory;
-    const struct plugin_options *options;
-    const Bowline__Codegen__Request *request;
+    struct request request;
     struct parameters parameters;
     struct model model;
     Bowline__Codegen__Response *response;
 };
+
+/* The files of a .proto, each with who writes it. */
+static const struct {
+    const char *ending;
+    void (*emit)(struct printer *out, const struct emit *emit);
+} outputs[] = {
+    {EMIT_MESSAGE_HEADER_ENDING, emit_message_header},
+    {EMIT_MESSAGE_SOURCE_ENDING, emit_message_source},
+    {EMIT_HEADER_ENDING, emit_header},
+    {EMIT_SOURCE_ENDING, emit_source},
+};
+
+#define N_OUTPUTS (sizeof(outputs) / sizeof(outputs[0]))
 
 static void fail(struct run *run, const char *why)
 {
@@ -27,105 +41,103 @@ static void fail(struct run *run, const char *why)
     run->response->error = memory_printf(run->memory, "%s", why);
 }
 
-static void add_file(struct run *run, const struct model_file *file, const char *ending,
-                     void (*emit)(struct printer *out, const struct model_file *file))
+static const char *output_name(struct run *run, const struct model_file *file, size_t output)
+{
+    return memory_printf(run->memory, "%s%s", file->stem, outputs[output].ending);
+}
+
+static void add_file(struct run *run, const char *name, const struct printer *text)
 {
     Bowline__Codegen__Response__File *added = memory_alloc(run->memory, sizeof(*added));
-    struct printer out;
 
-    printer_init(&out, run->memory);
-    emit(&out, file);
     *added = (Bowline__Codegen__Response__File)BOWLINE__CODEGEN__RESPONSE__FILE__INIT;
-    added->name = memory_printf(run->memory, "%s%s", file->stem, ending);
+    added->name = memory_printf(run->memory, "%s", name);
     added->has_content = true;
-    added->content = (ProtobufCBinaryData){.len = out.len, .data = (uint8_t *)out.bytes};
+    added->content = (ProtobufCBinaryData){.len = text->len, .data = (uint8_t *)text->bytes};
     run->response->file[run->response->n_file++] = added;
 }
 
-static void emit_files(struct run *run, const Bowline__Codegen__Response *from_child)
+static void add_list(struct run *run)
 {
-    size_t n_child = from_child != NULL ? from_child->n_file : 0;
-    size_t n_files = n_child + 2 * run->model.n_files;
+    struct printer out;
 
-    run->response->file =
-        memory_array(run->memory, n_files, sizeof(Bowline__Codegen__Response__File *));
-    for (size_t i = 0; i < n_child; i++) {
-        run->response->file[run->response->n_file++] = from_child->file[i];
-    }
+    printer_init(&out, run->memory);
     for (size_t i = 0; i < run->model.n_files; i++) {
-        if (model_is_generated(&run->model.files[i])) {
-            add_file(run, &run->model.files[i], EMIT_HEADER_ENDING, emit_header);
-            add_file(run, &run->model.files[i], EMIT_SOURCE_ENDING, emit_source);
+        for (size_t j = 0; j < N_OUTPUTS && model_is_generated(&run->model.files[i]); j++) {
+            printer_printf(&out, "%s\n", output_name(run, &run->model.files[i], j));
         }
+    }
+    add_file(run, LIST_NAME, &out);
+}
+
+static void add_files(struct run *run, const struct model_file *file)
+{
+    const struct emit emit = {
+        .model = &run->model,
+        .file = file,
+        .parameters = &run->parameters,
+    };
+
+    for (size_t i = 0; i < N_OUTPUTS; i++) {
+        struct printer out;
+        printer_init(&out, run->memory);
+        outputs[i].emit(&out, &emit);
+        add_file(run, output_name(run, file, i), &out);
     }
 }
 
 static void generate(struct run *run)
 {
-    const char *program = run->parameters.protoc_gen_c != NULL ? run->parameters.protoc_gen_c
-                                                               : run->options->protoc_gen_c;
-    const char *error = NULL;
-
-    Bowline__Codegen__Request *cut = child_request(&run->model, run->request, &run->parameters);
-    if (run->options->without_child) {
-        emit_files(run, NULL);
+    run->response->file = memory_array(run->memory, N_OUTPUTS * run->model.n_files + 1,
+                                       sizeof(Bowline__Codegen__Response__File *));
+    if (run->parameters.list) {
+        add_list(run);
         return;
     }
-    Bowline__Codegen__Response *from_child = child_run(run->memory, program, cut, &error);
-    if (from_child != NULL && from_child->error != NULL) {
-        error = memory_printf(run->memory, "%s: %s", program, from_child->error);
-    } else if (from_child != NULL) {
-        error = child_check_files(run->memory, program, from_child);
-    }
-    if (error != NULL) {
-        fail(run, error);
-        return;
-    }
-    emit_files(run, from_child);
-}
-
-static void check_and_generate(struct run *run, struct errors *errors)
-{
     for (size_t i = 0; i < run->model.n_files; i++) {
-        run->model.files[i].has_functions = !run->parameters.no_messages;
+        if (model_is_generated(&run->model.files[i])) {
+            add_files(run, &run->model.files[i]);
+        }
     }
-    if (errors->n_errors == 0) {
-        check_model(&run->model, errors);
-        check_members(&run->model, errors);
-        symbols_check(&run->model, errors);
-    }
-    if (errors->n_errors > 0) {
-        fail(run, errors_finish(errors));
-        return;
-    }
-    generate(run);
 }
 
-Bowline__Codegen__Response *plugin_run(struct memory *memory, const struct plugin_options *options,
-                                       struct bow_slice request)
+static void name_and_check(struct run *run, struct errors *errors)
+{
+    if (errors->n_errors == 0) {
+        model_members_name(&run->model);
+        symbols_name(&run->model, errors);
+        check_model(&run->model, errors);
+    }
+}
+
+Bowline__Codegen__Response *plugin_run(struct memory *memory, struct bow_slice request)
 {
     struct errors errors;
     struct run run = {
         .memory = memory,
-        .options = options,
-        .request = request_decode(memory, request),
         .response = memory_alloc(memory, sizeof(*run.response)),
     };
 
-    if (run.request == NULL) {
+    if (!request_decode(memory, request, &run.request)) {
         return NULL;
     }
     *run.response = (Bowline__Codegen__Response)BOWLINE__CODEGEN__RESPONSE__INIT;
     run.response->has_supported_features = true;
     run.response->supported_features = FEATURE_PROTO3_OPTIONAL;
-    const char *wrong = request_read_parameters(memory, run.request->parameter, &run.parameters);
+    const char *wrong =
+        request_read_parameters(memory, run.request.message->parameter, &run.parameters);
     if (wrong != NULL) {
         fail(&run, wrong);
         return run.response;
     }
     errors_init(&errors, memory);
-    model_build(&run.model, memory, run.request, &errors);
-    check_and_generate(&run, &errors);
+    model_build(&run.model, memory, &run.request, run.parameters.imports, &errors);
+    name_and_check(&run, &errors);
+    if (errors.n_errors > 0) {
+        fail(&run, errors_finish(&errors));
+    } else {
+        generate(&run);
+    }
     model_fini(&run.model);
     return run.response;
 }

@@ -104,13 +104,13 @@ static bool is_plain(unsigned char c)
     return c >= 0x20 && c < 0x7F && c != '"' && c != '\\' && c != '?';
 }
 
-void printer_string(struct printer *printer, const char *text)
+void printer_string_bytes(struct printer *printer, const char *bytes, size_t len)
 {
     printer_text(printer, "\"");
-    for (; *text != '\0'; text++) {
-        unsigned char c = (unsigned char)*text;
+    for (size_t i = 0; i < len; i++) {
+        unsigned char c = (unsigned char)bytes[i];
         if (is_plain(c)) {
-            printer_bytes(printer, text, 1);
+            printer_bytes(printer, &bytes[i], 1);
         } else {
             /* three digits always, so that a digit after it is not taken for one of its own */
             printer_printf(printer, "\\%03o", c);
@@ -119,13 +119,39 @@ void printer_string(struct printer *printer, const char *text)
     printer_text(printer, "\"");
 }
 
+void printer_string(struct printer *printer, const char *text)
+{
+    printer_string_bytes(printer, text, strlen(text));
+}
+
+/* The length of a UTF-8 control at `text` that makes what follows read in another order than it
+ * stands in (U+202A to U+202E, U+2066 to U+2069), which compilers warn of; 0 for anything else. */
+static size_t direction_len(const char *text, size_t len)
+{
+    const unsigned char *c = (const unsigned char *)text;
+
+    if (len < 3 || c[0] != 0xE2) {
+        return 0;
+    }
+    bool turns = (c[1] == 0x80 && c[2] >= 0xAA && c[2] <= 0xAE) ||
+                 (c[1] == 0x81 && c[2] >= 0xA6 && c[2] <= 0xA9);
+    return turns ? 3 : 0;
+}
+
 static void comment_line(struct printer *printer, const char *line, size_t len)
 {
     for (size_t i = 0; i < len; i++) {
+        size_t skipped = direction_len(line + i, len - i);
+        if (skipped > 0) {
+            i += skipped - 1;
+            continue;
+        }
         printer_bytes(printer, &line[i], 1);
         bool ends = line[i] == '*' && i + 1 < len && line[i + 1] == '/';
         bool begins = line[i] == '/' && i + 1 < len && line[i + 1] == '*';
-        if (ends || begins) {
+        bool escapes = line[i] == '?' && i > 0 && line[i - 1] == '?' && i + 1 < len &&
+                       line[i + 1] == '/'; /* a trigraph, which before a line's end is warned of */
+        if (ends || begins || escapes) {
             printer_text(printer, " ");
         }
     }

@@ -33,8 +33,12 @@ void printer_template(struct printer *printer, const struct printer_var *vars, c
 /** Write `text` as a string literal: ASCII only, and free of trigraphs. */
 void printer_string(struct printer *printer, const char *text);
 
+/** The same of bytes, a NUL among them too. */
+void printer_string_bytes(struct printer *printer, const char *bytes, size_t len);
+
 /** Write the lines of a .proto comment after `indent` and " * "; what would end a C comment or
- * begin one inside it is broken by a space. */
+ * begin one inside it, or is a trigraph for a backslash, is broken by a space, and what would turn
+ * the direction of the text is left out. */
 void printer_comment(struct printer *printer, const char *indent, const char *text);
 
 /** Write `text` into a comment, broken in the same way. */

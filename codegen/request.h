@@ -14,13 +14,24 @@
 
 /** Of `--bowline_opt=NAME=VALUE,NAME`. */
 struct parameters {
-    const char *protoc_gen_c; /* NULL: not given */
-    const char *for_child;    /* what protoc-gen-c itself knows: dllexport_decl=X; NULL: nothing */
-    bool no_messages;         /* no typed functions of messages */
+    const char *dllexport_decl; /* put before what other objects see; NULL: nothing */
+    const char *header_prefix;  /* the folder put before each #include of ours; NULL: none */
+    bool client_only;           /* no server's side of services */
+    bool server_only;           /* no client's side */
+    bool lite;                  /* no serialized file */
+    bool no_json;               /* no JSON names */
+    bool no_messages;           /* no typed functions of messages */
+    bool imports;               /* also the files that are imported, over any number of steps */
+    bool list;                  /* only the names of the files that would be written */
 };
 
-/** Decode. Returns NULL when `bytes` are not a request. */
-Bowline__Codegen__Request *request_decode(struct memory *memory, struct bow_slice bytes);
+struct request {
+    const Bowline__Codegen__Request *message;
+    const struct bow_slice *files; /* what each of message->proto_file was decoded from */
+};
+
+/** Decode. Returns false when `bytes` are not a request; else it points into them. */
+bool request_decode(struct memory *memory, struct bow_slice bytes, struct request *ret_request);
 
 /** Read the parameter text. Returns NULL, or what is wrong with it. */
 const char *request_read_parameters(struct memory *memory, const char *text,

@@ -1,85 +1,142 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * One table of all symbols, each with what it stands for. Members of structs are
- * checked elsewhere.
+ * One table of all symbols, each with what it stands for and the file that has it.
+ * Members of structs are named elsewhere.
  */
 
 #include "codegen/symbols.h"
 #include "codegen/message_names.h"
+#include "codegen/model_service.h"
 #include "codegen/names.h"
+#include "codegen/names_reserved.h"
 
 #include <string.h>
 
-enum { ENUM_VALUES = 2 }; /* of EnumDescriptorProto, for places */
-
 /* What a symbol comes from; each has several. */
 struct owner {
-    const struct model_file *file;
+    size_t file;
     struct place place;
     const char *what;   /* "method demo.Greeter.SayHello" */
     const char *option; /* that gives it another name in C; NULL: there is none */
     bool is_reported;
 };
 
+/* One of those that have a name, of which there are several when their files do not see each
+ * other. The first one stays the first. */
+struct holder {
+    struct owner *owner;
+    struct holder *next;
+};
+
 struct symbols {
+    struct model *model;
     struct memory *memory;
     struct errors *errors;
-    struct bow__bytes_map by_name;
+    struct bow__bytes_map holders;
+    bool **sees; /* [i][j]: file i is file j, or imports it over any number of steps */
 };
+
+static struct bow_slice key_of(const char *name)
+{
+    return (struct bow_slice){.data = (const uint8_t *)name, .len = strlen(name)};
+}
+
+static const struct model_file *file_of(const struct symbols *symbols, const struct owner *owner)
+{
+    return &symbols->model->files[owner->file];
+}
+
+static bool is_free(const struct symbols *symbols, const struct owner *owner, const char *name)
+{
+    const struct holder *holder = bow__bytes_map_get(&symbols->holders, key_of(name));
+
+    for (; holder != NULL; holder = holder->next) {
+        if (symbols->sees[owner->file][holder->owner->file]) {
+            return false;
+        }
+    }
+    return !names_is_reserved(name);
+}
 
 static void report(struct symbols *symbols, struct owner *later, const struct owner *earlier,
                    const char *name)
 {
     const char *option = later->option != NULL ? later->option : earlier->option;
-    const char *remedy = "rename one of them";
+    const char *remedy = "rename one of them, or give one of the files an option "
+                         "(pb_c_file).c_package";
     int line = 0;
     int column = 0;
 
     if (option != NULL) {
         remedy = memory_printf(symbols->memory, "give one of them another name in C with option %s",
                                option);
-    } else if (later->file != earlier->file) {
-        remedy = "rename one of them, or give one of the files an option (pb_c_file).c_package";
     }
     later->is_reported = true;
     place_position(earlier->place, &line, &column);
     errors_add(symbols->errors, later->place,
                "%s would be '%s' in C, and so would %s (%s:%d:%d): %s", later->what, name,
-               earlier->what, earlier->file->name, line, column, remedy);
+               earlier->what, file_of(symbols, earlier)->name, line, column, remedy);
 }
 
-static void add(struct symbols *symbols, struct owner *owner, const char *name)
+static void take(struct symbols *symbols, struct owner *owner, const char *name)
 {
-    struct bow_slice key = {.data = (const uint8_t *)name, .len = strlen(name)};
-    const struct owner *there = bow__bytes_map_get(&symbols->by_name, key);
-    bool is_generated = model_is_generated(owner->file);
+    struct holder *first = bow__bytes_map_get(&symbols->holders, key_of(name));
+    struct holder *holder = memory_alloc(symbols->memory, sizeof(*holder));
+    bool is_generated = model_is_generated(file_of(symbols, owner));
 
-    if (owner->is_reported) {
+    if (file_of(symbols, owner)->options.no_generate) {
+        return; /* there will be no C that has it */
+    }
+    *holder = (struct holder){.owner = owner};
+    if (first == NULL) {
+        memory_check(bow__bytes_map_put(&symbols->holders, key_of(name), holder));
         return;
     }
-    if (there == NULL) {
-        memory_check(bow__bytes_map_put(&symbols->by_name, key, owner));
-    } else if (is_generated || model_is_generated(there->file)) {
-        report(symbols, owner, there, name);
-    }
-    if (is_generated && !owner->is_reported && !names_is_identifier(name)) {
-        owner->is_reported = true;
-        errors_add(symbols->errors, owner->place,
-                   "%s would be '%s', which is no name in C: rename it", owner->what, name);
+    holder->next = first->next;
+    first->next = holder;
+    if (!owner->is_reported &&
+        (is_generated || model_is_generated(file_of(symbols, first->owner)))) {
+        report(symbols, owner, first->owner, name);
     }
 }
 
-/* The symbols `stem` + each of `endings`, which NULL ends. */
-static void add_all(struct symbols *symbols, struct owner *owner, const char *stem,
-                    const char *const *endings)
+/* `name`, or what it becomes so that it is free; it is then taken. */
+static const char *take_free(struct symbols *symbols, struct owner *owner, const char *name)
+{
+    while (!is_free(symbols, owner, name)) {
+        name = memory_printf(symbols->memory, "%s_", name);
+    }
+    take(symbols, owner, name);
+    return name;
+}
+
+/* `stem` + each of `endings`, which NULL ends. */
+static bool all_free(const struct symbols *symbols, const struct owner *owner, const char *stem,
+                     const char *const *endings)
 {
     for (; *endings != NULL; endings++) {
-        add(symbols, owner, memory_printf(symbols->memory, "%s%s", stem, *endings));
+        if (!is_free(symbols, owner, memory_printf(symbols->memory, "%s%s", stem, *endings))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void take_all(struct symbols *symbols, struct owner *owner, const char *stem,
+                     const char *const *endings)
+{
+    for (; *endings != NULL; endings++) {
+        take(symbols, owner, memory_printf(symbols->memory, "%s%s", stem, *endings));
     }
 }
 
-static struct owner *new_owner(struct symbols *symbols, const struct model_file *file,
-                               struct place place, const char *kind, const char *name)
+static const char *longer(struct symbols *symbols, const char *name)
+{
+    return memory_printf(symbols->memory, "%s_", name);
+}
+
+static struct owner *new_owner(struct symbols *symbols, size_t file, struct place place,
+                               const char *kind, const char *name)
 {
     struct owner *owner = memory_alloc(symbols->memory, sizeof(*owner));
 
@@ -91,95 +148,135 @@ static struct owner *new_owner(struct symbols *symbols, const struct model_file 
     return owner;
 }
 
-static void add_oneof(struct symbols *symbols, const struct model_message *message, size_t index)
+static void name_oneof(struct symbols *symbols, size_t file, const struct model_message *message,
+                       struct model_oneof *oneof)
 {
     struct memory *memory = symbols->memory;
-    const char *name = message->proto->oneof_decl[index]->name;
+    const char *name = oneof->proto->name;
     const char *full = memory_printf(memory, "%s.%s", message->full_name, name);
-    struct owner *owner = new_owner(symbols, message->file, message->place, "oneof", full);
-    const char *upper = names_upper(memory, name);
+    struct owner *owner = new_owner(symbols, file, oneof->place, "oneof", full);
+    const char *camel = names_camel(memory, name);
+    const char *upper = memory_printf(memory, "%s__%s", message->upper, names_upper(memory, name));
 
-    add(symbols, owner,
-        memory_printf(memory, "%s__%sCase", message->c_name, names_camel(memory, name)));
-    add(symbols, owner, memory_printf(memory, "%s__%s__NOT_SET", message->upper, upper));
+    oneof->c_type =
+        take_free(symbols, owner, memory_printf(memory, "%s__%sCase", message->c_name, camel));
+    oneof->not_set = take_free(symbols, owner, memory_printf(memory, "%s__NOT_SET", upper));
+    oneof->size_mark =
+        take_free(symbols, owner, memory_printf(memory, "_%s__CASE_IS_INT_SIZE", upper));
     for (size_t i = 0; i < message->n_fields; i++) {
-        const struct model_field *field = &message->fields[i];
-        if (field->proto->has_oneof_index && (size_t)field->proto->oneof_index == index) {
-            add(symbols, owner,
-                memory_printf(memory, "%s__%s_%s", message->upper, upper,
-                              names_upper(memory, field->proto->name)));
+        struct model_field *field = &message->fields[i];
+        if (field->oneof == oneof) {
+            const char *piece = names_upper(memory, field->proto->name);
+            field->constant =
+                take_free(symbols, owner, memory_printf(memory, "%s_%s", upper, piece));
         }
     }
 }
 
-static void add_functions(struct symbols *symbols, struct owner *owner,
-                          const struct model_message *message)
+static void name_default(struct symbols *symbols, struct owner *owner,
+                         const struct model_message *message, struct model_field *field)
 {
-    struct message_functions functions;
+    struct memory *memory = symbols->memory;
+    const char *piece = names_lower(memory, field->proto->name);
+    const char *stem = memory_printf(memory, "%s__%s__default_value", message->lower, piece);
 
-    message_functions_of(symbols->memory, message, &functions);
-    for (size_t i = 0; i < functions.n_functions; i++) {
-        add(symbols, owner, functions.functions[i].name);
+    field->default_symbol = take_free(symbols, owner, stem);
+    if (field->is_bytes) {
+        field->default_data =
+            take_free(symbols, owner, memory_printf(memory, "%s_data", field->default_symbol));
     }
 }
 
-static void add_message(struct symbols *symbols, const struct model_message *message)
+static struct owner *name_message(struct symbols *symbols, size_t file,
+                                  struct model_message *message)
 {
     static const char *const lower_endings[] = {
-        "__descriptor",     "__init",   "__get_packed_size", "__pack",
-        "__pack_to_buffer", "__unpack", "__free_unpacked",   NULL,
+        "__descriptor",
+        "__init",
+        "__get_packed_size",
+        "__pack",
+        "__pack_to_buffer",
+        "__unpack",
+        "__free_unpacked",
+        "__field_descriptors",
+        "__field_indices_by_name",
+        "__number_ranges",
+        "__fields",
+        NULL,
     };
     static const char *const camel_endings[] = {"", "_Closure", NULL};
-    struct memory *memory = symbols->memory;
-    struct owner *owner =
-        new_owner(symbols, message->file, message->place, "message", message->full_name);
+    static const char *const upper_endings[] = {"__INIT", NULL};
+    struct owner *owner = new_owner(symbols, file, message->place, "message", message->full_name);
 
-    add_all(symbols, owner, message->c_name, camel_endings);
-    add_all(symbols, owner, message->lower, lower_endings);
-    add(symbols, owner, memory_printf(memory, "%s__INIT", message->upper));
+    while (!all_free(symbols, owner, message->c_name, camel_endings) ||
+           !all_free(symbols, owner, message->lower, lower_endings) ||
+           !all_free(symbols, owner, message->upper, upper_endings)) {
+        message->c_name = longer(symbols, message->c_name);
+        message->lower = longer(symbols, message->lower);
+        message->upper = longer(symbols, message->upper);
+    }
+    take_all(symbols, owner, message->c_name, camel_endings);
+    take_all(symbols, owner, message->lower, lower_endings);
+    take_all(symbols, owner, message->upper, upper_endings);
     for (size_t i = 0; i < message->n_fields; i++) {
-        const struct model_field *field = &message->fields[i];
-        if (field->proto->default_value != NULL) {
-            add(symbols, owner,
-                memory_printf(memory, "%s__%s__default_value", message->lower,
-                              names_lower(memory, field->proto->name)));
+        if (message->fields[i].has_default) {
+            name_default(symbols, owner, message, &message->fields[i]);
         }
     }
-    for (size_t i = 0; i < message->proto->n_oneof_decl; i++) {
-        add_oneof(symbols, message, i);
+    for (size_t i = 0; i < message->n_oneofs; i++) {
+        name_oneof(symbols, file, message, &message->oneofs[i]);
     }
-    if (message->file->has_functions) {
-        add_functions(symbols, owner, message);
-    }
+    return owner;
 }
 
-static void add_enum(struct symbols *symbols, const struct model_enum *type)
+static void name_values(struct symbols *symbols, size_t file, struct model_enum *type)
 {
     struct memory *memory = symbols->memory;
-    struct owner *owner = new_owner(symbols, type->file, type->place, "enum", type->full_name);
 
-    add(symbols, owner, type->c_name);
-    add(symbols, owner, memory_printf(memory, "%s__descriptor", type->lower));
-    if (type->file->has_functions) {
-        add(symbols, owner, message_enum_name(memory, type));
-        add(symbols, owner, message_enum_parse(memory, type));
-    }
-    for (size_t i = 0; i < type->proto->n_value; i++) {
-        const char *name = type->proto->value[i]->name;
+    for (size_t i = 0; i < type->n_values; i++) {
+        struct model_value *value = &type->values[i];
+        const char *name = value->proto->name;
         const char *full = memory_printf(memory, "%s.%s", type->full_name, name);
-        struct place place = place_within(memory, type->place, ENUM_VALUES, i);
-        add(symbols, new_owner(symbols, type->file, place, "enum value", full),
-            memory_printf(memory, "%s__%s", type->upper, name));
+        struct owner *owner = new_owner(symbols, file, value->place, "enum value", full);
+        value->constant =
+            take_free(symbols, owner, memory_printf(memory, "%s__%s", type->upper, name));
     }
 }
 
-static void add_method(struct symbols *symbols, const struct model_service *service,
-                       const struct model_method *method)
+static struct owner *name_enum(struct symbols *symbols, size_t file, struct model_enum *type)
+{
+    static const char *const camel_endings[] = {"", NULL};
+    static const char *const lower_endings[] = {
+        "__descriptor", "__value_ranges", "__enum_values_by_number", "__enum_values_by_name", NULL,
+    };
+    struct owner *owner = new_owner(symbols, file, type->place, "enum", type->full_name);
+
+    while (!all_free(symbols, owner, type->c_name, camel_endings) ||
+           !all_free(symbols, owner, type->lower, lower_endings)) {
+        type->c_name = longer(symbols, type->c_name);
+        type->lower = longer(symbols, type->lower);
+        type->upper = longer(symbols, type->upper);
+    }
+    take_all(symbols, owner, type->c_name, camel_endings);
+    take_all(symbols, owner, type->lower, lower_endings);
+    type->tag = take_free(symbols, owner, memory_printf(symbols->memory, "_%s", type->c_name));
+    type->size_mark =
+        take_free(symbols, owner, memory_printf(symbols->memory, "_%s_IS_INT_SIZE", type->upper));
+    name_values(symbols, file, type);
+    return owner;
+}
+
+static void name_method(struct symbols *symbols, size_t file, const struct model_service *service,
+                        struct model_method *method)
 {
     static const char *const endings[] = {
         "__method", "__invoke", "__reply", "__call", "__fn", "__on_done", "__start", NULL,
     };
     static const char *const stream_endings[] = {
+        "__method",
+        "__invoke",
+        "__reply",
+        "__call",
         "__call_events",
         "__call_on_closed",
         "__call_on_half_close",
@@ -203,55 +300,119 @@ static void add_method(struct symbols *symbols, const struct model_service *serv
         "__stream_write",
         NULL,
     };
+    const char *const *all = method->is_streaming ? stream_endings : endings;
     const char *full = memory_printf(symbols->memory, "%s.%s", service->full_name, method->name);
-    struct owner *owner = new_owner(symbols, service->file, method->place, "method", full);
+    struct owner *owner = new_owner(symbols, file, method->place, "method", full);
 
     owner->option = "(bowline.c_name)";
-    add_all(symbols, owner, method->lower, endings);
-    if (method->is_streaming) {
-        add_all(symbols, owner, method->lower, stream_endings);
+    method->lower = memory_printf(symbols->memory, "%s__%s", service->lower, method->piece);
+    while (!all_free(symbols, owner, method->lower, all)) {
+        method->lower = longer(symbols, method->lower);
     }
+    take_all(symbols, owner, method->lower, all);
 }
 
-static void add_service(struct symbols *symbols, const struct model_service *service)
+static void name_service(struct symbols *symbols, size_t file, struct model_service *service)
 {
     static const char *const endings[] = {
         "__service", "__methods", "__handlers", "__serve", NULL,
     };
-    struct owner *owner =
-        new_owner(symbols, service->file, service->place, "service", service->full_name);
+    struct owner *owner = new_owner(symbols, file, service->place, "service", service->full_name);
 
     owner->option = "(bowline.c_service_name)";
-    add_all(symbols, owner, service->lower, endings);
+    while (!all_free(symbols, owner, service->lower, endings)) {
+        service->lower = longer(symbols, service->lower);
+    }
+    take_all(symbols, owner, service->lower, endings);
     /* Methods of a service that clashes as a whole would all be said to clash as well. */
     for (size_t i = 0; i < service->n_methods && !owner->is_reported; i++) {
-        add_method(symbols, service, &service->methods[i]);
+        name_method(symbols, file, service, &service->methods[i]);
     }
 }
 
-static void add_file(struct symbols *symbols, const struct model_file *file)
+static void name_enum_functions(struct symbols *symbols, struct owner *owner,
+                                struct model_enum *type)
 {
-    add(symbols, new_owner(symbols, file, file->place, "file", file->name), file->symbol);
+    message_functions_name_enum(symbols->memory, type);
+    type->name_function = take_free(symbols, owner, type->name_function);
+    type->parse_function = take_free(symbols, owner, type->parse_function);
+}
+
+static void name_message_functions(struct symbols *symbols, struct owner *owner,
+                                   struct model_message *message)
+{
+    message_functions_name(symbols->memory, message);
+    for (size_t i = 0; i < message->n_functions; i++) {
+        struct message_function *function = &message->functions[i];
+        function->name = take_free(symbols, owner, function->name);
+    }
+}
+
+/* Functions come behind all else in the file, so that nothing else has a name for their sake. */
+static void name_file(struct symbols *symbols, size_t index)
+{
+    struct model_file *file = &symbols->model->files[index];
+    struct owner **enums = memory_array(symbols->memory, file->n_enums, sizeof(struct owner *));
+    struct owner **messages =
+        memory_array(symbols->memory, file->n_messages, sizeof(struct owner *));
+
+    file->symbol = take_free(symbols, new_owner(symbols, index, file->place, "file", file->name),
+                             file->symbol);
     for (size_t i = 0; i < file->n_enums; i++) {
-        add_enum(symbols, &file->enums[i]);
+        enums[i] = name_enum(symbols, index, &file->enums[i]);
     }
     for (size_t i = 0; i < file->n_messages; i++) {
-        add_message(symbols, &file->messages[i]);
+        messages[i] = name_message(symbols, index, &file->messages[i]);
     }
     for (size_t i = 0; i < file->n_services; i++) {
-        add_service(symbols, &file->services[i]);
+        name_service(symbols, index, &file->services[i]);
+    }
+    for (size_t i = 0; i < file->n_enums; i++) {
+        name_enum_functions(symbols, enums[i], &file->enums[i]);
+    }
+    for (size_t i = 0; i < file->n_messages; i++) {
+        name_message_functions(symbols, messages[i], &file->messages[i]);
     }
 }
 
-void symbols_check(const struct model *model, struct errors *errors)
+/* Imports come before those who import them, so theirs are known by then. */
+static bool *seen_by(struct symbols *symbols, size_t index)
 {
-    struct symbols symbols = {.memory = model->memory, .errors = errors};
+    const struct model *model = symbols->model;
+    const struct model_file *file = &model->files[index];
+    bool *sees = memory_array(symbols->memory, model->n_files, sizeof(*sees));
 
-    bow__bytes_map_init(&symbols.by_name, model->memory->context, 0);
-    for (size_t i = 0; i < model->n_files; i++) {
-        if (!model->files[i].options.no_generate) {
-            add_file(&symbols, &model->files[i]);
+    sees[index] = true;
+    for (size_t i = 0; i < file->n_imports; i++) {
+        size_t import = (size_t)(file->imports[i] - model->files);
+        const bool *theirs = symbols->sees[import];
+        sees[import] = true;
+        for (size_t j = 0; theirs != NULL && j < model->n_files; j++) {
+            sees[j] = sees[j] || theirs[j];
         }
     }
-    bow__bytes_map_fini(&symbols.by_name);
+    return sees;
+}
+
+void symbols_name(struct model *model, struct errors *errors)
+{
+    struct symbols symbols = {
+        .model = model,
+        .memory = model->memory,
+        .errors = errors,
+        .sees = memory_array(model->memory, model->n_files, sizeof(*symbols.sees)),
+    };
+
+    bow__bytes_map_init(&symbols.holders, model->memory->context, 0);
+    for (size_t i = 0; i < model->n_files; i++) {
+        symbols.sees[i] = seen_by(&symbols, i);
+        name_file(&symbols, i);
+    }
+    bow__bytes_map_fini(&symbols.holders);
+    for (size_t i = 0; i < model->n_files; i++) {
+        for (size_t j = 0; j < model->files[i].n_services; j++) {
+            struct model_service *service = &model->files[i].services[j];
+            service->hash = model_hash_service(service);
+        }
+    }
 }

@@ -3,13 +3,18 @@
 #define BOWLINE_CODEGEN_SYMBOLS_H
 
 /*
- * Whether two things of a request would get the same name in C: of protoc-gen-c's
- * symbols and of ours. Some clash because different names become the same
- * (FooBar and Foo_Bar), and a compiler's message would not say why.
+ * The names that are seen everywhere in C: types, constants, functions, tables. Some
+ * meet because different names become the same (FooBar and Foo_Bar). One rule: a name
+ * that is taken gets '_' after it, until it is not.
+ *
+ * A file's names have to be the same whoever imports it, so taken is what the file itself
+ * and those that it imports have before. Two files of which neither imports the other
+ * can still meet where a third one brings them together: that is an error.
  */
 
 #include "codegen/model.h"
 
-void symbols_check(const struct model *model, struct errors *errors);
+/** Give all that is declared its last names, and each service its hash. */
+void symbols_name(struct model *model, struct errors *errors);
 
 #endif

@@ -79,6 +79,22 @@ bool wire_next(struct bow_slice *rest, struct wire_field *ret_field)
     return true;
 }
 
+bool wire_find(struct bow_slice message, uint32_t number, size_t index, struct bow_slice *ret_bytes)
+{
+    struct wire_field field;
+
+    while (wire_next(&message, &field)) {
+        if (field.number != number || field.type != 2) {
+            continue;
+        }
+        if (index-- == 0) {
+            *ret_bytes = field.bytes;
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool is_safe(const ProtobufCMessageDescriptor *descriptor, struct bow_slice bytes, int depth)
 {
     uint64_t seen = 0; /* singular sub-messages, by index; no message of ours has 64 fields */

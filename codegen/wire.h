@@ -32,6 +32,11 @@ bool wire_take_bytes(struct bow_slice *rest, struct bow_slice *ret_bytes);
 /** Take a varint off `rest`; false when it is cut or too long: `rest` is then as before. */
 bool wire_take_varint(struct bow_slice *rest, uint64_t *ret_value);
 
+/** The `index`-th field `number` of `message` whose value is bytes; false when there are not so
+ * many. */
+bool wire_find(struct bow_slice message, uint32_t number, size_t index,
+               struct bow_slice *ret_bytes);
+
 /** Whether `bytes` can be unpacked safely: well formed, at most WIRE_MAX_DEPTH levels, no singular
  * sub-message twice. */
 bool wire_is_safe(const ProtobufCMessageDescriptor *descriptor, struct bow_slice bytes);

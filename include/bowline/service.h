@@ -27,7 +27,7 @@ struct bow_status;
 struct bow_stream;
 
 /** The version of these tables. Generated files refuse to compile against another. */
-#define BOW_SERVICE_ABI 2
+#define BOW_SERVICE_ABI 3
 
 /**
  * Calls the handler of one method out of the user's handlers struct; `request` is NULL for a
@@ -79,51 +79,55 @@ struct bow_method {
     const char *name; /* points at "Method" in `path` */
     const ProtobufCMessageDescriptor *input;
     const ProtobufCMessageDescriptor *output;
-    bow_method_invoke_fn invoke;
-    const struct bow_call_thunks *call_thunks;     /* NULL for a unary method */
-    const struct bow_stream_thunks *stream_thunks; /* NULL for a unary method */
+    bow_method_invoke_fn invoke;                   /* NULL with --bowline_opt=client */
+    const struct bow_call_thunks *call_thunks;     /* NULL for a unary method, and there too */
+    const struct bow_stream_thunks *stream_thunks; /* NULL for a unary method; with =server, too */
     uint32_t flags;                                /* BOW_METHOD_ bits */
 };
 
 /** What a protobuf-c descriptor does not say of a field; sorted by number, as there. */
 struct bow_field_info {
     uint32_t number;
-    uint32_t flags; /* BOW_FIELD_ bits */
-    const char *json_name;
-    int32_t oneof_index; /* -1: in none (a proto3 optional is in none) */
+    uint32_t flags;        /* BOW_FIELD_ bits */
+    const char *json_name; /* NULL with --bowline_opt=no_json */
+    int32_t oneof_index;   /* -1: in none (a proto3 optional is in none) */
 };
 
 /** What a field's declaration says of it. */
 enum bow_field_flags {
     BOW_FIELD_MAP = 1,
     BOW_FIELD_PROTO3_OPTIONAL = 2,
-    BOW_FIELD_SECRET = 4, /* never shown: option (bowline.secret), or debug_redact */
-    BOW_FIELD_GROUP = 8,
-    BOW_FIELD_UTF8 = 16, /* a string that must be UTF-8: those of proto3 */
+    BOW_FIELD_SECRET = 4, /* option (bowline.secret) or debug_redact: not to be printed */
+    BOW_FIELD_GROUP = 8,  /* of proto2: between two tags on the wire */
+    BOW_FIELD_UTF8 = 16,  /* a string of proto3: nothing but UTF-8 */
 };
 
 /**
- * Bits of a ProtobufCFieldDescriptor's `flags` beside protobuf-c's own, which it leaves alone: what
- * decoding and encoding must know of a field.
+ * What a codec has to know of a field, in ProtobufCFieldDescriptor.flags.
+ *
+ * The bits stand above the PROTOBUF_C_FIELD_FLAG_ ones. libprotobuf-c does not look at them.
  */
 enum bow_descriptor_flags {
-    /* A message between a start and an end group tag, without a length in front. Its type is
-     * PROTOBUF_C_TYPE_MESSAGE. libprotobuf-c does not know: its pack writes a length. */
+    /* Of PROTOBUF_C_TYPE_MESSAGE: a group on the wire. libprotobuf-c's pack writes a length. */
     BOW_DESCRIPTOR_GROUP = 1 << 16,
-    BOW_DESCRIPTOR_UNCHECKED = 1 << 17, /* a string that need not be UTF-8: those of proto2 */
+    BOW_DESCRIPTOR_UNCHECKED = 1 << 17, /* a string of proto2: need not be UTF-8 */
 };
 
 /** What a message's declaration says of it. */
 enum bow_message_flags {
-    BOW_MESSAGE_MAP_ENTRY = 1, /* made by protoc for a map field */
-    BOW_MESSAGE_SET = 2,       /* option message_set_wire_format */
+    BOW_MESSAGE_MAP_ENTRY = 1,
+    BOW_MESSAGE_SET = 2, /* option message_set_wire_format */
     BOW_MESSAGE_PROTO2 = 4,
 };
 
 struct bow_file;
 
-/** One message type, with what its protobuf-c descriptor does not say; that one's `reserved1`
- * points here, or is NULL when protoc-gen-c made it. */
+/**
+ * One message type, with what its protobuf-c descriptor does not say.
+ *
+ * `reserved1` of that descriptor points to it, when protoc-gen-bowline made it (protoc-gen-c leaves
+ * NULL there).
+ */
 struct bow_message_info {
     const char *full_name;
     const ProtobufCMessageDescriptor *descriptor;
@@ -135,8 +139,8 @@ struct bow_message_info {
 
 /** One .proto file: its FileDescriptorProto without source info, its imports, its messages. */
 struct bow_file {
-    const char *name; /* as given to protoc: "dir/name.proto" */
-    const uint8_t *bytes;
+    const char *name;     /* as given to protoc: "dir/name.proto" */
+    const uint8_t *bytes; /* NULL with --bowline_opt=lite */
     size_t n_bytes;
     const struct bow_file *const *imports; /* an element is NULL when that file is not linked */
     size_t n_imports;
@@ -151,7 +155,7 @@ struct bow_service {
     const struct bow_method *methods;
     uint32_t n_methods;
     uint64_t hash;        /* over all that the handlers struct depends on */
-    size_t handlers_size; /* sizeof the generated handlers struct in the .c */
+    size_t handlers_size; /* sizeof the generated handlers struct in the .c; 0 with =client */
     const struct bow_file *file;
 };
 

@@ -61,6 +61,13 @@ static int check(const struct bow__registry *registry, const struct bow_service 
                          service->name, service->abi, BOW_SERVICE_ABI);
         return -EINVAL;
     }
+    if (service->n_methods > 0 && service->handlers_size == 0) {
+        bow__text_printf(reason,
+                         "adding service %s: it was generated for clients only "
+                         "(--bowline_opt=client)",
+                         service->name);
+        return -EINVAL;
+    }
     if (service->handlers_size != handlers_size || service->hash != hash) {
         bow__text_printf(reason,
                          "adding service %s: the generated header and source are not from the same "

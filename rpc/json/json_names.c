@@ -25,8 +25,10 @@ static bool is_camel_of(const char *field, struct bow_slice name)
 static bool is_json_name(const ProtobufCMessageDescriptor *type, const struct bow_field_info *infos,
                          unsigned index, struct bow_slice name)
 {
-    return infos != NULL ? is_name(infos[index].json_name, name)
-                         : is_camel_of(type->fields[index].name, name);
+    const char *json_name = infos != NULL ? infos[index].json_name : NULL;
+
+    return json_name != NULL ? is_name(json_name, name)
+                             : is_camel_of(type->fields[index].name, name);
 }
 
 unsigned bow__json_find(const ProtobufCMessageDescriptor *type, const struct bow_field_info *infos,

@@ -64,8 +64,12 @@ static int add_one(struct bow__reflection_index *index, const struct bow_file *f
     return 0;
 }
 
+/* A file that was generated without its bytes is not at hand, as one that is not linked. */
 static int add_once(struct bow__reflection_index *index, const struct bow_file *file)
 {
+    if (file->n_bytes == 0) {
+        return 0;
+    }
     return bow__bytes_map_get(&index->files, slice_of(file->name)) != NULL ? 0
                                                                            : add_one(index, file);
 }

@@ -14,7 +14,7 @@ import sys
 import tempfile
 import unittest
 
-from compiling import Compilers, command_errors
+from compiling import WARNINGS, Compilers, command_errors
 from protoc import HERE, ROOT, Protoc, files
 
 # A field of each kind and type, of the tests that call the functions.
@@ -50,10 +50,34 @@ class Compile(unittest.TestCase):
         """Where linux and unix are macros."""
         self.assertEqual(COMPILERS.compile_c(self.generate("out"), standard="gnu17"), [])
 
-    def test_headers_are_clean_cxx17(self):
+    def test_sources_are_clean_where_const_must_not_be_cast_away(self):
+        self.assertEqual(COMPILERS.compile_c(self.generate("out"), more=["-Wcast-qual"]), [])
+
+    def test_headers_are_clean_cxx(self):
         if not COMPILERS.cxx:
             self.skipTest("no C++ compiler")
-        self.assertEqual(COMPILERS.compile_cxx(self.generate("out")), [])
+        out = self.generate("out")
+        for standard in ("c++17", "c++20"):
+            self.assertEqual(COMPILERS.compile_cxx(out, standard), [])
+
+    def test_initializers_are_clean_c_and_cxx(self):
+        """Those of deprecated fields and of infinite defaults, too, where a program uses them."""
+        out = self.generate("out")
+        program = self.scratch / "program.h"
+        lines, n_macros = [], 0
+        for header in sorted(out.rglob("*.pb-c.h")):
+            text = header.read_text()
+            lines.append(f'#include "{header.relative_to(out)}"')
+            for type_name, macro in re.findall(r"^struct (\w+) \{.*?^#define (\w+__INIT) ", text, re.M | re.S):
+                n_macros += 1
+                lines += [f"extern {type_name} global_{macro};", f"{type_name} global_{macro} = {macro};"]
+        program.write_text("\n".join(lines) + "\n")
+        self.assertGreater(n_macros, 20)
+        commands = [[*COMPILERS.cc, "-x", "c", "-std=c11"], [*COMPILERS.cc, "-x", "c", "-std=gnu17"]]
+        if COMPILERS.cxx:
+            commands += [[*COMPILERS.cxx, "-x", "c++", f"-std=c++{year}"] for year in (17, 20)]
+        for command in commands:
+            self.assertEqual(command_errors([*command, *WARNINGS, *COMPILERS.includes(out), "-fsyntax-only", program]), "")
 
     def generate_every_kind(self, name, options=()):
         """Each kind of field, and a .c that only includes what was generated."""
@@ -105,13 +129,13 @@ class Compile(unittest.TestCase):
 
     def test_every_name_that_is_emitted_is_documented(self):
         out = self.generate("out", ["greeter.proto"])
-        text = "".join((out / f"greeter.bow.{ending}").read_text() for ending in "hc")
+        text = "".join(path.read_text() for path in out.iterdir())
         # The page's example has the greeter's content under another file name.
         text = text.replace("greeter_2eproto", "hello_2eproto")
-        ours = set(re.findall(r"\b(?:demo__\w+|file_\w+|BOWLINE_\w+)", text))
+        ours = set(re.findall(r"\b(?:demo__\w+|DEMO__\w+|Demo__\w+|file_\w+|BOWLINE_\w+)", text))
         # The page shows the request's, and the unary method's; the others are alike.
-        alike = {"demo__hello_reply__descriptor", "demo__hello_reply__fields",
-                 "demo__greeter__watch__method", "demo__greeter__watch__invoke"}
+        alike = {"demo__greeter__watch__method", "demo__greeter__watch__invoke"}
+        alike |= {name for name in ours if re.match("(?i)demo__hello_?reply", name)}
         # The functions of messages are shown for the reply, with its one field.
         alike |= {name for name in ours if not name.endswith(("__descriptor", "__fields")) and
                   name.replace("_request__set_name", "_reply__set_message").replace(

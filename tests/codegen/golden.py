@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Hold x.bow.h and x.bow.c of golden/*.proto to what is kept beside them.
+"""Hold what comes out of golden/*.proto to what is kept beside them.
 
     golden.py PLUGIN PROTOC           compare, print what differs
     golden.py PLUGIN PROTOC --write   make what comes out the expectation
@@ -14,7 +14,7 @@ import tempfile
 from protoc import HERE, Protoc
 
 GOLDEN = HERE / "golden"
-OURS = (".bow.h", ".bow.c")
+OURS = (".pb-c.h", ".pb-c.c", ".bow.h", ".bow.c")
 
 
 def generate(protoc):

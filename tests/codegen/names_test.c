@@ -113,15 +113,26 @@ static void test_names_full_names_drop_empty_pieces(void **state)
 static void test_names_field_is_lower_case_without_splitting(void **state)
 {
     static const struct pair pairs[] = {
-        {"fooBar", "foobar"},  {"HTTPHeader", "httpheader"},
-        {"switch", "switch_"}, {"Int", "int_"},
-        {"xor_eq", "xor_eq_"}, {"restrict", "restrict"},
-        {"typeof", "typeof"},  {"name", "name"},
+        {"fooBar", "foobar"},
+        {"HTTPHeader", "httpheader"},
+        {"name", "name"},
     };
     check(*state, names_field, pairs, COUNT(pairs));
 }
 
-static void test_names_handler_avoids_keywords_and_macros(void **state)
+static void test_names_field_avoids_keywords_and_macros_without_parameters(void **state)
+{
+    static const struct pair pairs[] = {
+        {"switch", "switch_"},     {"Int", "int_"},           {"xor_eq", "xor_eq_"},
+        {"restrict", "restrict_"}, {"typeof", "typeof_"},     {"linux", "linux_"},
+        {"errno", "errno_"},       {"stdout", "stdout_"},     {"constexpr", "constexpr_"},
+        {"int32_t", "int32_t_"},   {"st_mtime", "st_mtime_"}, {"__asm__", "__asm___"},
+        {"major", "major"},        {"assert", "assert"},
+    };
+    check(*state, names_field, pairs, COUNT(pairs));
+}
+
+static void test_names_handler_avoids_macros_with_parameters_too(void **state)
 {
     static const struct pair pairs[] = {
         {"switch", "switch_"},
@@ -129,15 +140,24 @@ static void test_names_handler_avoids_keywords_and_macros(void **state)
         {"restrict", "restrict_"},
         {"typeof", "typeof_"},
         {"linux", "linux_"},
-        {"unix", "unix_"},
         {"assert", "assert_"},
         {"errno", "errno_"},
         {"nullptr", "nullptr_"},
         {"requires", "requires_"},
+        {"major", "major_"},
         {"get", "get"},
         {"init", "init"},
     };
     check(*state, names_handler, pairs, COUNT(pairs));
+}
+
+static void test_names_type_avoids_macros_and_begins_with_a_letter(void **state)
+{
+    static const struct pair pairs[] = {
+        {"Point", "Point"}, {"NULL", "NULL_"}, {"FILE", "FILE_"},
+        {"EOF", "EOF_"},    {"1", "X1"},       {"", "X"},
+    };
+    check(*state, names_type, pairs, COUNT(pairs));
 }
 
 static void test_names_file_id_spells_other_characters_in_hex(void **state)
@@ -182,7 +202,9 @@ int main(void)
         cmocka_unit_test(test_names_full_names_join_pieces_with_two_underscores),
         cmocka_unit_test(test_names_full_names_drop_empty_pieces),
         cmocka_unit_test(test_names_field_is_lower_case_without_splitting),
-        cmocka_unit_test(test_names_handler_avoids_keywords_and_macros),
+        cmocka_unit_test(test_names_field_avoids_keywords_and_macros_without_parameters),
+        cmocka_unit_test(test_names_handler_avoids_macros_with_parameters_too),
+        cmocka_unit_test(test_names_type_avoids_macros_and_begins_with_a_letter),
         cmocka_unit_test(test_names_file_id_spells_other_characters_in_hex),
         cmocka_unit_test(test_names_file_stem_strips_one_ending),
         cmocka_unit_test(test_names_is_identifier_refuses_what_c_refuses),

@@ -65,6 +65,16 @@ static void test_printer_comment_cannot_end_or_nest_a_comment(void **state)
     expect(fixture, "   * one * / two / * three\n   *\n   * // * /four\n");
 }
 
+static void test_printer_comment_has_no_trigraph_and_turns_no_text(void **state)
+{
+    struct fixture *fixture = *state;
+
+    printer_comment(&fixture->printer, "",
+                    "a ?\?/\nb\xe2\x80\xae"
+                    "c\xe2\x81\xa6\xc3\xa4\n");
+    expect(fixture, " * a ?\? /\n * bc\xc3\xa4\n");
+}
+
 static void test_printer_grows_beyond_its_first_block(void **state)
 {
     struct fixture *fixture = *state;
@@ -92,6 +102,8 @@ int main(void)
                                         set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_printer_comment_cannot_end_or_nest_a_comment, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(test_printer_comment_has_no_trigraph_and_turns_no_text,
+                                        set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_printer_grows_beyond_its_first_block, set_up,
                                         tear_down),
     };

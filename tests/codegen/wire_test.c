@@ -116,6 +116,28 @@ static void test_wire_is_safe_refuses_a_singular_message_twice(void **state)
     assert_true(wire_is_safe(request, slice(repeated, sizeof(repeated))));
 }
 
+static void test_wire_find_takes_the_field_of_that_index(void **state)
+{
+    static const uint8_t bytes[] = {
+        8,  1,           /* 1: a number */
+        18, 1, 'a',      /* 2: bytes */
+        10, 1, 'x',      /* 1 */
+        18, 2, 'b', 'c', /* 2 again */
+    };
+    struct bow_slice message = {.data = bytes, .len = sizeof(bytes)};
+    struct bow_slice found = {0};
+
+    (void)state;
+    assert_true(wire_find(message, 2, 1, &found));
+    assert_int_equal(found.len, 2);
+    assert_memory_equal(found.data, "bc", 2);
+    assert_true(wire_find(message, 1, 0, &found));
+    assert_memory_equal(found.data, "x", 1);
+    assert_false(wire_find(message, 2, 2, &found));
+    assert_false(wire_find(message, 3, 0, &found));
+    assert_memory_equal(found.data, "x", 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -124,6 +146,7 @@ int main(void)
         cmocka_unit_test(test_wire_next_refuses_groups_and_field_zero),
         cmocka_unit_test(test_wire_is_safe_limits_depth),
         cmocka_unit_test(test_wire_is_safe_refuses_a_singular_message_twice),
+        cmocka_unit_test(test_wire_find_takes_the_field_of_that_index),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

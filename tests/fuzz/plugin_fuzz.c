@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * Any bytes as a request to protoc-gen-bowline: decoding, model, checks, the cut for
- * protoc-gen-c and our emitters, without running protoc-gen-c. What comes out must be
- * a response that packs, with files or with an error but not with both.
+ * Any bytes as a request to protoc-gen-bowline: decoding, model, names, checks and
+ * emitters. What comes out must be a response that packs, with files or with an error
+ * but not with both.
  */
 #include "codegen/plugin.h"
 
@@ -29,12 +29,11 @@ static void check(struct memory *memory, const Bowline__Codegen__Response *respo
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    const struct plugin_options options = {.without_child = true};
     struct memory memory;
 
     memory_init(&memory);
     const Bowline__Codegen__Response *response =
-        plugin_run(&memory, &options, (struct bow_slice){.data = data, .len = size});
+        plugin_run(&memory, (struct bow_slice){.data = data, .len = size});
     if (response != NULL) {
         check(&memory, response);
     }

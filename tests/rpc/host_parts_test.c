@@ -76,6 +76,13 @@ static const struct bow_service service_empty = {
 static const struct bow_service service_new = {
     .abi = BOW_SERVICE_ABI + 1, .name = "a.New", .hash = 9, .handlers_size = 0};
 
+static const struct bow_service service_client = {.abi = BOW_SERVICE_ABI,
+                                                  .name = "a.Client",
+                                                  .methods = methods,
+                                                  .n_methods = 2,
+                                                  .hash = 10,
+                                                  .handlers_size = 0};
+
 static const struct bow__registered_method *find(const struct bow__registry *registry,
                                                  const char *path)
 {
@@ -145,6 +152,7 @@ static void test_registry_refuses_what_does_not_fit(void **state)
     expect_refused(&registry, &service_new, 0, 9, -EINVAL, "version");
     expect_refused(&registry, &service_a, 4, 6, -EINVAL, "same .proto");
     expect_refused(&registry, &service_a, 3, 7, -EINVAL, "same .proto");
+    expect_refused(&registry, &service_client, 0, 10, -EINVAL, "for clients only");
     assert_int_equal(bow__registry_add(&registry, &service_a, &handlers, 4, 7, NULL, &reason), 0);
     expect_refused(&registry, &service_a, 4, 7, -EEXIST, "added before");
     assert_int_equal(bow__registry_seal(&registry), 0);

@@ -31,7 +31,7 @@ typedef Grpc__Reflection__V1__ServerReflectionResponse response_type;
 
 static const struct shown__show__handlers no_handlers = {.first = NULL};
 
-static void start_with(struct calls *t, bool reflection)
+static void start_with_service(struct calls *t, bool reflection, const struct bow_service *service)
 {
     struct bow_server_options options;
     struct bow_client_options client_options;
@@ -39,10 +39,17 @@ static void start_with(struct calls *t, bool reflection)
     calls_server_options(t, &options);
     options.reflection = reflection;
     t->server = calls_make_server(t, &options);
-    assert_int_equal(shown__show__serve(t->server, &no_handlers, NULL), 0);
+    assert_int_equal(bow_server_add_service(t->server, service, &no_handlers, sizeof(no_handlers),
+                                            service->hash, NULL),
+                     0);
     assert_int_equal(calls_open_server(t, t->server), 0);
     calls_client_options(t, &client_options);
     t->client = calls_new_client(t, &client_options);
+}
+
+static void start_with(struct calls *t, bool reflection)
+{
+    start_with_service(t, reflection, &shown__show__service);
 }
 
 static asking ask(struct calls *t)
@@ -292,6 +299,24 @@ static void test_reflection_says_what_it_does_not_know_and_goes_on(void **state)
     end(made);
 }
 
+static void test_reflection_does_not_know_a_file_generated_without_its_bytes(void **state)
+{
+    static struct bow_file file; /* the server has it until the test is torn down */
+    static struct bow_service service;
+    struct calls *t = *state;
+
+    file = *shown__show__service.file;
+    service = shown__show__service;
+    file.bytes = NULL;
+    file.n_bytes = 0;
+    service.file = &file;
+    start_with_service(t, true, &service);
+    asking made = ask(t);
+    expect_error(ask_file(made, file.name), BOW_NOT_FOUND, file.name);
+    expect_error(ask_symbol(made, "shown.Show"), BOW_NOT_FOUND, "shown.Show");
+    end(made);
+}
+
 /* The older name */
 
 static void test_reflection_answers_by_its_older_name_too(void **state)
@@ -462,6 +487,7 @@ int main(int argc, char **argv)
         TEST(test_reflection_leaves_out_imports_that_only_options_need),
         TEST(test_reflection_finds_extensions),
         TEST(test_reflection_says_what_it_does_not_know_and_goes_on),
+        TEST(test_reflection_does_not_know_a_file_generated_without_its_bytes),
         TEST(test_reflection_answers_by_its_older_name_too),
         TEST(test_reflection_is_off_unless_asked_for),
         TEST(test_reflection_f15_client_that_does_not_read_is_not_read_from),

@@ -259,6 +259,22 @@ static void test_typed_string_that_is_bytes_in_c_is_set_as_such(void **state)
     FREE(typed2__defaults, message, arena);
 }
 
+static void test_typed_group_is_filled_as_a_message(void **state)
+{
+    struct bow_arena *arena = *state;
+    Typed2__Groups *message = typed2__groups__new(arena);
+
+    assert_false(typed2__groups__has_one(message));
+    assert_true(typed2__groups__one__set_number(typed2__groups__mutable_one(message, arena), 1));
+    assert_true(typed2__groups__many__set_number(typed2__groups__add_many(message, arena), 2));
+    assert_true(typed2__groups__has_one(message));
+    assert_int_equal(message->one->number, 1);
+    assert_int_equal(message->many[0]->number, 2);
+    typed2__groups__clear_one(message, arena);
+    assert_null(message->one);
+    FREE(typed2__groups, message, arena);
+}
+
 static void test_typed_set_copies_and_set_ref_refers(void **state)
 {
     struct bow_arena *arena = *state;
@@ -756,6 +772,7 @@ int main(int argc, char **argv)
         IN_BOTH(test_typed_proto2_required_fields_set_are_all_that_is_needed),
         IN_BOTH(test_typed_proto2_field_cleared_has_its_default_again),
         IN_BOTH(test_typed_string_that_is_bytes_in_c_is_set_as_such),
+        IN_BOTH(test_typed_group_is_filled_as_a_message),
         IN_BOTH(test_typed_set_copies_and_set_ref_refers),
         IN_BOTH(test_typed_string_set_again_replaces_the_former),
         IN_BOTH(test_typed_message_mutable_is_made_once_and_set_takes_one),

@@ -12,7 +12,7 @@
 #include <bowline/service.h>
 #include <bowline/stream.h>
 
-#if BOW_SERVICE_ABI != 2
+#if BOW_SERVICE_ABI != 3
 #error "generated for another version of Bowline: generate it again"
 #endif
 

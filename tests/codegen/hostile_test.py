@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""Every legal name comes out as C that compiles, behind all the usual headers: C11 and GNU C17,
+the headers also C++17 and C++20. And names that meet in C are kept apart.
+
+    hostile_test.py PLUGIN PROTOC CC CXX [N]     N: how many files of names that meet
+
+A short run (without N) has one compiler of each language, and names that meet as C11 and C++17; a long
+one has clang as well, where it is there, and all standards for both.
+"""
+
+import pathlib
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import hostile
+from compiling import WARNINGS, command_errors
+from protoc import ROOT, Protoc
+
+BATCH = 25
+FEW = 15
+
+
+def is_legal(folder, name):
+    return subprocess.run([PROTOC.protoc, f"-I{folder}", f"--descriptor_set_out={folder}/set", name],
+                          capture_output=True, timeout=300).returncode == 0
+
+
+class Hostile(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.scratch = pathlib.Path(folder.name)
+
+    def flags(self, standard):
+        return [f"-std={standard}", "-D_GNU_SOURCE", *WARNINGS, f"-I{self.out}", f"-I{ROOT / 'include'}"]
+
+    def check_c(self, cc, standard):
+        sources = sorted(self.out.rglob("*.c"))
+        for at in range(0, len(sources), BATCH):
+            self.assertEqual(command_errors([*cc, *self.flags(standard), "-include", str(hostile.PRELUDE),
+                                             "-fsyntax-only", *map(str, sources[at:at + BATCH])]), "")
+
+    def check_cxx(self, cxx, standard, with_prelude=True):
+        """Also that each header stands by itself, for the prelude only follows."""
+        for header in sorted(self.out.rglob("*.bow.h")):
+            source = self.scratch / "header.cc"
+            source.write_text(f'#include "{header.name}"\n#include "{hostile.PRELUDE}"\n' if with_prelude else
+                              f'#include "{header.name}"\n')
+            self.assertEqual(command_errors([*cxx, *self.flags(standard), "-fsyntax-only", str(source)]), "")
+
+    def check_symbols(self, cc):
+        """All of one file together: no symbol twice."""
+        for header in sorted(self.out.rglob("*.bow.h")):
+            stem = header.name[:-len(".bow.h")]
+            self.assertEqual(command_errors([*cc, *self.flags("c11"), "-O0", "-r", "-nostdlib", "-o", f"{self.scratch}/all.o",
+                                             f"{self.out}/{stem}.pb-c.c", f"{self.out}/{stem}.bow.c"]), "")
+
+    def check(self, files, least, in_all_modes):
+        self.out = self.scratch / "out"
+        protos = self.scratch / "protos"
+        protos.mkdir()
+        for name, text in files.items():
+            (protos / name).write_text(text)
+        legal = [name for name in files if is_legal(protos, name)]
+        self.assertGreaterEqual(len(legal), least)
+        for name in legal:
+            PROTOC.generate(self.out, [name], [protos])
+        self.check_symbols(CC)
+        if not in_all_modes:
+            for cxx in CXX_COMPILERS[:1]:
+                self.check_cxx(cxx, "c++17", with_prelude=False)
+            return
+        n_compilers = 2 if IS_LONG else 1
+        for cc in C_COMPILERS[:n_compilers]:
+            self.check_c(cc, "c11")
+            self.check_c(cc, "gnu17")
+        for cxx in CXX_COMPILERS[:n_compilers]:
+            self.check_cxx(cxx, "c++17")
+            self.check_cxx(cxx, "c++20")
+
+    def test_words_in_every_place(self):
+        found = hostile.macros(CC, "c11") | hostile.macros(CC, "gnu17")
+        if CXX_COMPILERS:
+            found |= hostile.macros(CXX_COMPILERS[0], "gnu++20", "c++")
+        files = hostile.of_words(hostile.words(found))
+        self.check(files, len(files), True)
+
+    def test_names_that_meet(self):
+        files = hostile.of_meetings(range(N_MEETINGS))
+        self.check(files, N_MEETINGS // 2, IS_LONG)
+
+
+def compilers(given, other):
+    found = shutil.which(other)
+    return [given] + ([[found]] if found and other not in given[0] else []) if given else []
+
+
+if __name__ == "__main__":
+    PROTOC = Protoc(sys.argv.pop(1), sys.argv.pop(1))
+    CC = shlex.split(sys.argv.pop(1))
+    C_COMPILERS = compilers(CC, "clang")
+    CXX_COMPILERS = compilers(shlex.split(sys.argv.pop(1)), "clang++")
+    N_MEETINGS = int(sys.argv.pop(1)) if len(sys.argv) > 1 and sys.argv[1].isdigit() else FEW
+    IS_LONG = N_MEETINGS > FEW
+    unittest.main()
