@@ -17,6 +17,10 @@ A peer is one program, built in FOLDER:
                                                  one begins. CALLS are messages that came back
     peer ready client|streams ...                the same, but prints a line, and begins when it is
                                                  sent one
+    peer paced TARGET BYTES                      for each line of its standard input, a number of
+                                                 seconds: one call after the other, with a pause of a
+                                                 millisecond, all over one connection; then the same
+                                                 line, and one of how many microseconds each took
 ENDED is how often its connection was ready and then was not; an age of 0 is none.
 """
 import argparse

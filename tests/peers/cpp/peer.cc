@@ -231,10 +231,10 @@ struct Slot {
     }
 };
 
-// How often `channel` was ready and then was not, until `over`.
-static int WatchEnds(grpc::Channel &channel, const std::atomic<bool> &over)
+// Counts how often `channel` was ready and then was not, until `over`.
+static void WatchEnds(grpc::Channel &channel, const std::atomic<bool> &over,
+                      std::atomic<int> &ended)
 {
-    int ended = 0;
     auto state = channel.GetState(false);
     while (!over) {
         auto deadline = std::chrono::system_clock::now() + std::chrono::milliseconds(50);
@@ -243,7 +243,6 @@ static int WatchEnds(grpc::Channel &channel, const std::atomic<bool> &over)
             state = channel.GetState(false);
         }
     }
-    return ended;
 }
 
 static std::string Body(int number, size_t bytes)
@@ -261,8 +260,8 @@ static int Call(const std::string &target, int in_flight, size_t bytes, double s
     auto channel = grpc::CreateChannel(target, grpc::InsecureChannelCredentials());
     run.stub = peers::Echo::NewStub(channel);
     std::atomic<bool> over{false};
-    int ended = 0;
-    std::thread watcher([&] { ended = WatchEnds(*channel, over); });
+    std::atomic<int> ended{0};
+    std::thread watcher([&] { WatchEnds(*channel, over, ended); });
     std::vector<Slot> slots(in_flight);
     for (int i = 0; i < in_flight; i++) {
         slots[i].messages.resize(messages);
@@ -288,6 +287,51 @@ static int Call(const std::string &target, int in_flight, size_t bytes, double s
     return 0;
 }
 
+// One call after the other with a pause, for each line of so many seconds.
+static int Pace(const std::string &target, size_t bytes)
+{
+    auto channel = grpc::CreateChannel(target, grpc::InsecureChannelCredentials());
+    auto stub = peers::Echo::NewStub(channel);
+    std::atomic<bool> over{false};
+    std::atomic<int> ended{0};
+    std::thread watcher([&] { WatchEnds(*channel, over, ended); });
+    peers::Message request;
+    request.set_body(Body(0, bytes));
+    double seconds;
+    while (std::cin >> seconds) {
+        std::vector<int64_t> took;
+        Run run;
+        int ended_before = ended;
+        auto start = Clock::now();
+        run.end = start + std::chrono::microseconds(static_cast<int64_t>(seconds * 1e6));
+        while (Clock::now() < run.end) {
+            grpc::ClientContext context;
+            context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(30));
+            peers::Message reply;
+            auto begin = Clock::now();
+            auto status = stub->Say(&context, request, &reply);
+            took.push_back(
+                std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - begin).count());
+            if (!status.ok()) {
+                run.Fail(std::to_string(status.error_code()) + ": " + status.error_message());
+            } else if (reply.body() != request.body()) {
+                run.Fail("the reply is another call's");
+            }
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        }
+        std::chrono::duration<double> whole = Clock::now() - start;
+        std::cout << took.size() << ' ' << run.failed << ' ' << ended - ended_before << ' '
+                  << whole.count() << ' ' << run.error << '\n';
+        for (int64_t us : took) {
+            std::cout << us << ' ';
+        }
+        std::cout << std::endl;
+    }
+    over = true;
+    watcher.join();
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     std::vector<std::string> words(argv + 1, argv + argc);
@@ -299,6 +343,9 @@ int main(int argc, char **argv)
     }
     if (words.size() == 2 && words[0] == "server") {
         return Serve(std::stoi(words[1]));
+    }
+    if (words.size() == 3 && words[0] == "paced") {
+        return Pace(words[1], std::stoul(words[2]));
     }
     if (words.size() == 5 && words[0] == "client") {
         return Call(words[1], std::stoi(words[2]), std::stoul(words[3]), std::stod(words[4]));

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/binary"
@@ -12,6 +13,7 @@ import (
 	"net"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -199,7 +201,9 @@ func (r *run) streams(conn *grpc.ClientConn, messages [][]byte, end time.Time) {
 func (r *run) watch(ctx context.Context, conn *grpc.ClientConn) {
 	for state := conn.GetState(); conn.WaitForStateChange(ctx, state); state = conn.GetState() {
 		if state == connectivity.Ready {
+			r.Lock()
 			r.ended++
+			r.Unlock()
 		}
 	}
 }
@@ -253,6 +257,46 @@ func call(target string, inFlight, size int, seconds float64, n int) error {
 	return nil
 }
 
+// window makes one call after the other with a pause, for so many seconds.
+func (r *run) window(conn *grpc.ClientConn, request []byte, seconds float64) {
+	r.Lock()
+	ended := r.ended
+	r.calls, r.failed, r.err = 0, 0, ""
+	r.Unlock()
+	var took []int64
+	start := time.Now()
+	end := start.Add(time.Duration(seconds * float64(time.Second)))
+	for time.Now().Before(end) {
+		begin := time.Now()
+		r.note(once(conn, request))
+		took = append(took, time.Since(begin).Microseconds())
+		time.Sleep(time.Millisecond)
+	}
+	r.Lock()
+	defer r.Unlock()
+	fmt.Println(r.calls, r.failed, r.ended-ended, time.Since(start).Seconds(), r.err)
+	fmt.Println(strings.Trim(fmt.Sprint(took), "[]"))
+}
+
+// pace runs a window for each line of standard input.
+func pace(target string, size int) error {
+	conn, err := grpc.Dial(target, grpc.WithInsecure())
+	if err != nil {
+		return err
+	}
+	var r run
+	go r.watch(context.Background(), conn)
+	lines := bufio.NewScanner(os.Stdin)
+	for lines.Scan() {
+		seconds, err := strconv.ParseFloat(lines.Text(), 64)
+		if err != nil {
+			return err
+		}
+		r.window(conn, message(0, size), seconds)
+	}
+	return nil
+}
+
 func main() {
 	var err error
 	words := os.Args[1:]
@@ -264,6 +308,9 @@ func main() {
 	if len(words) == 2 && words[0] == "server" {
 		ms, _ := strconv.Atoi(words[1])
 		err = serve(time.Duration(ms) * time.Millisecond)
+	} else if len(words) == 3 && words[0] == "paced" {
+		size, _ := strconv.Atoi(words[2])
+		err = pace(words[1], size)
 	} else if len(words) == 5 && words[0] == "client" {
 		inFlight, _ := strconv.Atoi(words[2])
 		size, _ := strconv.Atoi(words[3])

@@ -9,20 +9,24 @@ import io.grpc.MethodDescriptor;
 import io.grpc.Server;
 import io.grpc.ServerServiceDefinition;
 import io.grpc.Status;
+import io.grpc.StatusRuntimeException;
 import io.grpc.netty.NettyChannelBuilder;
 import io.grpc.netty.NettyServerBuilder;
 import io.grpc.stub.ClientCalls;
 import io.grpc.stub.ServerCalls;
 import io.grpc.stub.StreamObserver;
+import java.io.BufferedReader;
 import java.io.ByteArrayInputStream;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.InputStream;
+import java.io.InputStreamReader;
 import java.io.UncheckedIOException;
 import java.net.InetSocketAddress;
 import java.util.Arrays;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicLong;
 
 /** gRPC's implementation for Java as a peer of Bowline, for peers.py: see its top for the arguments. */
 public final class Peer {
@@ -276,6 +280,62 @@ public final class Peer {
         }
     }
 
+    /** One call after the other with a pause, for each line of so many seconds. */
+    private static void pace(String target, int size) throws Exception {
+        ManagedChannel channel = NettyChannelBuilder.forTarget(target).usePlaintext().build();
+        AtomicLong ended = new AtomicLong();
+        watch(channel, ended);
+        byte[] request = message(0, size);
+        BufferedReader lines = new BufferedReader(new InputStreamReader(System.in));
+        for (String line = lines.readLine(); line != null; line = lines.readLine()) {
+            window(channel, ended, request, Double.parseDouble(line));
+        }
+    }
+
+    private static void watch(ManagedChannel channel, AtomicLong ended) {
+        ConnectivityState before = channel.getState(false);
+        channel.notifyWhenStateChanged(before, () -> {
+            if (before == ConnectivityState.READY) {
+                ended.incrementAndGet();
+            }
+            watch(channel, ended);
+        });
+    }
+
+    private static void window(ManagedChannel channel, AtomicLong ended, byte[] request,
+        double seconds) throws InterruptedException {
+        long endedBefore = ended.get();
+        long failed = 0;
+        long calls = 0;
+        String error = "";
+        StringBuilder took = new StringBuilder();
+        long start = System.nanoTime();
+        while (System.nanoTime() < start + (long) (seconds * 1e9)) {
+            long begin = System.nanoTime();
+            String wrong = once(channel, request);
+            took.append((System.nanoTime() - begin) / 1000).append(' ');
+            calls++;
+            if (!wrong.isEmpty() && failed++ == 0) {
+                error = wrong;
+            }
+            Thread.sleep(1);
+        }
+        System.out.printf("%d %d %d %.3f %s%n", calls, failed, ended.get() - endedBefore,
+            (System.nanoTime() - start) / 1e9, error);
+        System.out.println(took);
+    }
+
+    /** Returns what was wrong with a call, or "". */
+    private static String once(ManagedChannel channel, byte[] request) {
+        try {
+            byte[] reply = ClientCalls.blockingUnaryCall(channel, SAY,
+                CallOptions.DEFAULT.withDeadlineAfter(30, TimeUnit.SECONDS), request);
+            return Arrays.equals(reply, request) ? "" : "the reply is another call's";
+        } catch (StatusRuntimeException failure) {
+            return failure.toString().replace('\n', ' ');
+        }
+    }
+
     public static void main(String[] words) throws Exception {
         if (words[0].equals("ready")) {
             System.out.println("ready");
@@ -286,6 +346,8 @@ public final class Peer {
         }
         if (words[0].equals("server")) {
             serve(Integer.parseInt(words[1]));
+        } else if (words[0].equals("paced")) {
+            pace(words[1], Integer.parseInt(words[2]));
         } else {
             new Run(words[1], Integer.parseInt(words[2]), Integer.parseInt(words[3]),
                 Double.parseDouble(words[4]),

@@ -2,6 +2,7 @@
 // gRPC's implementation for Node as a peer of Bowline, for peers.py: see its top for the arguments.
 'use strict';
 const grpc = require('@grpc/grpc-js');
+const readline = require('readline');
 
 const same = (bytes) => bytes;
 const say = {
@@ -174,6 +175,56 @@ class Run {
   }
 }
 
+// Makes one call after the other with a pause, for each line of so many seconds.
+class PacedRun extends Run {
+  constructor(target, bytes) {
+    super(target, 0, bytes, 0);
+    this.running = 1; // so that ends count
+    this.request = message(0, bytes);
+  }
+
+  once() {
+    const deadline = Date.now() + 30000;
+    return new Promise((done) => {
+      this.client.makeUnaryRequest(say.path, same, same, this.request, { deadline },
+        (error, reply) => {
+          if (error) {
+            this.fail(error.message);
+          } else if (!reply.equals(this.request)) {
+            this.fail("the reply is another call's");
+          }
+          done();
+        });
+    });
+  }
+
+  async window(seconds) {
+    const took = [];
+    const endedBefore = this.ended;
+    const start = performance.now();
+    this.failed = 0;
+    this.error = '';
+    while (performance.now() < start + seconds * 1000) {
+      const begin = performance.now();
+      await this.once();
+      took.push(Math.round((performance.now() - begin) * 1000));
+      await new Promise((done) => setTimeout(done, 1));
+    }
+    const whole = (performance.now() - start) / 1000;
+    console.log(took.length, this.failed, this.ended - endedBefore, whole, this.error);
+    console.log(took.join(' '));
+  }
+}
+
+async function pace(target, bytes) {
+  const run = new PacedRun(target, bytes);
+  for await (const line of readline.createInterface({ input: process.stdin })) {
+    await run.window(Number(line));
+  }
+  run.running = 0;
+  run.client.close();
+}
+
 function main(role, ...words) {
   if (role === 'ready') {
     console.log('ready');
@@ -183,6 +234,8 @@ function main(role, ...words) {
     });
   } else if (role === 'server') {
     serve(Number(words[0]));
+  } else if (role === 'paced') {
+    pace(words[0], Number(words[1]));
   } else {
     new Run(words[0], ...words.slice(1).map(Number));
   }

@@ -138,6 +138,43 @@ class StreamRun(Run):
         return "" if back == sent else "messages did not come back"
 
 
+class PacedRun(Run):
+    """One call after the other with a pause, for each line of so many seconds."""
+
+    def __init__(self, target, size):
+        super().__init__(target, 1, size, 0)
+        self.running = 1  # so that ends count
+
+    def begin(self, in_flight, size):
+        self.say = self.channel.unary_unary(PATH)
+        self.request = message(0, size)
+
+    def window(self, seconds):
+        took, failed, error, ended = [], 0, "", self.ended
+        start = time.monotonic()
+        while time.monotonic() < start + seconds:
+            begin, wrong = time.monotonic(), ""
+            try:
+                if self.say(self.request, timeout=30) != self.request:
+                    wrong = "the reply is another call's"
+            except grpc.RpcError as failure:
+                wrong = f"{failure.code()}: {failure.details()}".replace("\n", " ")
+            took.append(round((time.monotonic() - begin) * 1e6))
+            failed += bool(wrong)
+            error = error or wrong
+            time.sleep(0.001)
+        print(len(took), failed, self.ended - ended, f"{time.monotonic() - start:.3f}", error)
+        print(*took, flush=True)
+
+
+def pace(target, size):
+    run = PacedRun(target, size)
+    for line in sys.stdin:
+        run.window(float(line))
+    run.running = 0
+    run.channel.close()
+
+
 def main(role, *words):
     if role == "ready":
         print("ready", flush=True)
@@ -145,6 +182,8 @@ def main(role, *words):
         main(*words)
     elif role == "server":
         serve(int(words[0]))
+    elif role == "paced":
+        pace(words[0], int(words[1]))
     elif role == "streams":
         StreamRun(words[0], int(words[1]), int(words[2]), float(words[3]), int(words[4])).report()
     else:
