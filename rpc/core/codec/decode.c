@@ -76,6 +76,22 @@ static inline void guess_after(struct bow__decode_frame *frame,
     frame->guess = stays ? field : field + 1;
 }
 
+/* What is asked of each field that comes is asked in one go. */
+static inline bool is_special(const ProtobufCFieldDescriptor *field)
+{
+    return (field->flags & ((uint32_t)PROTOBUF_C_FIELD_FLAG_ONEOF | BOW_DESCRIPTOR_GROUP)) != 0;
+}
+
+static inline bool is_in_oneof(const ProtobufCFieldDescriptor *field)
+{
+    return (field->flags & PROTOBUF_C_FIELD_FLAG_ONEOF) != 0;
+}
+
+static inline bool is_group(const ProtobufCFieldDescriptor *field)
+{
+    return (field->flags & BOW_DESCRIPTOR_GROUP) != 0;
+}
+
 static void select_oneof(ProtobufCMessage *message, const ProtobufCFieldDescriptor *field)
 {
     uint32_t *selected = at_offset(message, field->quantifier_offset);
@@ -93,7 +109,7 @@ static inline void *singular_slot(struct bow__decode_frame *frame,
                                   const ProtobufCFieldDescriptor *field)
 {
     ProtobufCMessage *message = frame->message;
-    if ((field->flags & PROTOBUF_C_FIELD_FLAG_ONEOF) != 0) {
+    if (is_special(field) && is_in_oneof(field)) {
         select_oneof(message, field);
     } else if (field->label == PROTOBUF_C_LABEL_OPTIONAL) {
         if (field->quantifier_offset != 0) { /* strings and messages have no has_ member */
@@ -320,11 +336,6 @@ static void push_frame(struct bow__decoder *d, ProtobufCMessage *message, const 
     d->top->required = bow__decode_required_of(d, message);
 }
 
-static inline bool is_group(const ProtobufCFieldDescriptor *field)
-{
-    return (field->flags & BOW_DESCRIPTOR_GROUP) != 0;
-}
-
 /* Begin a sub-message: the loop goes on inside. One that is there already is merged into. A group
  * ends where its end tag is, at some byte of what holds it. */
 static const uint8_t *enter_message(struct bow__decoder *d, const ProtobufCFieldDescriptor *field,
@@ -469,13 +480,16 @@ static const uint8_t *read_field(struct bow__decoder *d, const uint8_t *at)
         return bow__decode_unknown(d, number, wire_type, body);
     }
     guess_after(frame, field);
-    if (wire_types[field->type] != wire_type || is_group(field)) {
+    if (wire_types[field->type] != wire_type) {
         if (is_packed(field, wire_type)) {
             return read_packed(d, field, body);
         }
         if (!is_group(field) || wire_type != BOW__WIRE_GROUP_START) {
             return bow__decode_unknown(d, number, wire_type, body);
         }
+    }
+    if (is_special(field) && is_group(field) && wire_type != BOW__WIRE_GROUP_START) {
+        return bow__decode_unknown(d, number, wire_type, body);
     }
     void *slot = field->label == PROTOBUF_C_LABEL_REPEATED ? repeated_slot(d, frame, field)
                                                            : singular_slot(frame, field);

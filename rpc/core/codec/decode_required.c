@@ -25,27 +25,14 @@ static bool find_required(const ProtobufCMessageDescriptor *type)
     return false;
 }
 
-size_t bow__decode_required_size(struct bow__decoder *d, const ProtobufCMessageDescriptor *type)
+size_t bow__decode_required_look(struct bow__decoder *d, const ProtobufCMessageDescriptor *type)
 {
-    if (type == d->relaxed) {
-        return 0;
-    }
     if (!find_required(type)) {
         d->relaxed = type;
         return 0;
     }
     size_t size = sizeof(struct bow__decode_required) + (type->n_fields + 7) / 8;
     return (size + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1);
-}
-
-struct bow__decode_required *bow__decode_required_of(struct bow__decoder *d,
-                                                     ProtobufCMessage *message)
-{
-    size_t size = bow__decode_required_size(d, message->descriptor);
-    if (size == 0) {
-        return NULL;
-    }
-    return (struct bow__decode_required *)(void *)((char *)message - size);
 }
 
 static const ProtobufCFieldDescriptor *first_missing(const ProtobufCMessageDescriptor *type,

@@ -8,12 +8,23 @@
 
 #include "rpc/core/codec/decoder.h"
 
+/** The long way of bow__decode_required_size(). */
+size_t bow__decode_required_look(struct bow__decoder *d, const ProtobufCMessageDescriptor *type);
+
 /** Bytes in front of each message of `type` for its required fields; 0 when it has none. */
-size_t bow__decode_required_size(struct bow__decoder *d, const ProtobufCMessageDescriptor *type);
+static inline size_t bow__decode_required_size(struct bow__decoder *d,
+                                               const ProtobufCMessageDescriptor *type)
+{
+    return type == d->relaxed ? 0 : bow__decode_required_look(d, type);
+}
 
 /** What is in front of `message`, or NULL. */
-struct bow__decode_required *bow__decode_required_of(struct bow__decoder *d,
-                                                     ProtobufCMessage *message);
+static inline struct bow__decode_required *bow__decode_required_of(struct bow__decoder *d,
+                                                                   ProtobufCMessage *message)
+{
+    size_t size = bow__decode_required_size(d, message->descriptor);
+    return size == 0 ? NULL : (struct bow__decode_required *)(void *)((char *)message - size);
+}
 
 /** A piece of `message` (NULL is allowed) ends at `at`: note whether required fields are missing.
  */

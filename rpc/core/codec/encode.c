@@ -206,6 +206,20 @@ static inline uint8_t *put_string(struct encoder *e, const ProtobufCFieldDescrip
     return put_prefixed(e, field, text, len, at);
 }
 
+/* Between two tags in place of behind a length. */
+BOW__LONG_WAY static uint8_t *put_group(struct encoder *e, const ProtobufCFieldDescriptor *field,
+                                        const ProtobufCMessage *message, uint8_t *at)
+{
+    at = put_tag(e, field, BOW__WIRE_GROUP_END, at);
+    if (at == NULL) {
+        return NULL;
+    }
+    e->levels--;
+    at = put_message(e, message, at);
+    e->levels++;
+    return at != NULL ? put_tag(e, field, BOW__WIRE_GROUP_START, at) : NULL;
+}
+
 static inline uint8_t *put_sub_message(struct encoder *e, const ProtobufCFieldDescriptor *field,
                                        const ProtobufCMessage *message, bool is_implicit,
                                        uint8_t *at)
@@ -216,12 +230,8 @@ static inline uint8_t *put_sub_message(struct encoder *e, const ProtobufCFieldDe
     if (message == NULL || e->levels == 0) {
         return NULL;
     }
-    bool is_group = (field->flags & BOW_DESCRIPTOR_GROUP) != 0;
-    if (is_group) {
-        at = put_tag(e, field, BOW__WIRE_GROUP_END, at);
-    }
-    if (at == NULL) {
-        return NULL;
+    if ((field->flags & BOW_DESCRIPTOR_GROUP) != 0) {
+        return put_group(e, field, message, at);
     }
     e->levels--;
     uint8_t *begin = put_message(e, message, at);
@@ -229,12 +239,7 @@ static inline uint8_t *put_sub_message(struct encoder *e, const ProtobufCFieldDe
     if (begin == NULL) {
         return NULL;
     }
-    enum bow__wire_type type = BOW__WIRE_GROUP_START;
-    if (!is_group) {
-        type = BOW__WIRE_LEN;
-        begin = put_varint(e, (size_t)(at - begin), begin);
-    }
-    return put_tag_of(e, field, type, begin);
+    return put_tag_of(e, field, BOW__WIRE_LEN, put_varint(e, (size_t)(at - begin), begin));
 }
 
 static inline uint8_t *put_fixed32(struct encoder *e, uint32_t value, uint8_t *at)
