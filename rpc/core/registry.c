@@ -61,7 +61,7 @@ static int check(const struct bow__registry *registry, const struct bow_service 
                          service->name, service->abi, BOW_SERVICE_ABI);
         return -EINVAL;
     }
-    if (service->n_methods > 0 && service->handlers_size == 0) {
+    if (service->n_methods > 0 && service->methods[0].invoke == NULL) {
         bow__text_printf(reason,
                          "adding service %s: it was generated for clients only "
                          "(--bowline_opt=client)",
