@@ -62,9 +62,13 @@ static bool read_single(struct bow__json_reader *r, ProtobufCMessage *message,
         *(const uint32_t *)(const void *)quantifier != 0) {
         return bow__json_refuse(r, r->at, "another field of its oneof is there already");
     }
+    bow__json_peek(r);
+    const uint8_t *begin = r->at;
     enum bow__json_got got = read_value(r, field, (char *)message + field->offset);
     if (got == BOW__JSON_VALUE) {
         bow__json_mark(message, field);
+    } else if (got == BOW__JSON_NOTHING && field->label == PROTOBUF_C_LABEL_REQUIRED) {
+        return bow__json_refuse(r, begin, "required, and no value that is known");
     }
     return got != BOW__JSON_FAILED;
 }
@@ -74,7 +78,11 @@ static bool read_field(struct bow__json_reader *r, ProtobufCMessage *message, un
     const ProtobufCFieldDescriptor *field = &message->descriptor->fields[index];
 
     if (field->label != PROTOBUF_C_LABEL_REPEATED) {
-        return (!takes_null(field) && is_null(r)) || read_single(r, message, field);
+        if (takes_null(field) || !is_null(r)) {
+            return read_single(r, message, field);
+        }
+        return field->label != PROTOBUF_C_LABEL_REQUIRED ||
+               bow__json_refuse(r, r->at - strlen("null"), "required, and null");
     }
     if (is_null(r)) {
         return true;
