@@ -99,6 +99,7 @@ static bool read_field(struct bow__json_reader *r, ProtobufCMessage *message, un
 struct seen {
     uint64_t few[FEW_FIELDS / 64];
     uint64_t *bits;
+    bool has_type; /* "@type", which is no field */
 };
 
 static bool seen_begin(struct bow__json_reader *r, struct seen *seen, unsigned n_fields)
@@ -106,6 +107,7 @@ static bool seen_begin(struct bow__json_reader *r, struct seen *seen, unsigned n
     size_t n_words = ((size_t)n_fields + 63) / 64;
 
     seen->bits = seen->few;
+    seen->has_type = false;
     if (n_fields > FEW_FIELDS) {
         seen->bits = bow__arena_alloc(r->arena, n_words * sizeof seen->bits[0]);
         if (seen->bits == NULL) {
@@ -151,6 +153,16 @@ BOW__LONG_WAY static bool read_unknown(struct bow__json_reader *r, const uint8_t
     return bow__json_refuse(r, at, "no field \"%s\"", shown);
 }
 
+/* The "@type" of an Any, which find_url() has read. */
+static bool skip_type(struct bow__json_reader *r, const uint8_t *at, bool *has_type)
+{
+    if (*has_type) {
+        return bow__json_refuse(r, at, "a member is there twice");
+    }
+    *has_type = true;
+    return bow__json_skip(r, 0);
+}
+
 /* One member; `guess` is the field that probably comes. */
 static bool read_member(struct bow__json_reader *r, ProtobufCMessage *message, struct seen *seen,
                         bool has_type, unsigned *guess)
@@ -167,7 +179,8 @@ static bool read_member(struct bow__json_reader *r, ProtobufCMessage *message, s
     }
     unsigned index = bow__json_find(type, infos, name, *guess);
     if (index == type->n_fields) {
-        return has_type && is_type_name(name) ? bow__json_skip(r, 0) : read_unknown(r, begin, name);
+        return has_type && is_type_name(name) ? skip_type(r, begin, &seen->has_type)
+                                              : read_unknown(r, begin, name);
     }
     bow__json_path_at(&r->path, &type->fields[index]);
     if (seen_has(seen, index)) {
@@ -269,15 +282,13 @@ static bool read_wrapped(struct bow__json_reader *r, ProtobufCMessage *content)
             return false;
         }
         bool is_value = name.len == 5 && memcmp(name.data, "value", 5) == 0;
-        bool is_type = is_type_name(name);
-        if ((is_value && has_value) || (is_type && has_type)) {
+        if (is_value && has_value) {
             return bow__json_refuse(r, begin, "a member is there twice");
         }
         has_value |= is_value;
-        has_type |= is_type;
-        if (is_value  ? !read_message(r, content)
-            : is_type ? !bow__json_skip(r, 0)
-                      : !read_unknown(r, begin, name)) {
+        if (is_value             ? !read_message(r, content)
+            : is_type_name(name) ? !skip_type(r, begin, &has_type)
+                                 : !read_unknown(r, begin, name)) {
             return false;
         }
     } while (bow__json_has_next(r, '}'));

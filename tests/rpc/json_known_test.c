@@ -350,6 +350,21 @@ static void test_json_any_holds_types_of_the_files(void **state)
     json_end(&f);
 }
 
+static void test_json_any_with_two_types_is_refused(void **state)
+{
+    struct json_fixture f;
+    (void)state;
+    json_begin(&f);
+    f.options.files = json_files;
+    f.options.n_files = JSON_FILES;
+    refuse(&f, "any", "{\"@type\":\"x/json.Tree\",\"name\":\"a\",\"@type\":\"x/json.Known\"}",
+           "any.value at 1:42: a member is there twice");
+    refuse(&f, "any",
+           "{\"@type\":\"x/google.protobuf.Duration\",\"value\":\"1s\",\"@type\":\"x/json.Tree\"}",
+           "any.value at 1:59: a member is there twice");
+    json_end(&f);
+}
+
 static void test_json_any_refuses_what_is_none(void **state)
 {
     struct json_fixture f;
@@ -415,6 +430,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_json_values_nest_as_deep_as_their_messages),
         cmocka_unit_test(test_json_wrappers_are_their_values),
         cmocka_unit_test(test_json_any_holds_types_of_the_files),
+        cmocka_unit_test(test_json_any_with_two_types_is_refused),
         cmocka_unit_test(test_json_any_refuses_what_is_none),
         cmocka_unit_test(test_json_any_that_cannot_be_shown_is_refused),
     };
