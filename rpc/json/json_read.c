@@ -268,7 +268,15 @@ static bool find_url(struct bow__json_reader *r, char **ret_url)
     return true;
 }
 
-/* The object of an Any whose content has a form of its own, as "value". */
+/* An Empty has no form of its own in JSON, but some (Go) write it as if it had one. */
+static bool is_empty_type(const ProtobufCMessageDescriptor *type)
+{
+    return type->n_fields == 0 && type->name != NULL &&
+           strcmp(type->name, "google.protobuf.Empty") == 0;
+}
+
+/* The object of an Any whose content has a form of its own, as "value"; of an Empty that may be
+ * missing. */
 static bool read_wrapped(struct bow__json_reader *r, ProtobufCMessage *content)
 {
     bool has_type = false, has_value = false;
@@ -293,7 +301,8 @@ static bool read_wrapped(struct bow__json_reader *r, ProtobufCMessage *content)
         }
     } while (bow__json_has_next(r, '}'));
     return r->error == 0 &&
-           (has_value || bow__json_refuse(r, r->at - 1, "\"value\" is needed beside \"@type\""));
+           (has_value || is_empty_type(content->descriptor) ||
+            bow__json_refuse(r, r->at - 1, "\"value\" is needed beside \"@type\""));
 }
 
 /* Encode `content` as what `any` holds. */
@@ -344,7 +353,7 @@ static bool read_any(struct bow__json_reader *r, ProtobufCMessage *any)
     if (!bow__json_path_down(&r->path)) {
         return bow__json_too_deep(r);
     }
-    bool is_plain = bow__known_type(type) == BOW__KNOWN_NONE;
+    bool is_plain = bow__known_type(type) == BOW__KNOWN_NONE && !is_empty_type(type);
     if (!(is_plain ? read_fields(r, content, true) : read_wrapped(r, content))) {
         return false;
     }

@@ -350,6 +350,27 @@ static void test_json_any_holds_types_of_the_files(void **state)
     json_end(&f);
 }
 
+static void test_json_any_of_empty_may_have_a_value(void **state)
+{
+    static const char expected[] = "{\"@type\":\"x/google.protobuf.Empty\"}";
+    struct json_fixture f;
+    (void)state;
+    json_begin(&f);
+    f.options.files = json_files;
+    f.options.n_files = JSON_FILES;
+    again(&f, "any", "{\"@type\":\"x/google.protobuf.Empty\",\"value\":{}}", expected);
+    again(&f, "any", "{\"value\" : { } ,\"@type\":\"x/google.protobuf.Empty\"}", expected);
+    refuse(&f, "any", "{\"@type\":\"x/google.protobuf.Empty\",\"value\":{\"a\":1}}",
+           "any.value at 1:52: no field \"a\"");
+    refuse(&f, "any", "{\"@type\":\"x/google.protobuf.Empty\",\"value\":1}",
+           "any.value at 1:51: an object is needed");
+    refuse(&f, "any", "{\"@type\":\"x/google.protobuf.Empty\",\"value\":{},\"value\":{}}",
+           "any.value at 1:54: a member is there twice");
+    refuse(&f, "any", "{\"@type\":\"x/google.protobuf.Empty\",\"a\":1}",
+           "any.value at 1:43: no field \"a\"");
+    json_end(&f);
+}
+
 static void test_json_any_with_two_types_is_refused(void **state)
 {
     struct json_fixture f;
@@ -430,6 +451,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_json_values_nest_as_deep_as_their_messages),
         cmocka_unit_test(test_json_wrappers_are_their_values),
         cmocka_unit_test(test_json_any_holds_types_of_the_files),
+        cmocka_unit_test(test_json_any_of_empty_may_have_a_value),
         cmocka_unit_test(test_json_any_with_two_types_is_refused),
         cmocka_unit_test(test_json_any_refuses_what_is_none),
         cmocka_unit_test(test_json_any_that_cannot_be_shown_is_refused),
