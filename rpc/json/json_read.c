@@ -324,6 +324,14 @@ static bool store_content(struct bow__json_reader *r, ProtobufCMessage *any,
     return true;
 }
 
+BOW__LONG_WAY static bool refuse_type(struct bow__json_reader *r, const uint8_t *at,
+                                      const char *url)
+{
+    struct bow__text shown = bow__json_shown_url(url);
+    return bow__json_refuse(r, at, "the type \"%s\" is not among those that options.files has",
+                            shown.bytes);
+}
+
 static bool read_any(struct bow__json_reader *r, ProtobufCMessage *any)
 {
     const ProtobufCMessageDescriptor *type = NULL;
@@ -339,11 +347,7 @@ static bool read_any(struct bow__json_reader *r, ProtobufCMessage *any)
     }
     int rc = bow__json_types_find(&r->types, r->arena, bow__known_any_name(url), &type);
     if (rc < 0) {
-        return rc == -ENOMEM ? bow__json_no_memory(r)
-                             : bow__json_refuse(r, begin,
-                                                "the type \"%.200s\" is not among those "
-                                                "that options.files has",
-                                                url);
+        return rc == -ENOMEM ? bow__json_no_memory(r) : refuse_type(r, begin, url);
     }
     ProtobufCMessage *content = bow__json_new(r, type);
     if (content == NULL) {

@@ -265,7 +265,9 @@ static bool decode_content(struct bow__json_writer *w, const ProtobufCMessage *a
         return bow__json_writer_no_memory(w);
     }
     if (rc < 0) {
-        return bow__json_writer_refuse(w, " holds \"%.200s\", which is not in options.files", url);
+        struct bow__text shown = bow__json_shown_url(url);
+        return bow__json_writer_refuse(w, " holds \"%s\", which is not in options.files",
+                                       shown.bytes);
     }
     options.max_message_bytes = bytes->len > 0 ? bytes->len : 1;
     rc = bow_message_decode(type, (struct bow_slice){bytes->data, bytes->len}, &options,

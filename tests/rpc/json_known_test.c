@@ -386,6 +386,21 @@ static void test_json_any_with_two_types_is_refused(void **state)
     json_end(&f);
 }
 
+static void test_json_any_has_its_type_in_reasons_on_one_line(void **state)
+{
+    struct json_fixture f;
+    Google__Protobuf__Any any = GOOGLE__PROTOBUF__ANY__INIT;
+    (void)state;
+    json_begin(&f);
+    refuse(&f, "any", "{\"@type\":\"x/\\n\\u001b[2J\xc3\xa9\"}",
+           "any at 1:8: the type \"x/\\x0a\\x1b[2J\\xc3\\xa9\" is not among those that "
+           "options.files has");
+    any.type_url = (char *)(uintptr_t) "x/\n";
+    refuse_write(&f, &any,
+                 "google.protobuf.Any.value holds \"x/\\x0a\", which is not in options.files");
+    json_end(&f);
+}
+
 static void test_json_any_refuses_what_is_none(void **state)
 {
     struct json_fixture f;
@@ -453,6 +468,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_json_any_holds_types_of_the_files),
         cmocka_unit_test(test_json_any_of_empty_may_have_a_value),
         cmocka_unit_test(test_json_any_with_two_types_is_refused),
+        cmocka_unit_test(test_json_any_has_its_type_in_reasons_on_one_line),
         cmocka_unit_test(test_json_any_refuses_what_is_none),
         cmocka_unit_test(test_json_any_that_cannot_be_shown_is_refused),
     };
