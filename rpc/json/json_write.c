@@ -285,11 +285,14 @@ static bool put_any(struct bow__json_writer *w, const ProtobufCMessage *any)
     const char *url = *(const char *const *)bow__known_member(any, BOW__ANY_TYPE_URL);
     ProtobufCMessage *content = NULL;
 
+    bow__json_path_at(&w->path, &any->descriptor->fields[BOW__ANY_VALUE]);
     if (url == NULL || url[0] == '\0') {
+        if (((const ProtobufCBinaryData *)bow__known_member(any, BOW__ANY_VALUE))->len > 0) {
+            return bow__json_writer_refuse(w, ": bytes of no type");
+        }
         bow__json_put(&w->out, "{}");
         return true;
     }
-    bow__json_path_at(&w->path, &any->descriptor->fields[BOW__ANY_VALUE]);
     if (!bow__json_path_down(&w->path)) {
         return bow__json_writer_refuse(w, ": nested deeper than %zu levels", w->path.max_depth);
     }

@@ -401,6 +401,19 @@ static void test_json_any_has_its_type_in_reasons_on_one_line(void **state)
     json_end(&f);
 }
 
+static void test_json_any_of_no_type_has_no_value(void **state)
+{
+    struct json_fixture f;
+    Google__Protobuf__Any any = GOOGLE__PROTOBUF__ANY__INIT;
+    uint8_t bytes[] = {0x0a, 0x01, 'a'};
+    (void)state;
+    json_begin(&f);
+    assert_string_equal(json_write(&f, &any), "{}");
+    any.value = (ProtobufCBinaryData){sizeof bytes, bytes};
+    refuse_write(&f, &any, "google.protobuf.Any.value: bytes of no type");
+    json_end(&f);
+}
+
 static void test_json_any_refuses_what_is_none(void **state)
 {
     struct json_fixture f;
@@ -469,6 +482,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_json_any_of_empty_may_have_a_value),
         cmocka_unit_test(test_json_any_with_two_types_is_refused),
         cmocka_unit_test(test_json_any_has_its_type_in_reasons_on_one_line),
+        cmocka_unit_test(test_json_any_of_no_type_has_no_value),
         cmocka_unit_test(test_json_any_refuses_what_is_none),
         cmocka_unit_test(test_json_any_that_cannot_be_shown_is_refused),
     };
