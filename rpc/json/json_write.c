@@ -110,8 +110,8 @@ static bool put_value(struct bow__json_writer *w, const ProtobufCFieldDescriptor
         return bow__json_write_scalar(w, field, member);
     }
     const ProtobufCMessage *message = *(ProtobufCMessage *const *)member;
-    if (message == NULL) {
-        return bow__json_writer_refuse(w, " is NULL, but a message is needed");
+    if (!bow__json_writer_is_whole(w, message)) {
+        return false;
     }
     if (!bow__json_path_down(&w->path)) {
         return bow__json_writer_refuse(w, ": nested deeper than %zu levels", w->path.max_depth);
@@ -200,10 +200,8 @@ static bool put_repeated(struct bow__json_writer *w, const ProtobufCMessage *mes
     if (n == 0 && !w->always_print) {
         return true;
     }
-    if (n > 0 && elements == NULL) {
-        return bow__json_writer_refuse(w, " is NULL, but has %zu elements", n);
-    }
-    if (!put_name(w, field, infos != NULL ? &infos[index] : NULL)) {
+    if (!bow__json_writer_has_array(w, elements, n) ||
+        !put_name(w, field, infos != NULL ? &infos[index] : NULL)) {
         return false;
     }
     return bow__is_map(message->descriptor, field)
@@ -319,9 +317,6 @@ static bool put_any(struct bow__json_writer *w, const ProtobufCMessage *any)
 
 static bool put_message(struct bow__json_writer *w, const ProtobufCMessage *message)
 {
-    if (message->descriptor == NULL) {
-        return bow__json_writer_refuse(w, " has no descriptor: begin it with its __INIT");
-    }
     enum bow__known_type kind = bow__known_type(message->descriptor);
     if (kind == BOW__KNOWN_ANY) {
         return put_any(w, message);

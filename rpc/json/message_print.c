@@ -261,20 +261,27 @@ static void put_name(struct line *line, const ProtobufCFieldDescriptor *field)
     }
 }
 
+static void put_inner(struct line *line, const ProtobufCMessage *message, unsigned levels)
+{
+    if (message == NULL || message->descriptor == NULL) {
+        put_text(line, ": NULL");
+        return;
+    }
+    put_text(line, " {");
+    put_message(line, message, levels);
+    put_text(line, " }");
+}
+
 static void put_value(struct line *line, const ProtobufCFieldDescriptor *field, const void *member,
                       unsigned levels)
 {
     put_name(line, field);
-    if (field->type == PROTOBUF_C_TYPE_MESSAGE && *(ProtobufCMessage *const *)member != NULL) {
-        put_text(line, " {");
-        put_message(line, *(ProtobufCMessage *const *)member, levels);
-        put_text(line, " }");
+    if (field->type == PROTOBUF_C_TYPE_MESSAGE) {
+        put_inner(line, *(ProtobufCMessage *const *)member, levels);
         return;
     }
     put_text(line, ": ");
-    if (field->type == PROTOBUF_C_TYPE_MESSAGE) {
-        put_text(line, "NULL");
-    } else if (field->type != PROTOBUF_C_TYPE_STRING) {
+    if (field->type != PROTOBUF_C_TYPE_STRING) {
         put_scalar(line, field, member);
     } else if (*(const char *const *)member == NULL) {
         put_text(line, "NULL");

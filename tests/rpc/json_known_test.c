@@ -3,6 +3,7 @@
  * Protobuf's own types in JSON: each form, both ways, and what is out of range.
  */
 #include "google/protobuf/any.pb-c.h"
+#include "google/protobuf/field_mask.pb-c.h"
 #include "google/protobuf/struct.pb-c.h"
 #include "tests/rpc/json_fixture.h"
 #include <bowline/well_known.h>
@@ -467,6 +468,31 @@ static void test_json_any_that_cannot_be_shown_is_refused(void **state)
     json_end(&f);
 }
 
+static void test_json_known_types_that_are_not_whole_are_refused(void **state)
+{
+    struct json_fixture f;
+    Google__Protobuf__Struct structure = GOOGLE__PROTOBUF__STRUCT__INIT;
+    Google__Protobuf__ListValue list = GOOGLE__PROTOBUF__LIST_VALUE__INIT;
+    Google__Protobuf__FieldMask mask = GOOGLE__PROTOBUF__FIELD_MASK__INIT;
+    Google__Protobuf__Value blank = {.base = {.descriptor = NULL}};
+    Google__Protobuf__Value *values[] = {&blank};
+    Google__Protobuf__Struct__FieldsEntry entry = {.base = {.descriptor = NULL}};
+    Google__Protobuf__Struct__FieldsEntry *entries[] = {&entry};
+    (void)state;
+    json_begin(&f);
+    structure.n_fields = list.n_values = mask.n_paths = 1;
+    refuse_write(&f, &structure, "google.protobuf.Struct.fields is NULL, but has 1 elements");
+    refuse_write(&f, &list, "google.protobuf.ListValue.values is NULL, but has 1 elements");
+    refuse_write(&f, &mask, "google.protobuf.FieldMask.paths is NULL, but has 1 elements");
+    structure.fields = entries;
+    list.values = values;
+    refuse_write(&f, &structure,
+                 "google.protobuf.Struct.fields[0] has no descriptor: begin it with its __INIT");
+    refuse_write(&f, &list,
+                 "google.protobuf.ListValue.values[0] has no descriptor: begin it with its __INIT");
+    json_end(&f);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -478,6 +504,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_json_values_hold_any_json),
         cmocka_unit_test(test_json_values_nest_as_deep_as_their_messages),
         cmocka_unit_test(test_json_wrappers_are_their_values),
+        cmocka_unit_test(test_json_known_types_that_are_not_whole_are_refused),
         cmocka_unit_test(test_json_any_holds_types_of_the_files),
         cmocka_unit_test(test_json_any_of_empty_may_have_a_value),
         cmocka_unit_test(test_json_any_with_two_types_is_refused),

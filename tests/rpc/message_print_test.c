@@ -44,6 +44,7 @@ static void test_message_print_of_what_is_no_message_is_null(void **state)
 {
     Json__Tree tree = JSON__TREE__INIT;
     Json__Tree *children[] = {NULL};
+    Json__Tree blank = {.base = {.descriptor = NULL}};
     Json__Lists lists = JSON__LISTS__INIT;
     char *strings[] = {NULL};
     (void)state;
@@ -56,6 +57,8 @@ static void test_message_print_of_what_is_no_message_is_null(void **state)
     lists.f_string = strings;
     lists.n_f_string = 1;
     assert_string_equal(line_of(&lists), "f_string: NULL");
+    children[0] = &blank;
+    assert_string_equal(line_of(&tree), "children: NULL");
 }
 
 static void test_message_print_of_text_that_would_break_lines_is_escaped(void **state)
