@@ -263,8 +263,7 @@ static void test_json_values_hold_any_json(void **state)
     refuse(&f, "value", "nul", "value.null_value at 1:10: a value is needed");
     refuse(&f, "value", "{\"a\":1,\"a\":2}",
            "value.struct_value.fields[0] at 1:22: a key is there twice");
-    refuse(&f, "value", "[1,]",
-           "value.list_value.values[1].number_value at 1:13: a number is needed");
+    refuse(&f, "value", "[1,]", "value.list_value.values[1] at 1:13: a value is needed");
     refuse(&f, "struct", "[]", "struct.fields at 1:11: an object is needed");
     refuse(&f, "listValue", "{}", "list_value.values at 1:14: an array is needed");
     Google__Protobuf__Value value = GOOGLE__PROTOBUF__VALUE__INIT;
@@ -272,6 +271,19 @@ static void test_json_values_hold_any_json(void **state)
     value.kind_case = GOOGLE__PROTOBUF__VALUE__KIND_NUMBER_VALUE;
     value.number_value = (double)INFINITY;
     refuse_write(&f, &value, "google.protobuf.Value.number_value: JSON has no number for it");
+    json_end(&f);
+}
+
+static void test_json_values_that_are_none_are_refused_as_values(void **state)
+{
+    static const char *const bad[] = {"x", "+1", ".5", "'a'", "NaN", "}"};
+    struct json_fixture f;
+    (void)state;
+    json_begin(&f);
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        refuse(&f, "value", bad[i], "value at 1:10: a value is needed");
+    }
+    refuse(&f, "value", "-", "value.number_value at 1:10: a number is needed");
     json_end(&f);
 }
 
@@ -502,6 +514,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_json_times_out_of_range_are_not_written),
         cmocka_unit_test(test_json_field_masks),
         cmocka_unit_test(test_json_values_hold_any_json),
+        cmocka_unit_test(test_json_values_that_are_none_are_refused_as_values),
         cmocka_unit_test(test_json_values_nest_as_deep_as_their_messages),
         cmocka_unit_test(test_json_wrappers_are_their_values),
         cmocka_unit_test(test_json_known_types_that_are_not_whole_are_refused),
