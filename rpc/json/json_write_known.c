@@ -60,6 +60,9 @@ static bool put_path(struct bow__json_writer *w, const char *path)
 {
     bool is_behind_line = false;
 
+    if (path[0] == '\0') {
+        return false;
+    }
     for (; *path != '\0'; path++) {
         char c = *path;
         bool is_lower = c >= 'a' && c <= 'z';

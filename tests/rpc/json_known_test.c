@@ -211,7 +211,7 @@ static void test_json_field_masks(void **state)
     static const char *const bad[] = {"\",\"",   "\"a,\"",       "\",a\"",   "\"a_b\"",
                                       "\"a b\"", "\"\xc3\xa9\"", "\"a,,b\"", "\"*\""};
     static const char *const unwritable[] = {"fooBar", "foo__bar", "foo_", "foo_1",
-                                             "a b",    "a,b",      "A"};
+                                             "a b",    "a,b",      "A",    ""};
     struct json_fixture f;
     (void)state;
     json_begin(&f);
