@@ -184,6 +184,10 @@ static void test_json_read_of_floating_point_rounds_once(void **state)
                 "json.Scalars.f_float at 1:11: out of range for float");
     json_refuse(&f, SCALARS, "{\"fDouble\":\"nan\"}",
                 "json.Scalars.f_double at 1:12: a number is needed");
+    json_refuse(&f, &json__lists__descriptor, "{\"fDouble\":[1,  \"-1e309\"]}",
+                "json.Lists.f_double[1] at 1:17: out of range for double");
+    json_refuse(&f, &json__lists__descriptor, "{\"fFloat\":[1,  -3.5e38]}",
+                "json.Lists.f_float[1] at 1:16: out of range for float");
     json_refuse(&f, SCALARS, "{\"fDouble\":Infinity}",
                 "json.Scalars.f_double at 1:12: a number is needed");
     json_end(&f);
