@@ -20,18 +20,17 @@
  *
  * What JSON has where the messages have it:
  *
- *     field names            lowerCamelCase, or what json_name says; both it and the name in the
- *                            .proto are read
- *     64-bit integers        a string, "123", for JavaScript's numbers end at 2^53; numbers are
- * read too, and 1.0 and 1e2 for any integer float, double          the fewest digits that read as
- * the same number; "NaN", "Infinity",
- *                            "-Infinity"
- *     bytes                  base64; read in its URL form, too, with padding or without
- *     enums                  the value's name; its number, where it has none
- *     null                   as if the field were not there
- *     google.protobuf.*      Timestamp "2024-02-29T12:00:00.5Z", Duration "1.5s", FieldMask
- *                            "user.displayName,photo", Struct, Value and ListValue any JSON,
- * wrappers the value alone, Any the message it holds and its "@type"
+ * - Field names: lowerCamelCase, or what json_name says; both it and the name in the .proto are
+ *   read.
+ * - 64-bit integers: a string, "123", for JavaScript's numbers end at 2^53; numbers are read, too,
+ *   and 1.0 and 1e2 for any integer.
+ * - float, double: the fewest digits that read as the same number; "NaN", "Infinity", "-Infinity".
+ * - bytes: base64; read in its URL form, too, with padding or without.
+ * - enums: the value's name; its number, where it has none.
+ * - null: as if the field were not there; a required one has to be.
+ * - google.protobuf.*: Timestamp "2024-02-29T12:00:00.500Z", Duration "1.500s", FieldMask
+ *   "user.displayName,photo", Struct, Value and ListValue any JSON, wrappers the value alone, Any
+ *   the message it holds and its "@type".
  *
  * Invariant: what comes from a peer cannot hurt. The text has to be UTF-8 and JSON to its last
  * byte, an object has each field once, depth is limited, time is linear in the text but for a

@@ -124,7 +124,7 @@ BOW_EXPORT ProtobufCMessage *bow_list_add_list(ProtobufCMessage *list, struct bo
  * Paths are of names as in the .proto, "address.city"; repeated fields and maps stand at an end
  * only.
  *
- * Owns:    borrows `mask` and `source`
+ * Owns:    borrows `mask` and `source`, which may be `target` itself, but no other part of it
  * Returns: 0; -EINVAL when `mask` is no FieldMask, or `source` and `target` are not of one type;
  *          -ENOENT when a path names no field: then nothing has changed; -ENOMEM, which the arena
  *          remembers: some fields may have changed

@@ -62,9 +62,13 @@ static bool read_single(struct bow__json_reader *r, ProtobufCMessage *message,
         *(const uint32_t *)(const void *)quantifier != 0) {
         return bow__json_refuse(r, r->at, "another field of its oneof is there already");
     }
+    bow__json_peek(r);
+    const uint8_t *begin = r->at;
     enum bow__json_got got = read_value(r, field, (char *)message + field->offset);
     if (got == BOW__JSON_VALUE) {
         bow__json_mark(message, field);
+    } else if (got == BOW__JSON_NOTHING && field->label == PROTOBUF_C_LABEL_REQUIRED) {
+        return bow__json_refuse(r, begin, "required, and no value that is known");
     }
     return got != BOW__JSON_FAILED;
 }
@@ -74,7 +78,11 @@ static bool read_field(struct bow__json_reader *r, ProtobufCMessage *message, un
     const ProtobufCFieldDescriptor *field = &message->descriptor->fields[index];
 
     if (field->label != PROTOBUF_C_LABEL_REPEATED) {
-        return (!takes_null(field) && is_null(r)) || read_single(r, message, field);
+        if (takes_null(field) || !is_null(r)) {
+            return read_single(r, message, field);
+        }
+        return field->label != PROTOBUF_C_LABEL_REQUIRED ||
+               bow__json_refuse(r, r->at - strlen("null"), "required, and null");
     }
     if (is_null(r)) {
         return true;
@@ -91,6 +99,7 @@ static bool read_field(struct bow__json_reader *r, ProtobufCMessage *message, un
 struct seen {
     uint64_t few[FEW_FIELDS / 64];
     uint64_t *bits;
+    bool has_type; /* "@type", which is no field */
 };
 
 static bool seen_begin(struct bow__json_reader *r, struct seen *seen, unsigned n_fields)
@@ -98,6 +107,7 @@ static bool seen_begin(struct bow__json_reader *r, struct seen *seen, unsigned n
     size_t n_words = ((size_t)n_fields + 63) / 64;
 
     seen->bits = seen->few;
+    seen->has_type = false;
     if (n_fields > FEW_FIELDS) {
         seen->bits = bow__arena_alloc(r->arena, n_words * sizeof seen->bits[0]);
         if (seen->bits == NULL) {
@@ -143,6 +153,16 @@ BOW__LONG_WAY static bool read_unknown(struct bow__json_reader *r, const uint8_t
     return bow__json_refuse(r, at, "no field \"%s\"", shown);
 }
 
+/* The "@type" of an Any, which find_url() has read. */
+static bool skip_type(struct bow__json_reader *r, const uint8_t *at, bool *has_type)
+{
+    if (*has_type) {
+        return bow__json_refuse(r, at, "a member is there twice");
+    }
+    *has_type = true;
+    return bow__json_skip(r, 0);
+}
+
 /* One member; `guess` is the field that probably comes. */
 static bool read_member(struct bow__json_reader *r, ProtobufCMessage *message, struct seen *seen,
                         bool has_type, unsigned *guess)
@@ -159,7 +179,8 @@ static bool read_member(struct bow__json_reader *r, ProtobufCMessage *message, s
     }
     unsigned index = bow__json_find(type, infos, name, *guess);
     if (index == type->n_fields) {
-        return has_type && is_type_name(name) ? bow__json_skip(r, 0) : read_unknown(r, begin, name);
+        return has_type && is_type_name(name) ? skip_type(r, begin, &seen->has_type)
+                                              : read_unknown(r, begin, name);
     }
     bow__json_path_at(&r->path, &type->fields[index]);
     if (seen_has(seen, index)) {
@@ -247,7 +268,15 @@ static bool find_url(struct bow__json_reader *r, char **ret_url)
     return true;
 }
 
-/* The object of an Any whose content has a form of its own, as "value". */
+/* An Empty has no form of its own in JSON, but some (Go) write it as if it had one. */
+static bool is_empty_type(const ProtobufCMessageDescriptor *type)
+{
+    return type->n_fields == 0 && type->name != NULL &&
+           strcmp(type->name, "google.protobuf.Empty") == 0;
+}
+
+/* The object of an Any whose content has a form of its own, as "value"; of an Empty that may be
+ * missing. */
 static bool read_wrapped(struct bow__json_reader *r, ProtobufCMessage *content)
 {
     bool has_type = false, has_value = false;
@@ -261,20 +290,19 @@ static bool read_wrapped(struct bow__json_reader *r, ProtobufCMessage *content)
             return false;
         }
         bool is_value = name.len == 5 && memcmp(name.data, "value", 5) == 0;
-        bool is_type = is_type_name(name);
-        if ((is_value && has_value) || (is_type && has_type)) {
+        if (is_value && has_value) {
             return bow__json_refuse(r, begin, "a member is there twice");
         }
         has_value |= is_value;
-        has_type |= is_type;
-        if (is_value  ? !read_message(r, content)
-            : is_type ? !bow__json_skip(r, 0)
-                      : !read_unknown(r, begin, name)) {
+        if (is_value             ? !read_message(r, content)
+            : is_type_name(name) ? !skip_type(r, begin, &has_type)
+                                 : !read_unknown(r, begin, name)) {
             return false;
         }
     } while (bow__json_has_next(r, '}'));
     return r->error == 0 &&
-           (has_value || bow__json_refuse(r, r->at - 1, "\"value\" is needed beside \"@type\""));
+           (has_value || is_empty_type(content->descriptor) ||
+            bow__json_refuse(r, r->at - 1, "\"value\" is needed beside \"@type\""));
 }
 
 /* Encode `content` as what `any` holds. */
@@ -296,6 +324,14 @@ static bool store_content(struct bow__json_reader *r, ProtobufCMessage *any,
     return true;
 }
 
+BOW__LONG_WAY static bool refuse_type(struct bow__json_reader *r, const uint8_t *at,
+                                      const char *url)
+{
+    struct bow__text shown = bow__json_shown_url(url);
+    return bow__json_refuse(r, at, "the type \"%s\" is not among those that options.files has",
+                            shown.bytes);
+}
+
 static bool read_any(struct bow__json_reader *r, ProtobufCMessage *any)
 {
     const ProtobufCMessageDescriptor *type = NULL;
@@ -311,11 +347,7 @@ static bool read_any(struct bow__json_reader *r, ProtobufCMessage *any)
     }
     int rc = bow__json_types_find(&r->types, r->arena, bow__known_any_name(url), &type);
     if (rc < 0) {
-        return rc == -ENOMEM ? bow__json_no_memory(r)
-                             : bow__json_refuse(r, begin,
-                                                "the type \"%.200s\" is not among those "
-                                                "that options.files has",
-                                                url);
+        return rc == -ENOMEM ? bow__json_no_memory(r) : refuse_type(r, begin, url);
     }
     ProtobufCMessage *content = bow__json_new(r, type);
     if (content == NULL) {
@@ -325,7 +357,7 @@ static bool read_any(struct bow__json_reader *r, ProtobufCMessage *any)
     if (!bow__json_path_down(&r->path)) {
         return bow__json_too_deep(r);
     }
-    bool is_plain = bow__known_type(type) == BOW__KNOWN_NONE;
+    bool is_plain = bow__known_type(type) == BOW__KNOWN_NONE && !is_empty_type(type);
     if (!(is_plain ? read_fields(r, content, true) : read_wrapped(r, content))) {
         return false;
     }

@@ -170,9 +170,12 @@ static bool read_inner(struct bow__json_reader *r, const ProtobufCFieldDescripto
     return true;
 }
 
+/* The field for the value that comes next; as many as there are: none comes. */
 static unsigned kind_of_next(struct bow__json_reader *r)
 {
-    switch (bow__json_peek(r)) {
+    char c = bow__json_peek(r);
+
+    switch (c) {
     case 'n':
         return BOW__VALUE_NULL;
     case '"':
@@ -185,13 +188,16 @@ static unsigned kind_of_next(struct bow__json_reader *r)
     case '[':
         return BOW__VALUE_LIST;
     default:
-        return BOW__VALUE_NUMBER;
+        return c == '-' || (c >= '0' && c <= '9') ? BOW__VALUE_NUMBER : BOW__VALUE_LIST + 1;
     }
 }
 
 static bool read_value(struct bow__json_reader *r, ProtobufCMessage *value)
 {
     unsigned kind = kind_of_next(r);
+    if (kind > BOW__VALUE_LIST) {
+        return bow__json_refuse_next(r, "a value");
+    }
     const ProtobufCFieldDescriptor *field = &value->descriptor->fields[kind];
     void *member = bow__known_member(value, kind);
 

@@ -80,10 +80,11 @@ static bool is_text(struct bow_slice text, const char *word)
 /* One of those that JSON has no number for, if it comes next. */
 static bool take_infinite(struct bow__json_reader *r, double *ret_value)
 {
+    char c = bow__json_peek(r);
     const uint8_t *begin = r->at;
     struct bow_slice text;
 
-    if (bow__json_peek(r) != '"' || r->end - r->at < 2 || (r->at[1] >= '0' && r->at[1] <= '9') ||
+    if (c != '"' || r->end - r->at < 2 || (r->at[1] >= '0' && r->at[1] <= '9') ||
         !bow__json_read_text(r, &text)) {
         return false;
     }

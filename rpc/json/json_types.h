@@ -8,8 +8,10 @@
  */
 
 #include "base/arena.h"
+#include "base/text.h"
 #include <bowline/json.h>
 #include <bowline/service.h>
+#include <string.h>
 
 struct bow__json_types {
     const struct bow_file *const *given;
@@ -24,6 +26,15 @@ struct bow__json_types {
  */
 int bow__json_types_find(struct bow__json_types *types, struct bow__arena *arena, const char *name,
                          const ProtobufCMessageDescriptor **ret_type);
+
+/** The URL of an Any for a reason: it is a peer's text, so it is escaped and cut. */
+static inline struct bow__text bow__json_shown_url(const char *url)
+{
+    struct bow__text shown;
+    bow__text_clear(&shown);
+    bow__text_escape(&shown, (struct bow_slice){(const uint8_t *)url, strlen(url)}, 200);
+    return shown;
+}
 
 /** Free a list that came from malloc(). */
 void bow__json_types_fini(struct bow__json_types *types);

@@ -110,8 +110,8 @@ static bool put_value(struct bow__json_writer *w, const ProtobufCFieldDescriptor
         return bow__json_write_scalar(w, field, member);
     }
     const ProtobufCMessage *message = *(ProtobufCMessage *const *)member;
-    if (message == NULL) {
-        return bow__json_writer_refuse(w, " is NULL, but a message is needed");
+    if (!bow__json_writer_is_whole(w, message)) {
+        return false;
     }
     if (!bow__json_path_down(&w->path)) {
         return bow__json_writer_refuse(w, ": nested deeper than %zu levels", w->path.max_depth);
@@ -200,10 +200,8 @@ static bool put_repeated(struct bow__json_writer *w, const ProtobufCMessage *mes
     if (n == 0 && !w->always_print) {
         return true;
     }
-    if (n > 0 && elements == NULL) {
-        return bow__json_writer_refuse(w, " is NULL, but has %zu elements", n);
-    }
-    if (!put_name(w, field, infos != NULL ? &infos[index] : NULL)) {
+    if (!bow__json_writer_has_array(w, elements, n) ||
+        !put_name(w, field, infos != NULL ? &infos[index] : NULL)) {
         return false;
     }
     return bow__is_map(message->descriptor, field)
@@ -265,7 +263,9 @@ static bool decode_content(struct bow__json_writer *w, const ProtobufCMessage *a
         return bow__json_writer_no_memory(w);
     }
     if (rc < 0) {
-        return bow__json_writer_refuse(w, " holds \"%.200s\", which is not in options.files", url);
+        struct bow__text shown = bow__json_shown_url(url);
+        return bow__json_writer_refuse(w, " holds \"%s\", which is not in options.files",
+                                       shown.bytes);
     }
     options.max_message_bytes = bytes->len > 0 ? bytes->len : 1;
     rc = bow_message_decode(type, (struct bow_slice){bytes->data, bytes->len}, &options,
@@ -283,11 +283,14 @@ static bool put_any(struct bow__json_writer *w, const ProtobufCMessage *any)
     const char *url = *(const char *const *)bow__known_member(any, BOW__ANY_TYPE_URL);
     ProtobufCMessage *content = NULL;
 
+    bow__json_path_at(&w->path, &any->descriptor->fields[BOW__ANY_VALUE]);
     if (url == NULL || url[0] == '\0') {
+        if (((const ProtobufCBinaryData *)bow__known_member(any, BOW__ANY_VALUE))->len > 0) {
+            return bow__json_writer_refuse(w, ": bytes of no type");
+        }
         bow__json_put(&w->out, "{}");
         return true;
     }
-    bow__json_path_at(&w->path, &any->descriptor->fields[BOW__ANY_VALUE]);
     if (!bow__json_path_down(&w->path)) {
         return bow__json_writer_refuse(w, ": nested deeper than %zu levels", w->path.max_depth);
     }
@@ -314,9 +317,6 @@ static bool put_any(struct bow__json_writer *w, const ProtobufCMessage *any)
 
 static bool put_message(struct bow__json_writer *w, const ProtobufCMessage *message)
 {
-    if (message->descriptor == NULL) {
-        return bow__json_writer_refuse(w, " has no descriptor: begin it with its __INIT");
-    }
     enum bow__known_type kind = bow__known_type(message->descriptor);
     if (kind == BOW__KNOWN_ANY) {
         return put_any(w, message);

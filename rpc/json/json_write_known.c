@@ -60,6 +60,9 @@ static bool put_path(struct bow__json_writer *w, const char *path)
 {
     bool is_behind_line = false;
 
+    if (path[0] == '\0') {
+        return false;
+    }
     for (; *path != '\0'; path++) {
         char c = *path;
         bool is_lower = c >= 'a' && c <= 'z';
@@ -82,6 +85,9 @@ static bool put_field_mask(struct bow__json_writer *w, const ProtobufCMessage *m
     size_t n = count_at(mask, 0);
 
     bow__json_path_at(&w->path, field);
+    if (!bow__json_writer_has_array(w, paths, n)) {
+        return false;
+    }
     bow__json_put_char(&w->out, '"');
     for (size_t i = 0; i < n; i++) {
         bow__json_path_index(&w->path, i);
@@ -108,8 +114,8 @@ static bool put_value(struct bow__json_writer *w, const ProtobufCMessage *value)
 static bool put_below(struct bow__json_writer *w, const ProtobufCMessage *message,
                       bool (*put)(struct bow__json_writer *w, const ProtobufCMessage *message))
 {
-    if (message == NULL) {
-        return bow__json_writer_refuse(w, " is NULL, but a message is needed");
+    if (!bow__json_writer_is_whole(w, message)) {
+        return false;
     }
     if (!bow__json_path_down(&w->path)) {
         return bow__json_writer_refuse(w, ": nested deeper than %zu levels", w->path.max_depth);
@@ -147,6 +153,9 @@ static bool put_struct(struct bow__json_writer *w, const ProtobufCMessage *messa
     size_t n = count_at(message, 0);
 
     bow__json_path_at(&w->path, &message->descriptor->fields[0]);
+    if (!bow__json_writer_has_array(w, entries, n)) {
+        return false;
+    }
     bow__json_open(&w->out, '{');
     if (n > 0 && !bow__json_write_entries(w, entries, n, put_entry)) {
         return false;
@@ -161,6 +170,9 @@ static bool put_list(struct bow__json_writer *w, const ProtobufCMessage *message
     size_t n = count_at(message, 0);
 
     bow__json_path_at(&w->path, &message->descriptor->fields[0]);
+    if (!bow__json_writer_has_array(w, values, n)) {
+        return false;
+    }
     bow__json_open(&w->out, '[');
     for (size_t i = 0; i < n; i++) {
         bow__json_path_index(&w->path, i);

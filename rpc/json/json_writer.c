@@ -26,6 +26,21 @@ bool bow__json_writer_no_memory(struct bow__json_writer *w)
     return false;
 }
 
+bool bow__json_writer_is_whole(struct bow__json_writer *w, const ProtobufCMessage *message)
+{
+    if (message == NULL) {
+        return bow__json_writer_refuse(w, " is NULL, but a message is needed");
+    }
+    return message->descriptor != NULL ||
+           bow__json_writer_refuse(w, " has no descriptor: begin it with its __INIT");
+}
+
+bool bow__json_writer_has_array(struct bow__json_writer *w, const void *elements, size_t n)
+{
+    return n == 0 || elements != NULL ||
+           bow__json_writer_refuse(w, " is NULL, but has %zu elements", n);
+}
+
 /* Values */
 
 static bool put_text(struct bow__json_writer *w, const ProtobufCFieldDescriptor *field,
@@ -132,8 +147,8 @@ static bool has_keys(struct bow__json_writer *w, ProtobufCMessage *const *entrie
 {
     for (size_t i = 0; i < n; i++) {
         bow__json_path_index(&w->path, i);
-        if (entries[i] == NULL) {
-            return bow__json_writer_refuse(w, " is NULL, but a message is needed");
+        if (!bow__json_writer_is_whole(w, entries[i])) {
+            return false;
         }
         const ProtobufCFieldDescriptor *key = &entries[i]->descriptor->fields[0];
         const void *member = (const char *)entries[i] + key->offset;

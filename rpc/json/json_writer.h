@@ -31,6 +31,11 @@ bool bow__json_writer_refuse(struct bow__json_writer *w, const char *what, ...) 
 /** Fail with -ENOMEM. Returns false. */
 bool bow__json_writer_no_memory(struct bow__json_writer *w);
 
+/** Whether `message`, of the field at the path, can be looked into; else why not is said. */
+bool bow__json_writer_is_whole(struct bow__json_writer *w, const ProtobufCMessage *message);
+/** The same of `n` elements at `elements`. */
+bool bow__json_writer_has_array(struct bow__json_writer *w, const void *elements, size_t n);
+
 /** The value that a field has at `member`, a number, bool, enum, string or bytes. */
 bool bow__json_write_scalar(struct bow__json_writer *w, const ProtobufCFieldDescriptor *field,
                             const void *member);

@@ -11,6 +11,7 @@
 #include "rpc/core/codec/value.h"
 #include "rpc/core/codec/wire.h"
 #include "rpc/json/decimal.h"
+#include "rpc/well_known/known_type.h"
 #include <bowline/limits.h>
 #include <math.h>
 #include <stdbool.h>
@@ -261,20 +262,27 @@ static void put_name(struct line *line, const ProtobufCFieldDescriptor *field)
     }
 }
 
+static void put_inner(struct line *line, const ProtobufCMessage *message, unsigned levels)
+{
+    if (message == NULL || message->descriptor == NULL) {
+        put_text(line, ": NULL");
+        return;
+    }
+    put_text(line, " {");
+    put_message(line, message, levels);
+    put_text(line, " }");
+}
+
 static void put_value(struct line *line, const ProtobufCFieldDescriptor *field, const void *member,
                       unsigned levels)
 {
     put_name(line, field);
-    if (field->type == PROTOBUF_C_TYPE_MESSAGE && *(ProtobufCMessage *const *)member != NULL) {
-        put_text(line, " {");
-        put_message(line, *(ProtobufCMessage *const *)member, levels);
-        put_text(line, " }");
+    if (field->type == PROTOBUF_C_TYPE_MESSAGE) {
+        put_inner(line, *(ProtobufCMessage *const *)member, levels);
         return;
     }
     put_text(line, ": ");
-    if (field->type == PROTOBUF_C_TYPE_MESSAGE) {
-        put_text(line, "NULL");
-    } else if (field->type != PROTOBUF_C_TYPE_STRING) {
+    if (field->type != PROTOBUF_C_TYPE_STRING) {
         put_scalar(line, field, member);
     } else if (*(const char *const *)member == NULL) {
         put_text(line, "NULL");
@@ -299,6 +307,22 @@ static void put_repeated(struct line *line, const ProtobufCMessage *message,
     }
 }
 
+/* What an Any holds: bytes in which a secret is not to be told from the rest. */
+static bool is_content(const ProtobufCMessage *message, unsigned index)
+{
+    return message->descriptor->fields[index].type == PROTOBUF_C_TYPE_BYTES &&
+           bow__known_type(message->descriptor) == BOW__KNOWN_ANY;
+}
+
+static void put_content(struct line *line, const ProtobufCFieldDescriptor *field,
+                        const ProtobufCBinaryData *content)
+{
+    put_name(line, field);
+    put_text(line, ": [");
+    put_u64(line, content->len);
+    put_text(line, " bytes]");
+}
+
 static void put_field(struct line *line, const ProtobufCMessage *message, unsigned index,
                       unsigned levels)
 {
@@ -315,6 +339,8 @@ static void put_field(struct line *line, const ProtobufCMessage *message, unsign
         (info->fields[index].flags & BOW_FIELD_SECRET) != 0) {
         put_name(line, field);
         put_text(line, ": [REDACTED]");
+    } else if (is_content(message, index)) {
+        put_content(line, field, member_at(message, field->offset));
     } else if (is_repeated) {
         put_repeated(line, message, field, levels);
     } else {

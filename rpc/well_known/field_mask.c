@@ -175,10 +175,16 @@ int bow_field_mask_apply(const ProtobufCMessage *mask, const ProtobufCMessage *s
     size_t n = *(const size_t *)(const void *)((const char *)mask +
                                                mask->descriptor->fields[0].quantifier_offset);
     char *const *paths = *(char **const *)bow__known_member(mask, 0);
+    if (n > 0 && paths == NULL) {
+        return -EINVAL;
+    }
     for (size_t i = 0; i < n; i++) {
         if (paths[i] == NULL || !leads_somewhere(target->descriptor, paths[i])) {
             return -ENOENT;
         }
+    }
+    if (source == target) { /* what is cleared to be set again would be gone */
+        return 0;
     }
     for (size_t i = 0; i < n; i++) {
         if (!apply_path(paths[i], source, target, arena)) {

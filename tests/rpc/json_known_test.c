@@ -3,6 +3,7 @@
  * Protobuf's own types in JSON: each form, both ways, and what is out of range.
  */
 #include "google/protobuf/any.pb-c.h"
+#include "google/protobuf/field_mask.pb-c.h"
 #include "google/protobuf/struct.pb-c.h"
 #include "tests/rpc/json_fixture.h"
 #include <bowline/well_known.h>
@@ -210,7 +211,7 @@ static void test_json_field_masks(void **state)
     static const char *const bad[] = {"\",\"",   "\"a,\"",       "\",a\"",   "\"a_b\"",
                                       "\"a b\"", "\"\xc3\xa9\"", "\"a,,b\"", "\"*\""};
     static const char *const unwritable[] = {"fooBar", "foo__bar", "foo_", "foo_1",
-                                             "a b",    "a,b",      "A"};
+                                             "a b",    "a,b",      "A",    ""};
     struct json_fixture f;
     (void)state;
     json_begin(&f);
@@ -262,8 +263,7 @@ static void test_json_values_hold_any_json(void **state)
     refuse(&f, "value", "nul", "value.null_value at 1:10: a value is needed");
     refuse(&f, "value", "{\"a\":1,\"a\":2}",
            "value.struct_value.fields[0] at 1:22: a key is there twice");
-    refuse(&f, "value", "[1,]",
-           "value.list_value.values[1].number_value at 1:13: a number is needed");
+    refuse(&f, "value", "[1,]", "value.list_value.values[1] at 1:13: a value is needed");
     refuse(&f, "struct", "[]", "struct.fields at 1:11: an object is needed");
     refuse(&f, "listValue", "{}", "list_value.values at 1:14: an array is needed");
     Google__Protobuf__Value value = GOOGLE__PROTOBUF__VALUE__INIT;
@@ -271,6 +271,19 @@ static void test_json_values_hold_any_json(void **state)
     value.kind_case = GOOGLE__PROTOBUF__VALUE__KIND_NUMBER_VALUE;
     value.number_value = (double)INFINITY;
     refuse_write(&f, &value, "google.protobuf.Value.number_value: JSON has no number for it");
+    json_end(&f);
+}
+
+static void test_json_values_that_are_none_are_refused_as_values(void **state)
+{
+    static const char *const bad[] = {"x", "+1", ".5", "'a'", "NaN", "}"};
+    struct json_fixture f;
+    (void)state;
+    json_begin(&f);
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        refuse(&f, "value", bad[i], "value at 1:10: a value is needed");
+    }
+    refuse(&f, "value", "-", "value.number_value at 1:10: a number is needed");
     json_end(&f);
 }
 
@@ -350,6 +363,70 @@ static void test_json_any_holds_types_of_the_files(void **state)
     json_end(&f);
 }
 
+static void test_json_any_of_empty_may_have_a_value(void **state)
+{
+    static const char expected[] = "{\"@type\":\"x/google.protobuf.Empty\"}";
+    struct json_fixture f;
+    (void)state;
+    json_begin(&f);
+    f.options.files = json_files;
+    f.options.n_files = JSON_FILES;
+    again(&f, "any", "{\"@type\":\"x/google.protobuf.Empty\",\"value\":{}}", expected);
+    again(&f, "any", "{\"value\" : { } ,\"@type\":\"x/google.protobuf.Empty\"}", expected);
+    refuse(&f, "any", "{\"@type\":\"x/google.protobuf.Empty\",\"value\":{\"a\":1}}",
+           "any.value at 1:52: no field \"a\"");
+    refuse(&f, "any", "{\"@type\":\"x/google.protobuf.Empty\",\"value\":1}",
+           "any.value at 1:51: an object is needed");
+    refuse(&f, "any", "{\"@type\":\"x/google.protobuf.Empty\",\"value\":{},\"value\":{}}",
+           "any.value at 1:54: a member is there twice");
+    refuse(&f, "any", "{\"@type\":\"x/google.protobuf.Empty\",\"a\":1}",
+           "any.value at 1:43: no field \"a\"");
+    json_end(&f);
+}
+
+static void test_json_any_with_two_types_is_refused(void **state)
+{
+    struct json_fixture f;
+    (void)state;
+    json_begin(&f);
+    f.options.files = json_files;
+    f.options.n_files = JSON_FILES;
+    refuse(&f, "any", "{\"@type\":\"x/json.Tree\",\"name\":\"a\",\"@type\":\"x/json.Known\"}",
+           "any.value at 1:42: a member is there twice");
+    refuse(&f, "any",
+           "{\"@type\":\"x/google.protobuf.Duration\",\"value\":\"1s\",\"@type\":\"x/json.Tree\"}",
+           "any.value at 1:59: a member is there twice");
+    json_end(&f);
+}
+
+static void test_json_any_has_its_type_in_reasons_on_one_line(void **state)
+{
+    struct json_fixture f;
+    Google__Protobuf__Any any = GOOGLE__PROTOBUF__ANY__INIT;
+    (void)state;
+    json_begin(&f);
+    refuse(&f, "any", "{\"@type\":\"x/\\n\\u001b[2J\xc3\xa9\"}",
+           "any at 1:8: the type \"x/\\x0a\\x1b[2J\\xc3\\xa9\" is not among those that "
+           "options.files has");
+    any.type_url = (char *)(uintptr_t) "x/\n";
+    refuse_write(&f, &any,
+                 "google.protobuf.Any.value holds \"x/\\x0a\", which is not in options.files");
+    json_end(&f);
+}
+
+static void test_json_any_of_no_type_has_no_value(void **state)
+{
+    struct json_fixture f;
+    Google__Protobuf__Any any = GOOGLE__PROTOBUF__ANY__INIT;
+    uint8_t bytes[] = {0x0a, 0x01, 'a'};
+    (void)state;
+    json_begin(&f);
+    assert_string_equal(json_write(&f, &any), "{}");
+    any.value = (ProtobufCBinaryData){sizeof bytes, bytes};
+    refuse_write(&f, &any, "google.protobuf.Any.value: bytes of no type");
+    json_end(&f);
+}
+
 static void test_json_any_refuses_what_is_none(void **state)
 {
     struct json_fixture f;
@@ -403,6 +480,31 @@ static void test_json_any_that_cannot_be_shown_is_refused(void **state)
     json_end(&f);
 }
 
+static void test_json_known_types_that_are_not_whole_are_refused(void **state)
+{
+    struct json_fixture f;
+    Google__Protobuf__Struct structure = GOOGLE__PROTOBUF__STRUCT__INIT;
+    Google__Protobuf__ListValue list = GOOGLE__PROTOBUF__LIST_VALUE__INIT;
+    Google__Protobuf__FieldMask mask = GOOGLE__PROTOBUF__FIELD_MASK__INIT;
+    Google__Protobuf__Value blank = {.base = {.descriptor = NULL}};
+    Google__Protobuf__Value *values[] = {&blank};
+    Google__Protobuf__Struct__FieldsEntry entry = {.base = {.descriptor = NULL}};
+    Google__Protobuf__Struct__FieldsEntry *entries[] = {&entry};
+    (void)state;
+    json_begin(&f);
+    structure.n_fields = list.n_values = mask.n_paths = 1;
+    refuse_write(&f, &structure, "google.protobuf.Struct.fields is NULL, but has 1 elements");
+    refuse_write(&f, &list, "google.protobuf.ListValue.values is NULL, but has 1 elements");
+    refuse_write(&f, &mask, "google.protobuf.FieldMask.paths is NULL, but has 1 elements");
+    structure.fields = entries;
+    list.values = values;
+    refuse_write(&f, &structure,
+                 "google.protobuf.Struct.fields[0] has no descriptor: begin it with its __INIT");
+    refuse_write(&f, &list,
+                 "google.protobuf.ListValue.values[0] has no descriptor: begin it with its __INIT");
+    json_end(&f);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -412,9 +514,15 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_json_times_out_of_range_are_not_written),
         cmocka_unit_test(test_json_field_masks),
         cmocka_unit_test(test_json_values_hold_any_json),
+        cmocka_unit_test(test_json_values_that_are_none_are_refused_as_values),
         cmocka_unit_test(test_json_values_nest_as_deep_as_their_messages),
         cmocka_unit_test(test_json_wrappers_are_their_values),
+        cmocka_unit_test(test_json_known_types_that_are_not_whole_are_refused),
         cmocka_unit_test(test_json_any_holds_types_of_the_files),
+        cmocka_unit_test(test_json_any_of_empty_may_have_a_value),
+        cmocka_unit_test(test_json_any_with_two_types_is_refused),
+        cmocka_unit_test(test_json_any_has_its_type_in_reasons_on_one_line),
+        cmocka_unit_test(test_json_any_of_no_type_has_no_value),
         cmocka_unit_test(test_json_any_refuses_what_is_none),
         cmocka_unit_test(test_json_any_that_cannot_be_shown_is_refused),
     };

@@ -184,6 +184,10 @@ static void test_json_read_of_floating_point_rounds_once(void **state)
                 "json.Scalars.f_float at 1:11: out of range for float");
     json_refuse(&f, SCALARS, "{\"fDouble\":\"nan\"}",
                 "json.Scalars.f_double at 1:12: a number is needed");
+    json_refuse(&f, &json__lists__descriptor, "{\"fDouble\":[1,  \"-1e309\"]}",
+                "json.Lists.f_double[1] at 1:17: out of range for double");
+    json_refuse(&f, &json__lists__descriptor, "{\"fFloat\":[1,  -3.5e38]}",
+                "json.Lists.f_float[1] at 1:16: out of range for float");
     json_refuse(&f, SCALARS, "{\"fDouble\":Infinity}",
                 "json.Scalars.f_double at 1:12: a number is needed");
     json_end(&f);
@@ -512,6 +516,36 @@ static void test_json_read_of_required_fields_must_be_there(void **state)
     json_end(&f);
 }
 
+static void test_json_read_of_required_fields_that_are_null_is_refused(void **state)
+{
+    struct json_fixture f;
+    const ProtobufCMessageDescriptor *outer = &json2__outer__descriptor;
+    (void)state;
+    json_begin(&f);
+    json_refuse(&f, outer, "{\"name\":null}", "json2.Outer.name at 1:9: required, and null");
+    json_refuse(&f, outer, "{\"name\":\"\",\"byName\":{\"a\":{\"number\": null}}}",
+                "json2.Outer.by_name[0].value.number at 1:37: required, and null");
+    json_end(&f);
+}
+
+static void test_json_read_of_a_required_enum_does_not_ignore_its_value(void **state)
+{
+    struct json_fixture f;
+    ProtobufCMessageDescriptor type = json__scalars__descriptor;
+    ProtobufCFieldDescriptor fields[32];
+    (void)state;
+    json_begin(&f);
+    assert_true(type.n_fields <= 32);
+    memcpy(fields, type.fields, type.n_fields * sizeof fields[0]);
+    fields[13].label = PROTOBUF_C_LABEL_REQUIRED;
+    type.fields = fields;
+    type.message_init = NULL;
+    f.options.ignore_unknown = true;
+    json_refuse(&f, &type, "{\"fEnum\": \"COLOR_NONE\"}",
+                "json.Scalars.f_enum at 1:11: required, and no value that is known");
+    json_end(&f);
+}
+
 static void nested(char *text, const char *open, const char *middle, char close, size_t n)
 {
     text[0] = '\0';
@@ -707,6 +741,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_json_read_of_names_in_both_forms),
         cmocka_unit_test(test_json_read_ignores_what_is_unknown_when_told_to),
         cmocka_unit_test(test_json_read_of_required_fields_must_be_there),
+        cmocka_unit_test(test_json_read_of_required_fields_that_are_null_is_refused),
+        cmocka_unit_test(test_json_read_of_a_required_enum_does_not_ignore_its_value),
         cmocka_unit_test(test_json_read_of_the_depth_that_is_allowed_and_one_more),
         cmocka_unit_test(test_json_read_cut_at_each_byte_is_refused),
         cmocka_unit_test(test_json_read_without_memory_says_so),

@@ -256,6 +256,76 @@ static void refuse_write(struct json_fixture *f, const void *message, const char
     assert_int_equal(len, 0);
 }
 
+/* Messages that a map's entries could have been, but for the types of their fields; as by hand. */
+struct pair {
+    ProtobufCMessage base;
+    int32_t key;
+    size_t n_value;
+    char **value;
+};
+
+struct pairs {
+    ProtobufCMessage base;
+    size_t n_pairs;
+    struct pair **pairs;
+};
+
+static void test_json_of_pairs_that_no_map_can_have_is_an_array(void **state)
+{
+    static const ProtobufCIntRange pair_ranges[] = {{1, 0}, {0, 2}}, ranges[] = {{1, 0}, {0, 1}};
+    static const unsigned names[] = {0, 1};
+    static const char text[] = "{\"pairs\":[{\"key\":\"COLOR_RED\",\"value\":[\"a\",\"b\"]}]}";
+    ProtobufCFieldDescriptor pair_fields[] = {
+        {.name = "key",
+         .id = 1,
+         .label = PROTOBUF_C_LABEL_NONE,
+         .type = PROTOBUF_C_TYPE_ENUM,
+         .offset = offsetof(struct pair, key),
+         .descriptor = &json__color__descriptor},
+        {.name = "value",
+         .id = 2,
+         .label = PROTOBUF_C_LABEL_REPEATED,
+         .type = PROTOBUF_C_TYPE_STRING,
+         .quantifier_offset = offsetof(struct pair, n_value),
+         .offset = offsetof(struct pair, value)},
+    };
+    ProtobufCMessageDescriptor pair = {.magic = PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+                                       .name = "json.PairsEntry",
+                                       .short_name = "PairsEntry",
+                                       .sizeof_message = sizeof(struct pair),
+                                       .n_fields = 2,
+                                       .fields = pair_fields,
+                                       .fields_sorted_by_name = names,
+                                       .n_field_ranges = 1,
+                                       .field_ranges = pair_ranges};
+    ProtobufCFieldDescriptor fields[] = {{.name = "pairs",
+                                          .id = 1,
+                                          .label = PROTOBUF_C_LABEL_REPEATED,
+                                          .type = PROTOBUF_C_TYPE_MESSAGE,
+                                          .quantifier_offset = offsetof(struct pairs, n_pairs),
+                                          .offset = offsetof(struct pairs, pairs),
+                                          .descriptor = &pair}};
+    ProtobufCMessageDescriptor type = {.magic = PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+                                       .name = "json.Pairs",
+                                       .short_name = "Pairs",
+                                       .sizeof_message = sizeof(struct pairs),
+                                       .n_fields = 1,
+                                       .fields = fields,
+                                       .fields_sorted_by_name = names,
+                                       .n_field_ranges = 1,
+                                       .field_ranges = ranges};
+    struct json_fixture f;
+    (void)state;
+    json_begin(&f);
+    json_refuse(&f, &type, "{\"pairs\":{\"a\":\"b\"}}",
+                "json.Pairs.pairs at 1:10: an array is needed");
+    json_again(&f, &type, text, text);
+    pair_fields[0].type = PROTOBUF_C_TYPE_INT32;
+    json_refuse(&f, &type, "{\"pairs\":{\"1\":\"b\"}}",
+                "json.Pairs.pairs at 1:10: an array is needed");
+    json_end(&f);
+}
+
 static void test_json_write_refuses_what_is_no_message(void **state)
 {
     struct json_fixture f;
@@ -389,6 +459,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_json_write_of_a_map_has_each_kind_of_key_as_a_string),
         cmocka_unit_test(test_json_write_of_a_key_twice_has_the_last_entry),
         cmocka_unit_test(test_json_write_of_what_is_no_map_is_an_array),
+        cmocka_unit_test(test_json_of_pairs_that_no_map_can_have_is_an_array),
         cmocka_unit_test(test_json_write_refuses_what_is_no_message),
         cmocka_unit_test(test_json_write_of_the_depth_that_is_allowed_and_one_more),
         cmocka_unit_test(test_json_write_into_too_little_tells_the_length),

@@ -44,6 +44,7 @@ static void test_message_print_of_what_is_no_message_is_null(void **state)
 {
     Json__Tree tree = JSON__TREE__INIT;
     Json__Tree *children[] = {NULL};
+    Json__Tree blank = {.base = {.descriptor = NULL}};
     Json__Lists lists = JSON__LISTS__INIT;
     char *strings[] = {NULL};
     (void)state;
@@ -56,6 +57,8 @@ static void test_message_print_of_what_is_no_message_is_null(void **state)
     lists.f_string = strings;
     lists.n_f_string = 1;
     assert_string_equal(line_of(&lists), "f_string: NULL");
+    children[0] = &blank;
+    assert_string_equal(line_of(&tree), "children: NULL");
 }
 
 static void test_message_print_of_text_that_would_break_lines_is_escaped(void **state)
@@ -168,6 +171,21 @@ static void test_message_print_of_secrets_is_redacted(void **state)
     json_end(&f);
 }
 
+/* Which of its bytes are secret only the type's descriptor says, and that is not at hand. */
+static void test_message_print_of_an_any_does_not_show_its_bytes(void **state)
+{
+    struct json_fixture f;
+    (void)state;
+    json_begin(&f);
+    f.options.files = json_files;
+    f.options.n_files = JSON_FILES;
+    assert_string_equal(
+        line_of(json_read(&f, &json__known__descriptor,
+                          "{\"any\":{\"@type\":\"x/json.Tree\",\"name\":\"secret\"}}")),
+        "any { type_url: \"x/json.Tree\" value: [8 bytes] }");
+    json_end(&f);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -179,6 +197,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_message_print_takes_no_more_time_than_its_line),
         cmocka_unit_test(test_message_print_of_too_many_levels_ends),
         cmocka_unit_test(test_message_print_of_secrets_is_redacted),
+        cmocka_unit_test(test_message_print_of_an_any_does_not_show_its_bytes),
     };
     json_choose_descriptors(argc, argv);
     return cmocka_run_group_tests(tests, NULL, NULL);

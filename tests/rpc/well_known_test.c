@@ -224,6 +224,30 @@ static void test_field_mask_copies_what_it_names(void **state)
     json_end(&f);
 }
 
+/* In the heap, where what a field had is freed when it gets another value. */
+static void test_field_mask_of_a_message_and_itself_changes_nothing(void **state)
+{
+    static const char text[] = "{\"lists\":{\"fString\":[\"a\",\"b\"]},\"tree\":{\"name\":\"n\"}}";
+    struct json_fixture f;
+    Google__Protobuf__FieldMask mask = GOOGLE__PROTOBUF__FIELD_MASK__INIT;
+    char *paths[] = {(char *)(uintptr_t) "lists.f_string", (char *)(uintptr_t) "tree.name"};
+    ProtobufCMessage *message = NULL;
+    (void)state;
+    json_begin(&f);
+    assert_int_equal(
+        bow_json_read(&json__everything__descriptor, TEXT(text), NULL, NULL, &message, NULL, 0), 0);
+    mask.paths = paths;
+    mask.n_paths = 2;
+    assert_int_equal(bow_field_mask_apply(&mask.base, message, message, NULL), 0);
+    assert_string_equal(json_write(&f, message), text);
+    paths[1] = (char *)(uintptr_t) "nothing";
+    assert_int_equal(bow_field_mask_apply(&mask.base, message, message, NULL), -ENOENT);
+    mask.paths = NULL;
+    assert_int_equal(bow_field_mask_apply(&mask.base, message, message, NULL), -EINVAL);
+    bow_message_free(message);
+    json_end(&f);
+}
+
 static void test_field_mask_of_a_path_to_nowhere_changes_nothing(void **state)
 {
     static const char *const bad[] = {"nothing",           "scalars.nothing",
@@ -278,6 +302,7 @@ int main(void)
         cmocka_unit_test(test_struct_is_built_value_by_value),
         cmocka_unit_test(test_struct_functions_leave_other_messages_alone),
         cmocka_unit_test(test_field_mask_copies_what_it_names),
+        cmocka_unit_test(test_field_mask_of_a_message_and_itself_changes_nothing),
         cmocka_unit_test(test_field_mask_of_a_path_to_nowhere_changes_nothing),
         cmocka_unit_test(test_enum_names_and_numbers),
     };

@@ -24,6 +24,27 @@ static bool is_entry_name(const char *name, const char *field)
     return strcmp(name, "Entry") == 0;
 }
 
+/* Whether a map can have such a key; whoever reads one goes by that. */
+static bool is_key(const ProtobufCFieldDescriptor *field)
+{
+    switch (field->type) {
+    case PROTOBUF_C_TYPE_FLOAT:
+    case PROTOBUF_C_TYPE_DOUBLE:
+    case PROTOBUF_C_TYPE_ENUM:
+    case PROTOBUF_C_TYPE_BYTES:
+    case PROTOBUF_C_TYPE_MESSAGE:
+        return false;
+    default:
+        return true;
+    }
+}
+
+static bool is_single(const ProtobufCFieldDescriptor *field)
+{
+    return field->label != PROTOBUF_C_LABEL_REPEATED &&
+           (field->flags & PROTOBUF_C_FIELD_FLAG_ONEOF) == 0;
+}
+
 /*
  * Descriptors of protoc-gen-c don't mark maps. A hand-written message that passes for an entry is
  * one: that is how maps are written for compilers that have none.
@@ -34,7 +55,8 @@ static bool passes_for_map_entry(const ProtobufCFieldDescriptor *field,
     return field != NULL && field->label == PROTOBUF_C_LABEL_REPEATED && type->n_fields == 2 &&
            type->fields[0].id == 1 && type->fields[1].id == 2 && type->short_name != NULL &&
            field->name != NULL && strcmp(type->fields[0].name, "key") == 0 &&
-           strcmp(type->fields[1].name, "value") == 0 &&
+           strcmp(type->fields[1].name, "value") == 0 && is_single(&type->fields[0]) &&
+           is_single(&type->fields[1]) && is_key(&type->fields[0]) &&
            is_entry_name(type->short_name, field->name);
 }
 
