@@ -4,6 +4,7 @@
 #include "base/list.h"
 #include "tests/support/forks.h"
 #include "tests/support/net.h"
+#include "tests/support/sanitized.h"
 #include "transport/address/address.h"
 #include "transport/address/resolver.h"
 
@@ -277,6 +278,10 @@ static void test_resolver_f60_name_that_the_parent_asks_for_is_looked_up_in_the_
     struct answer childs = {0};
     struct forks forks;
     (void)state;
+    if (TEST_IS_SANITIZED_FOR_THREADS) {
+        print_message("ThreadSanitizer lets a forked child start no thread\n");
+        skip();
+    }
     begin(&f);
     pthread_mutex_lock(&f.gate);
     ask(&f, "slow.test", 1, &parents);
