@@ -371,7 +371,9 @@ static void emit_set(const struct emission *emission)
     struct memory *memory = emission->out->memory;
     bool is_scalar = message_value_of(field) == MESSAGE_VALUE_SCALAR;
 
-    if (is_scalar && !message_has_presence(emission->message, field)) {
+    /* Who includes the header is not to be warned of a member that it alone touches. */
+    bool is_plain = is_scalar && !message_has_presence(emission->message, field);
+    if (is_plain && !field->is_deprecated) {
         emit_store(emission);
         return;
     }

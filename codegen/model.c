@@ -224,6 +224,14 @@ static const char *file_symbol(struct memory *memory, const struct model_file *f
     return memory_printf(memory, "%s%sfile__%s", package, *package != '\0' ? "__" : "", file->id);
 }
 
+/* Whether it can stand between the quotes of an #include, where nothing is escaped and two question
+ * marks may begin a trigraph. */
+static bool is_includable(const char *name)
+{
+    return name != NULL && *name != '\0' && strpbrk(name, "\n\r\"\\") == NULL &&
+           strstr(name, "??") == NULL;
+}
+
 static void add_file(struct build *build, struct model_file *file,
                      const Google__Protobuf__FileDescriptorProto *proto)
 {
@@ -237,7 +245,7 @@ static void add_file(struct build *build, struct model_file *file,
         .is_proto3 = proto->syntax != NULL && strcmp(proto->syntax, "proto3") == 0,
     };
     options_of_file(memory, proto->options, &file->options);
-    if (file->name == NULL || *file->name == '\0' || strpbrk(file->name, "\n\r\"\\") != NULL) {
+    if (!is_includable(file->name)) {
         errors_add(build->errors, (struct place){0}, "a file of the request has no usable name");
         file->name = "";
         return;

@@ -171,11 +171,15 @@ bool bow_message_remove(ProtobufCMessage *message, const ProtobufCFieldDescripto
     }
     ProtobufCMessage **entries = entries_of(message, field, &n);
     for (size_t i = 0; i < n; i++) {
-        if (!has_key(entries[i], key)) {
-            entries[n_left++] = entries[i];
-        } else if (arena == NULL) {
-            bow_message_free(entries[i]);
+        ProtobufCMessage *entry = entries[i];
+        if (!has_key(entry, key)) {
+            entries[i] = entries[n_left];
+            entries[n_left++] = entry;
         }
+    }
+    /* Not before: `key` may be that of one of them. */
+    for (size_t i = n_left; arena == NULL && i < n; i++) {
+        bow_message_free(entries[i]);
     }
     *bow__member_count(message, field) = n_left;
     return n_left < n;

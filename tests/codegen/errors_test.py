@@ -133,6 +133,12 @@ class BadRequest(unittest.TestCase):
         self.assertEqual(response[2], 1)
         self.assertEqual(response[1], b"the request lacks the file 'gone.proto'")
 
+    def test_file_name_that_no_include_can_name_is_told(self):
+        for name in ('a"b.proto', "a\\b.proto", "a\nb.proto", "a??/b.proto", "a??=.proto"):
+            with self.subTest(name):
+                request = encode((1, name), (15, encode((1, name), (4, encode((1, "M"))), (12, "proto3"))))
+                self.assertIn(b"a file of the request has no usable name", self.answer(request)[1])
+
     def test_editions_are_told(self):
         self.assertEqual(self.error_of(syntax="editions"),
                          'a.proto:1:1: syntax "editions" is not supported: write '

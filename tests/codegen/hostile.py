@@ -26,6 +26,29 @@ __func__ __imag__ __inline __inline__ __int128 __label__ __real__ __restrict __r
 __typeof__ __volatile__
 """.split()
 
+# What gcc and clang take for operators, and for traits of types in C++, without a macro to show it.
+OPERATORS = """
+__array_extent __array_rank __bases __building_module __builtin_addressof __builtin_assoc_barrier
+__builtin_available __builtin_bit_cast __builtin_call_with_static_chain __builtin_complex
+__builtin_convertvector __builtin_has_attribute __builtin_launder __builtin_omp_required_simd_align
+__builtin_shuffle __builtin_shufflevector __builtin_tgmath __char16_t __char32_t __constinit __direct_bases
+__has_attribute __has_builtin __has_c_attribute __has_cpp_attribute __has_declspec_attribute __has_extension
+__has_feature __has_include __has_include_next __has_nothrow_assign __has_nothrow_constructor
+__has_nothrow_copy __has_nothrow_move_assign __has_trivial_assign __has_trivial_constructor __has_trivial_copy
+__has_trivial_destructor __has_trivial_move_assign __has_trivial_move_constructor
+__has_unique_object_representations __has_virtual_destructor __has_warning __is_abstract __is_aggregate
+__is_array __is_assignable __is_complete_type __is_compound __is_const __is_constructible __is_convertible
+__is_convertible_to __is_floating_point __is_function __is_fundamental __is_identifier __is_integral
+__is_layout_compatible __is_literal __is_literal_type __is_lvalue_expr __is_lvalue_reference
+__is_member_function_pointer __is_member_object_pointer __is_member_pointer __is_nothrow_assignable
+__is_nothrow_constructible __is_object __is_pointer_interconvertible_base_of __is_polymorphic __is_reference
+__is_rvalue_expr __is_rvalue_reference __is_same __is_same_as __is_standard_layout __is_target_arch
+__is_target_environment __is_target_os __is_target_vendor __is_trivial __is_trivially_assignable
+__is_trivially_constructible __is_trivially_copyable __is_trivially_destructible __is_unsigned __is_volatile
+__objc_no __objc_yes __reference_binds_to_temporary __transaction_atomic __transaction_cancel
+__transaction_relaxed
+""".split()
+
 # Types, functions and macros of headers, and what generated code itself is made of.
 OTHERS = """
 FILE DIR NULL EOF errno stdin stdout stderr assert offsetof major minor makedev linux unix i386 main
@@ -52,7 +75,7 @@ def words(found):
     member a capital letter. The formats of inttypes.h are many, and alike."""
     plain = {word for word in found
              if re.fullmatch(r"[a-z][a-z0-9_]*|[A-Z][A-Za-z0-9]*", word) and not re.match(r"PRI[a-z]|SCN[a-z]", word)}
-    return sorted({*KEYWORDS, *OTHERS, *plain, "PRId64"})
+    return sorted({*KEYWORDS, *OPERATORS, *OTHERS, *plain, "PRId64"})
 
 
 def packages_of(names):

@@ -144,6 +144,28 @@ static void test_map_remove_takes_all_entries_of_a_key(void **state)
     drop_by_protobuf_c(p, maps); /* an array without elements, too */
 }
 
+static void test_map_remove_may_be_given_the_key_of_an_entry(void **state)
+{
+    struct place *p = *state;
+    Codec3__Maps *maps = decoded(p, &codec3__maps__descriptor,
+                                 BYTES("\x0a\x06\x0a\x01"
+                                       "k\x12\x01"
+                                       "1\x0a\x06\x0a\x01"
+                                       "m\x12\x01"
+                                       "2\x0a\x06\x0a\x01"
+                                       "k\x12\x01"
+                                       "3\x0a\x06\x0a\x01"
+                                       "a\x12\x01"
+                                       "4"));
+    const ProtobufCFieldDescriptor *names = named(maps, "names");
+
+    assert_true(bow_message_remove(&maps->base, names, maps->names[0]->key, p->arena));
+    assert_int_equal(maps->n_names, 2);
+    assert_string_equal(maps->names[0]->key, "m");
+    assert_string_equal(maps->names[1]->key, "a");
+    drop(p, maps);
+}
+
 static void test_map_put_may_be_given_its_own_value(void **state)
 {
     struct place *p = *state;
@@ -166,6 +188,7 @@ int main(void)
         IN_BOTH(test_map_of_proto2_notes_that_key_and_value_are_there),
         IN_BOTH(test_map_with_a_key_twice_gets_and_puts_the_last),
         IN_BOTH(test_map_remove_takes_all_entries_of_a_key),
+        IN_BOTH(test_map_remove_may_be_given_the_key_of_an_entry),
         IN_BOTH(test_map_put_may_be_given_its_own_value),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
