@@ -209,7 +209,7 @@ static void call_from(struct sim_client *client, bool may_find_dead)
 static void call_from_each(struct sim_world *world, bool may_find_dead)
 {
     for (int i = 0; i < world->n_clients; i++) {
-        /* One for each connection that it may have. */
+        /* One for each address, which has its own connections. */
         for (int k = 0; k < world->clients[i].n_servers; k++) {
             call_from(&world->clients[i], may_find_dead);
         }
@@ -230,12 +230,27 @@ static void stop_watching(struct sim_world *world)
     wait_until(world, world->net.now_ns + 500 * SIM_MS);
 }
 
-/* When all is well again, everyone is served. */
+static uint32_t most_connections(const struct sim_world *world)
+{
+    uint32_t most = 1;
+
+    for (int i = 0; i < world->n_clients; i++) {
+        if (world->clients[i].max_connections > most) {
+            most = world->clients[i].max_connections;
+        }
+    }
+    return most;
+}
+
+/* When all is well again, everyone is served. Of several connections to an address each may have
+ * died unseen, and a call finds out about one. */
 static void run_recovery(struct sim_world *world)
 {
     wait_for_calm(world);
-    call_from_each(world, true);
-    wait_for_calm(world);
+    for (uint32_t i = 0; i < most_connections(world); i++) {
+        call_from_each(world, true);
+        wait_for_calm(world);
+    }
     int first = world->n_calls;
     call_from_each(world, false);
     for (int i = first; i < world->n_calls; i++) {
