@@ -7,6 +7,7 @@
  */
 
 #include "rpc/core/codec/decoder.h"
+#include "rpc/core/codec/message_info.h"
 
 /** The long way of bow__decode_required_size(). */
 size_t bow__decode_required_look(struct bow__decoder *d, const ProtobufCMessageDescriptor *type);
@@ -15,7 +16,12 @@ size_t bow__decode_required_look(struct bow__decoder *d, const ProtobufCMessageD
 static inline size_t bow__decode_required_size(struct bow__decoder *d,
                                                const ProtobufCMessageDescriptor *type)
 {
-    return type == d->relaxed ? 0 : bow__decode_required_look(d, type);
+    const struct bow_message_info *info = bow__message_info(type);
+
+    if (type == d->relaxed || (info != NULL && (info->flags & BOW_MESSAGE_PROTO2) == 0)) {
+        return 0; /* proto3 has none */
+    }
+    return bow__decode_required_look(d, type);
 }
 
 /** What is in front of `message`, or NULL. */
