@@ -314,12 +314,11 @@ static bool is_content(const ProtobufCMessage *message, unsigned index)
            bow__known_type(message->descriptor) == BOW__KNOWN_ANY;
 }
 
-static void put_content(struct line *line, const ProtobufCFieldDescriptor *field,
-                        const ProtobufCBinaryData *content)
+/* In place of bytes in which there may be a secret. */
+static void put_size(struct line *line, size_t len)
 {
-    put_name(line, field);
     put_text(line, ": [");
-    put_u64(line, content->len);
+    put_u64(line, len);
     put_text(line, " bytes]");
 }
 
@@ -340,7 +339,8 @@ static void put_field(struct line *line, const ProtobufCMessage *message, unsign
         put_name(line, field);
         put_text(line, ": [REDACTED]");
     } else if (is_content(message, index)) {
-        put_content(line, field, member_at(message, field->offset));
+        put_name(line, field);
+        put_size(line, ((const ProtobufCBinaryData *)member_at(message, field->offset))->len);
     } else if (is_repeated) {
         put_repeated(line, message, field, levels);
     } else {
@@ -348,22 +348,19 @@ static void put_field(struct line *line, const ProtobufCMessage *message, unsign
     }
 }
 
-/* A varint as its number, all else as the bytes it has. */
+/* Whether it is a secret only a newer descriptor says. */
 static void put_unknown(struct line *line, const ProtobufCMessageUnknownField *unknown)
 {
     const uint8_t *data = unknown->data, *end = data + unknown->len;
-    uint64_t value = 0;
+    uint64_t len = 0;
 
     put_blank(line);
     put_u64(line, unknown->tag);
-    put_text(line, ": ");
-    const uint8_t *next = bow__wire_read_varint(data, end, &value);
-    if (unknown->wire_type == PROTOBUF_C_WIRE_TYPE_VARINT && next != NULL) {
-        put_u64(line, value);
-        return;
+    if (unknown->wire_type == PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED) {
+        const uint8_t *content = bow__wire_read_varint(data, end, &len);
+        data = content != NULL ? content : data;
     }
-    bool has_length = unknown->wire_type == PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED && next != NULL;
-    put_quoted(line, has_length ? next : data, (size_t)(end - (has_length ? next : data)), false);
+    put_size(line, (size_t)(end - data));
 }
 
 /* What stands between the braces. */
