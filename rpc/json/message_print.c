@@ -8,9 +8,9 @@
 
 #include "rpc/core/codec/message_info.h"
 #include "rpc/core/codec/utf8.h"
-#include "rpc/core/codec/value.h"
 #include "rpc/core/codec/wire.h"
 #include "rpc/json/decimal.h"
+#include "rpc/messages/member.h"
 #include "rpc/well_known/known_type.h"
 #include <bowline/limits.h>
 #include <math.h>
@@ -171,39 +171,9 @@ static const void *member_at(const ProtobufCMessage *message, unsigned offset)
     return (const char *)message + offset;
 }
 
-static bool is_set(ProtobufCType type, const void *member)
-{
-    static const char zeros[8];
-
-    if (type == PROTOBUF_C_TYPE_STRING) {
-        const char *text = *(const char *const *)member;
-        return text != NULL && text[0] != '\0';
-    }
-    if (type == PROTOBUF_C_TYPE_BYTES) {
-        return ((const ProtobufCBinaryData *)member)->len > 0;
-    }
-    return memcmp(member, zeros, bow__value_size(type)) != 0;
-}
-
 static bool is_present(const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field)
 {
-    const void *member = member_at(message, field->offset);
-    const void *quantifier = member_at(message, field->quantifier_offset);
-
-    if ((field->flags & PROTOBUF_C_FIELD_FLAG_ONEOF) != 0) {
-        return *(const uint32_t *)quantifier == field->id;
-    }
-    if (field->label == PROTOBUF_C_LABEL_NONE) {
-        return is_set(field->type, member);
-    }
-    if (field->label == PROTOBUF_C_LABEL_REQUIRED) {
-        return true;
-    }
-    if (field->type == PROTOBUF_C_TYPE_STRING || field->type == PROTOBUF_C_TYPE_MESSAGE) {
-        const void *pointer = *(const void *const *)member;
-        return pointer != NULL && pointer != field->default_value;
-    }
-    return *(const protobuf_c_boolean *)quantifier != 0;
+    return field->label == PROTOBUF_C_LABEL_REQUIRED || bow__member_has(message, field);
 }
 
 static void put_scalar(struct line *line, const ProtobufCFieldDescriptor *field, const void *member)
@@ -328,10 +298,8 @@ static void put_field(struct line *line, const ProtobufCMessage *message, unsign
     const ProtobufCMessageDescriptor *type = message->descriptor;
     const ProtobufCFieldDescriptor *field = &type->fields[index];
     const struct bow_message_info *info = bow__message_info(type);
-    bool is_repeated = field->label == PROTOBUF_C_LABEL_REPEATED;
 
-    if (is_repeated ? *(const size_t *)member_at(message, field->quantifier_offset) == 0
-                    : !is_present(message, field)) {
+    if (!is_present(message, field)) {
         return;
     }
     if (info != NULL && index < info->n_fields &&
@@ -341,7 +309,7 @@ static void put_field(struct line *line, const ProtobufCMessage *message, unsign
     } else if (is_content(message, index)) {
         put_name(line, field);
         put_size(line, ((const ProtobufCBinaryData *)member_at(message, field->offset))->len);
-    } else if (is_repeated) {
+    } else if (bow__is_repeated(field)) {
         put_repeated(line, message, field, levels);
     } else {
         put_value(line, field, member_at(message, field->offset), levels);
