@@ -2,18 +2,11 @@
 /* Messages into an Any and out of it. Knows nothing of a registry of types: who asks names one. */
 #include "rpc/well_known/known_type.h"
 #include <bowline/message.h>
-#include <bowline/message_field.h>
 #include <bowline/well_known.h>
 #include <errno.h>
 #include <stdlib.h>
 
 #define URL_PREFIX "type.googleapis.com/"
-
-static bool is_any(const ProtobufCMessage *message)
-{
-    return message != NULL && message->descriptor != NULL &&
-           bow__known_type(message->descriptor) == BOW__KNOWN_ANY;
-}
 
 /* The URL of a type, as bow_message_encode_new() gives bytes. */
 static char *make_url(const char *name, struct bow_arena *arena)
@@ -32,7 +25,7 @@ int bow_any_pack(ProtobufCMessage *any, const ProtobufCMessage *message, struct 
 {
     struct bow_slice bytes;
 
-    if (!is_any(any) || message == NULL || message->descriptor == NULL ||
+    if (!bow__known_is(any, BOW__KNOWN_ANY) || message == NULL || message->descriptor == NULL ||
         message->descriptor->name == NULL) {
         return -EINVAL;
     }
@@ -57,7 +50,7 @@ int bow_any_pack(ProtobufCMessage *any, const ProtobufCMessage *message, struct 
 
 bool bow_any_is(const ProtobufCMessage *any, const ProtobufCMessageDescriptor *type)
 {
-    if (!is_any(any) || type == NULL || type->name == NULL) {
+    if (!bow__known_is(any, BOW__KNOWN_ANY) || type == NULL || type->name == NULL) {
         return false;
     }
     const char *url = *(const char *const *)bow__known_member(any, BOW__ANY_TYPE_URL);
@@ -69,7 +62,7 @@ int bow_any_unpack(const ProtobufCMessage *any, const ProtobufCMessageDescriptor
 {
     struct bow_decode_options options = BOW_DECODE_OPTIONS_INIT;
 
-    if (!is_any(any) || type == NULL) {
+    if (!bow__known_is(any, BOW__KNOWN_ANY) || type == NULL) {
         return -EINVAL;
     }
     if (!bow_any_is(any, type)) {

@@ -167,9 +167,8 @@ static bool apply_path(const char *path, const ProtobufCMessage *source, Protobu
 int bow_field_mask_apply(const ProtobufCMessage *mask, const ProtobufCMessage *source,
                          ProtobufCMessage *target, struct bow_arena *arena)
 {
-    if (mask == NULL || mask->descriptor == NULL || source == NULL || target == NULL ||
-        bow__known_type(mask->descriptor) != BOW__KNOWN_FIELD_MASK || target->descriptor == NULL ||
-        source->descriptor != target->descriptor) {
+    if (!bow__known_is(mask, BOW__KNOWN_FIELD_MASK) || source == NULL || target == NULL ||
+        target->descriptor == NULL || source->descriptor != target->descriptor) {
         return -EINVAL;
     }
     size_t n = *(const size_t *)(const void *)((const char *)mask +
