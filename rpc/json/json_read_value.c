@@ -289,7 +289,7 @@ void bow__json_mark(ProtobufCMessage *message, const ProtobufCFieldDescriptor *f
     }
 }
 
-/* Arrays: they double, so that their room is always a power of two */
+/* Arrays: they double, in one piece of memory after the other */
 
 #define FIRST_ELEMENTS ((size_t)4)
 
