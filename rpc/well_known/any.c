@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Messages into an Any and out of it. Knows nothing of a registry of types: who asks names one. */
+#include "rpc/messages/storage.h"
 #include "rpc/well_known/known_type.h"
 #include <bowline/message.h>
 #include <bowline/well_known.h>
 #include <errno.h>
-#include <stdlib.h>
 
 #define URL_PREFIX "type.googleapis.com/"
 
@@ -12,7 +12,7 @@
 static char *make_url(const char *name, struct bow_arena *arena)
 {
     size_t prefix = strlen(URL_PREFIX), len = strlen(name);
-    char *url = arena != NULL ? bow_arena_alloc(arena, prefix + len + 1) : malloc(prefix + len + 1);
+    char *url = bow__storage_take(arena, prefix + len + 1);
 
     if (url != NULL) {
         memcpy(url, URL_PREFIX, prefix);
@@ -35,9 +35,7 @@ int bow_any_pack(ProtobufCMessage *any, const ProtobufCMessage *message, struct 
     }
     char *url = make_url(message->descriptor->name, arena);
     if (url == NULL) {
-        if (arena == NULL) {
-            free((void *)(uintptr_t)bytes.data);
-        }
+        bow__storage_drop(arena, (void *)(uintptr_t)bytes.data);
         return -ENOMEM;
     }
     /* Both are this message's now, so that what it had is let go of as a whole. */
