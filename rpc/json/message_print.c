@@ -13,6 +13,7 @@
 #include "rpc/messages/member.h"
 #include "rpc/well_known/known_type.h"
 #include <bowline/limits.h>
+#include <bowline/well_known.h>
 #include <math.h>
 #include <stdbool.h>
 
@@ -154,11 +155,10 @@ static void put_float(struct line *line, float value)
 
 static void put_enum(struct line *line, const ProtobufCEnumDescriptor *type, int32_t number)
 {
-    const ProtobufCEnumValue *value =
-        type != NULL ? protobuf_c_enum_descriptor_get_value(type, number) : NULL;
+    const char *name = bow_enum_name(type, number);
 
-    if (value != NULL && value->name != NULL) {
-        put_text(line, value->name);
+    if (name != NULL) {
+        put_text(line, name);
         return;
     }
     put_i64(line, number);
