@@ -20,8 +20,8 @@
  *
  *     refs (both)      relaxed up, acq_rel down            each other
  *     mutex            guards `setup`, `copy`, the sessions
- *     used_by          as base/claim.h says: in a child process the mutex, and the locks in
- * OpenSSL's objects, may be held by a thread that is not there
+ *     used_by          as base/claim.h says: in a child process the mutex, and the locks
+ *                      in OpenSSL's objects, may be held by a thread that is not there
  */
 
 #include "base/list.h"

@@ -10,6 +10,10 @@
 
 #include <errno.h>
 
+/** What is said where taking it fails. */
+#define BOW__TLS_FOREIGN                                                                           \
+    "the TLS context was used before fork(), by the parent process: make another one in the child"
+
 /** Take the mutex. Returns: 0; -ECHILD for a context that the parent process has used. */
 static inline int bow__tls_context_lock(struct bow_tls_context *tls_context)
 {

@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/options.h"
 #include "base/refuse.h"
+#include "tls/context_lock.h"
 
 #include <bowline/limits.h>
 #include <errno.h>
@@ -387,9 +388,7 @@ int bow_tls_new(struct bow_tls_context *tls_context, const struct bow_tls_option
     struct bow__tls_setup *setup = NULL;
     rc = bow__tls_context_setup(tls_context, &setup);
     if (rc < 0) {
-        return bow__refuse(tls_context->context, rc,
-                           "bow_tls_new: the TLS context was used before fork(), by the parent "
-                           "process: make another one in the child");
+        return bow__refuse(tls_context->context, rc, "bow_tls_new: " BOW__TLS_FOREIGN);
     }
     rc = make(tls_context, setup, &known, ret_tls);
     bow__tls_setup_unref(setup);

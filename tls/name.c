@@ -9,6 +9,7 @@
  */
 
 #include "base/refuse.h"
+#include "tls/context_lock.h"
 #include "tls/handler.h"
 
 #include <errno.h>
@@ -71,19 +72,15 @@ static bool asks_clients(const SSL_CTX *ssl_ctx)
 
 int bow_tls_use(struct bow_tls *tls, struct bow_tls_context *tls_context)
 {
-    int rc = 0;
-
     if (!tls->is_choosing || tls_context->side != BOW_TLS_SERVER) {
         return bow__refuse(tls_context->context, -EINVAL, "bow_tls_use: %s",
                            tls->is_choosing ? "the context is a client's"
                                             : "only inside on_server_name");
     }
     struct bow__tls_setup *setup = NULL;
-    rc = bow__tls_context_setup(tls_context, &setup);
+    int rc = bow__tls_context_setup(tls_context, &setup);
     if (rc < 0) {
-        return bow__refuse(tls_context->context, rc,
-                           "bow_tls_use: the TLS context was used before fork(), by the parent "
-                           "process: make another one in the child");
+        return bow__refuse(tls_context->context, rc, "bow_tls_use: " BOW__TLS_FOREIGN);
     }
     rc = -EINVAL;
     if (asks_clients(setup->ssl_ctx) || asks_clients(tls->setup->ssl_ctx)) {

@@ -131,8 +131,7 @@ static int new_setup(struct bow_context *context, const struct bow_tls_context_o
 
 static int refuse_foreign(int rc, struct bow__text *why)
 {
-    bow__text_printf(why, "the TLS context was used before fork(), by the parent process: make "
-                          "another one in the child");
+    bow__text_printf(why, BOW__TLS_FOREIGN);
     return rc;
 }
 

@@ -134,7 +134,8 @@ bow_message_decode(const ProtobufCMessageDescriptor *type, struct bow_slice byte
  * Thread and ownership as bow_message_decode().
  * Returns: 0, and `*ret_used` is how many bytes that were; -EAGAIN when there are fewer than it
  * has, and `*ret_used` is how many there must be to try again, as far as can be told; else what
- *          bow_message_decode() returns: -EBADMSG also for a length above 64 bits
+ *          bow_message_decode() returns: -EBADMSG also for a length above 64 bits, -EMSGSIZE also
+ *          for one above 2 GiB - 1
  */
 BOW_EXPORT BOW_MUST_USE int
 bow_message_decode_delimited(const ProtobufCMessageDescriptor *type, struct bow_slice bytes,

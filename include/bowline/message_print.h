@@ -23,8 +23,8 @@ extern "C" {
  * their names in the .proto, enums by name, unknown fields by number; never a line break or any
  * other control character, and always UTF-8. A field declared secret, by the option
  * (bowline.secret) or debug_redact, is [REDACTED]; that is known for messages of Bowline's
- * generator. Of what an Any holds, which may have such fields, only the length is shown:
- * "value: [8 bytes]". Unknown fields are shown as they are.
+ * generator. Of what an Any holds, and of unknown fields, which may be secret to who knows them,
+ * only the length is shown: "value: [8 bytes]", "100: [2 bytes]".
  *
  * What does not fit is cut off, at the end of a character, and "…" stands behind it. It never
  * fails: NULL, for a message or inside one where a value is needed, is "NULL". No memory is taken,

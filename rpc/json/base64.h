@@ -5,7 +5,6 @@
 /* Base64 (RFC 4648). */
 
 #include <bowline/slice.h>
-#include <stdbool.h>
 
 /** Write `bytes` in the standard alphabet with padding: 4 characters for each 3 bytes begun.
  * Returns the first character after. */

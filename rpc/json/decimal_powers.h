@@ -2,7 +2,7 @@
 #ifndef BOWLINE_RPC_JSON_DECIMAL_POWERS_H
 #define BOWLINE_RPC_JSON_DECIMAL_POWERS_H
 
-/* The table of decimal.c: 10^k at [k - BOW__DECIMAL_POWER_MIN], scaled to 128 bits. */
+/* The table of decimal_write.c: 10^k at [k - BOW__DECIMAL_POWER_MIN], scaled to 128 bits. */
 
 #include <stdint.h>
 

@@ -92,14 +92,11 @@ static bool read_field_mask(struct bow__json_reader *r, ProtobufCMessage *mask)
     if (!bow__json_read_text(r, &text)) {
         return false;
     }
-    size_t n = count_paths(text), room = 4;
+    size_t n = count_paths(text);
     if (n == 0) {
         return true;
     }
-    while (room < n) {
-        room *= 2;
-    }
-    char **paths = bow__arena_alloc(r->arena, room * sizeof paths[0]);
+    char **paths = bow__arena_alloc(r->arena, n * sizeof paths[0]);
     char *names = bow__arena_alloc_bytes(r->arena, 2 * text.len + 1);
     if (paths == NULL || names == NULL) {
         return bow__json_no_memory(r);

@@ -5,6 +5,7 @@
  * nothing of the fields of messages.
  */
 #include "rpc/json/json_read_value.h"
+#include "rpc/core/codec/decode_array.h"
 #include "rpc/core/codec/value.h"
 #include "rpc/json/base64.h"
 #include "rpc/json/map_keys.h"
@@ -289,31 +290,28 @@ void bow__json_mark(ProtobufCMessage *message, const ProtobufCFieldDescriptor *f
     }
 }
 
-/* Arrays: they double, so that their room is always a power of two */
-
-#define FIRST_ELEMENTS ((size_t)4)
+/* Arrays: they grow as the decoder's do */
 
 struct array {
     char *elements;
-    size_t n, capacity, size;
+    size_t n, size;
 };
+
+static bool has_room(const struct array *array)
+{
+    return array->elements != NULL && array->n < bow__decode_capacity(array->elements);
+}
 
 /* The place of the next element, which counts when `n` does. */
 static void *next_place(struct bow__json_reader *r, struct array *array)
 {
-    if (array->n == array->capacity) {
-        size_t capacity = array->capacity > 0 ? 2 * array->capacity : FIRST_ELEMENTS;
-        /* No overflow: there is at most one element for each byte of the text. */
-        char *elements = bow__arena_alloc(r->arena, capacity * array->size);
-        if (elements == NULL) {
+    if (!has_room(array)) {
+        char *grown = bow__decode_reserve(r->arena, array->elements, array->n, 1, array->size);
+        if (grown == NULL) {
             bow__json_no_memory(r);
             return NULL;
         }
-        if (array->n > 0) {
-            memcpy(elements, array->elements, array->n * array->size);
-        }
-        array->elements = elements;
-        array->capacity = capacity;
+        array->elements = grown;
     }
     return array->elements + array->n * array->size;
 }

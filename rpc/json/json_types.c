@@ -1,35 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Files and their imports as a list without repetitions, and the search in their tables. */
 #include "rpc/json/json_types.h"
+#include "rpc/messages/storage.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* An upper bound of how many files there are would need them looked through: the list grows. */
-#define FIRST_FILES 32u
-
 struct list {
     const struct bow_file **files;
-    size_t n, capacity;
-    struct bow__arena *arena; /* NULL: malloc() */
+    size_t n;
+    struct bow_arena *arena; /* NULL: malloc() */
 };
-
-static bool grow(struct list *list)
-{
-    size_t capacity = list->capacity > 0 ? 2 * list->capacity : FIRST_FILES;
-    size_t n_bytes = capacity * sizeof list->files[0];
-    const struct bow_file **files = list->arena != NULL ? bow__arena_alloc(list->arena, n_bytes)
-                                                        : realloc((void *)list->files, n_bytes);
-    if (files == NULL) {
-        return false;
-    }
-    if (list->arena != NULL && list->n > 0) {
-        memcpy((void *)files, (const void *)list->files, list->n * sizeof files[0]);
-    }
-    list->files = files;
-    list->capacity = capacity;
-    return true;
-}
 
 /* Programs have hundreds of files at most: each is compared with each. */
 static bool add(struct list *list, const struct bow_file *file)
@@ -42,17 +23,20 @@ static bool add(struct list *list, const struct bow_file *file)
     if (file == NULL) { /* an import that is not linked */
         return true;
     }
-    if (list->n == list->capacity && !grow(list)) {
+    const struct bow_file **files =
+        bow__storage_extend(list->arena, (void *)list->files, list->n, sizeof(file));
+    if (files == NULL) {
         return false;
     }
-    list->files[list->n++] = file;
+    files[list->n++] = file;
+    list->files = files;
     return true;
 }
 
 static int make_list(struct bow__json_types *types, struct bow__arena *arena)
 {
-    struct list list = {.arena = arena};
-    bool is_made = grow(&list);
+    struct list list = {.arena = bow__arena_as_public(arena)};
+    bool is_made = true;
 
     for (size_t i = 0; i < types->n_given && is_made; i++) {
         is_made = add(&list, types->given[i]);

@@ -16,7 +16,7 @@
 struct bow__json_types {
     const struct bow_file *const *given;
     size_t n_given;
-    const struct bow_file **files; /* with their imports, each once; NULL: not made yet */
+    const struct bow_file **files; /* with their imports, each once; NULL: not made yet, or none */
     size_t n_files;
 };
 

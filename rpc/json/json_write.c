@@ -5,9 +5,9 @@
  */
 #include "base/options.h"
 #include "rpc/core/codec/map_entry.h"
-#include "rpc/core/codec/value.h"
 #include "rpc/json/json_names.h"
 #include "rpc/json/json_write_known.h"
+#include "rpc/messages/member.h"
 #include "rpc/messages/reason.h"
 #include <bowline/message.h>
 #include <stdlib.h>
@@ -21,51 +21,16 @@ static const void *member_at(const ProtobufCMessage *message, unsigned offset)
 
 /* Which fields are written */
 
-/* Whether a value of `type` is other than 0 or empty. */
-static bool is_set(ProtobufCType type, const void *member)
-{
-    static const char zeros[8];
-
-    switch (type) {
-    case PROTOBUF_C_TYPE_STRING: {
-        const char *text = *(const char *const *)member;
-        return text != NULL && text[0] != '\0';
-    }
-    case PROTOBUF_C_TYPE_BYTES:
-        return ((const ProtobufCBinaryData *)member)->len > 0;
-    case PROTOBUF_C_TYPE_MESSAGE:
-        return *(ProtobufCMessage *const *)member != NULL;
-    default:
-        return memcmp(member, zeros, bow__value_size(type)) != 0;
-    }
-}
-
-static bool is_oneof(const ProtobufCFieldDescriptor *field)
-{
-    return (field->flags & PROTOBUF_C_FIELD_FLAG_ONEOF) != 0;
-}
-
-/* Whether a field that is not repeated is there to be written. */
+/* Whether a field that is not repeated is there to be written. A required one always is, that what
+ * it lacks is said. */
 static bool is_written(const struct bow__json_writer *w, const ProtobufCFieldDescriptor *field,
                        const ProtobufCMessage *message)
 {
-    const void *member = member_at(message, field->offset);
-
-    if (is_oneof(field)) {
-        return *(const uint32_t *)member_at(message, field->quantifier_offset) == field->id;
-    }
-    if (field->label == PROTOBUF_C_LABEL_NONE) {
-        return is_set(field->type, member) ||
-               (w->always_print && field->type != PROTOBUF_C_TYPE_MESSAGE);
-    }
-    if (field->label == PROTOBUF_C_LABEL_REQUIRED) {
+    if (field->label == PROTOBUF_C_LABEL_REQUIRED || bow__member_has(message, field)) {
         return true;
     }
-    if (field->type == PROTOBUF_C_TYPE_STRING || field->type == PROTOBUF_C_TYPE_MESSAGE) {
-        const void *pointer = *(const void *const *)member;
-        return pointer != NULL && pointer != field->default_value;
-    }
-    return *(const protobuf_c_boolean *)member_at(message, field->quantifier_offset) != 0;
+    return w->always_print && field->label == PROTOBUF_C_LABEL_NONE && !bow__is_in_oneof(field) &&
+           field->type != PROTOBUF_C_TYPE_MESSAGE;
 }
 
 /* Names */

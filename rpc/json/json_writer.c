@@ -3,6 +3,7 @@
 #include "rpc/json/json_writer.h"
 #include "rpc/core/codec/value.h"
 #include "rpc/json/map_keys.h"
+#include <bowline/well_known.h>
 #include <stdlib.h>
 
 /* Reasons */
@@ -73,13 +74,12 @@ static void put_enum(struct bow__json_writer *w, const ProtobufCEnumDescriptor *
         bow__json_put(&w->out, "null");
         return;
     }
-    const ProtobufCEnumValue *value =
-        w->enums_as_numbers ? NULL : protobuf_c_enum_descriptor_get_value(type, number);
-    if (value == NULL || value->name == NULL) {
+    const char *name = w->enums_as_numbers ? NULL : bow_enum_name(type, number);
+    if (name == NULL) {
         bow__json_put_i64(&w->out, number);
         return;
     }
-    bow__json_put_string(&w->out, value->name, strlen(value->name));
+    bow__json_put_string(&w->out, name, strlen(name));
 }
 
 static void put_quoted_i64(struct bow__json_output *out, int64_t value)

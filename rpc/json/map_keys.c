@@ -4,21 +4,15 @@
 #include "rpc/messages/map_key.h"
 #include <stdlib.h>
 
-static int compare_keys(const ProtobufCMessage *a, const ProtobufCMessage *b)
-{
-    return bow__map_key_order(bow__entry_key(a->descriptor)->type, bow__map_key_of(a),
-                              bow__map_key_of(b));
-}
-
 bool bow__map_same_key(const ProtobufCMessage *a, const ProtobufCMessage *b)
 {
-    return compare_keys(a, b) == 0;
+    return bow__map_entry_order(a, b) == 0;
 }
 
 const ProtobufCMessage *bow__map_find_later(ProtobufCMessage *const *entries, size_t n, size_t i)
 {
     for (size_t later = i + 1; later < n; later++) {
-        if (compare_keys(entries[i], entries[later]) == 0) {
+        if (bow__map_entry_order(entries[i], entries[later]) == 0) {
             return entries[later];
         }
     }
@@ -28,7 +22,7 @@ const ProtobufCMessage *bow__map_find_later(ProtobufCMessage *const *entries, si
 static int compare_places(const void *a, const void *b)
 {
     bow__map_place first = *(const bow__map_place *)a, second = *(const bow__map_place *)b;
-    int order = compare_keys(*first, *second);
+    int order = bow__map_entry_order(*first, *second);
 
     return order != 0 ? order : (first > second) - (first < second);
 }

@@ -8,11 +8,12 @@
 
 #include "rpc/core/codec/message_info.h"
 #include "rpc/core/codec/utf8.h"
-#include "rpc/core/codec/value.h"
 #include "rpc/core/codec/wire.h"
 #include "rpc/json/decimal.h"
+#include "rpc/messages/member.h"
 #include "rpc/well_known/known_type.h"
 #include <bowline/limits.h>
+#include <bowline/well_known.h>
 #include <math.h>
 #include <stdbool.h>
 
@@ -154,11 +155,10 @@ static void put_float(struct line *line, float value)
 
 static void put_enum(struct line *line, const ProtobufCEnumDescriptor *type, int32_t number)
 {
-    const ProtobufCEnumValue *value =
-        type != NULL ? protobuf_c_enum_descriptor_get_value(type, number) : NULL;
+    const char *name = bow_enum_name(type, number);
 
-    if (value != NULL && value->name != NULL) {
-        put_text(line, value->name);
+    if (name != NULL) {
+        put_text(line, name);
         return;
     }
     put_i64(line, number);
@@ -171,39 +171,9 @@ static const void *member_at(const ProtobufCMessage *message, unsigned offset)
     return (const char *)message + offset;
 }
 
-static bool is_set(ProtobufCType type, const void *member)
-{
-    static const char zeros[8];
-
-    if (type == PROTOBUF_C_TYPE_STRING) {
-        const char *text = *(const char *const *)member;
-        return text != NULL && text[0] != '\0';
-    }
-    if (type == PROTOBUF_C_TYPE_BYTES) {
-        return ((const ProtobufCBinaryData *)member)->len > 0;
-    }
-    return memcmp(member, zeros, bow__value_size(type)) != 0;
-}
-
 static bool is_present(const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field)
 {
-    const void *member = member_at(message, field->offset);
-    const void *quantifier = member_at(message, field->quantifier_offset);
-
-    if ((field->flags & PROTOBUF_C_FIELD_FLAG_ONEOF) != 0) {
-        return *(const uint32_t *)quantifier == field->id;
-    }
-    if (field->label == PROTOBUF_C_LABEL_NONE) {
-        return is_set(field->type, member);
-    }
-    if (field->label == PROTOBUF_C_LABEL_REQUIRED) {
-        return true;
-    }
-    if (field->type == PROTOBUF_C_TYPE_STRING || field->type == PROTOBUF_C_TYPE_MESSAGE) {
-        const void *pointer = *(const void *const *)member;
-        return pointer != NULL && pointer != field->default_value;
-    }
-    return *(const protobuf_c_boolean *)quantifier != 0;
+    return field->label == PROTOBUF_C_LABEL_REQUIRED || bow__member_has(message, field);
 }
 
 static void put_scalar(struct line *line, const ProtobufCFieldDescriptor *field, const void *member)
@@ -314,12 +284,11 @@ static bool is_content(const ProtobufCMessage *message, unsigned index)
            bow__known_type(message->descriptor) == BOW__KNOWN_ANY;
 }
 
-static void put_content(struct line *line, const ProtobufCFieldDescriptor *field,
-                        const ProtobufCBinaryData *content)
+/* In place of bytes in which there may be a secret. */
+static void put_size(struct line *line, size_t len)
 {
-    put_name(line, field);
     put_text(line, ": [");
-    put_u64(line, content->len);
+    put_u64(line, len);
     put_text(line, " bytes]");
 }
 
@@ -329,10 +298,8 @@ static void put_field(struct line *line, const ProtobufCMessage *message, unsign
     const ProtobufCMessageDescriptor *type = message->descriptor;
     const ProtobufCFieldDescriptor *field = &type->fields[index];
     const struct bow_message_info *info = bow__message_info(type);
-    bool is_repeated = field->label == PROTOBUF_C_LABEL_REPEATED;
 
-    if (is_repeated ? *(const size_t *)member_at(message, field->quantifier_offset) == 0
-                    : !is_present(message, field)) {
+    if (!is_present(message, field)) {
         return;
     }
     if (info != NULL && index < info->n_fields &&
@@ -340,30 +307,28 @@ static void put_field(struct line *line, const ProtobufCMessage *message, unsign
         put_name(line, field);
         put_text(line, ": [REDACTED]");
     } else if (is_content(message, index)) {
-        put_content(line, field, member_at(message, field->offset));
-    } else if (is_repeated) {
+        put_name(line, field);
+        put_size(line, ((const ProtobufCBinaryData *)member_at(message, field->offset))->len);
+    } else if (bow__is_repeated(field)) {
         put_repeated(line, message, field, levels);
     } else {
         put_value(line, field, member_at(message, field->offset), levels);
     }
 }
 
-/* A varint as its number, all else as the bytes it has. */
+/* Whether it is a secret only a newer descriptor says. */
 static void put_unknown(struct line *line, const ProtobufCMessageUnknownField *unknown)
 {
     const uint8_t *data = unknown->data, *end = data + unknown->len;
-    uint64_t value = 0;
+    uint64_t len = 0;
 
     put_blank(line);
     put_u64(line, unknown->tag);
-    put_text(line, ": ");
-    const uint8_t *next = bow__wire_read_varint(data, end, &value);
-    if (unknown->wire_type == PROTOBUF_C_WIRE_TYPE_VARINT && next != NULL) {
-        put_u64(line, value);
-        return;
+    if (unknown->wire_type == PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED) {
+        const uint8_t *content = bow__wire_read_varint(data, end, &len);
+        data = content != NULL ? content : data;
     }
-    bool has_length = unknown->wire_type == PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED && next != NULL;
-    put_quoted(line, has_length ? next : data, (size_t)(end - (has_length ? next : data)), false);
+    put_size(line, (size_t)(end - data));
 }
 
 /* What stands between the braces. */

@@ -49,4 +49,11 @@ static inline int bow__map_key_order(ProtobufCType type, const void *a, const vo
     return memcmp(a, b, bow__value_size(type));
 }
 
+/** The same of the keys of two entries of one map. */
+static inline int bow__map_entry_order(const ProtobufCMessage *a, const ProtobufCMessage *b)
+{
+    return bow__map_key_order(bow__entry_key(a->descriptor)->type, bow__map_key_of(a),
+                              bow__map_key_of(b));
+}
+
 #endif

@@ -112,10 +112,12 @@ int bow_message_decode(const ProtobufCMessageDescriptor *type, struct bow_slice 
     return rc;
 }
 
-/* The message behind its length at the front of `bytes`. */
+/* The message behind its length at the front of `bytes`. What no message can have is refused at
+ * once, be the limit above it: nobody is to wait for its bytes, and the sum has room. */
 static int find_body(struct bow_slice bytes, size_t max_bytes, struct bow_slice *ret_body,
                      size_t *ret_used, struct bow__text *reason)
 {
+    size_t most = max_bytes < INT32_MAX ? max_bytes : INT32_MAX;
     uint64_t len = 0;
 
     int n = bow__wire_decode_varint(bytes, &len);
@@ -127,8 +129,8 @@ static int find_body(struct bow_slice bytes, size_t max_bytes, struct bow_slice 
         bow__text_printf(reason, "a length above 64 bits");
         return n;
     }
-    if (len > max_bytes) {
-        return refuse_size(len, max_bytes, reason);
+    if (len > most) {
+        return refuse_size(len, most, reason);
     }
     *ret_used = (size_t)n + (size_t)len;
     if (*ret_used > bytes.len) {

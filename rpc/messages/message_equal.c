@@ -97,18 +97,12 @@ static entry_place places_of(struct elements map)
     return (entry_place)(const void *)map.array;
 }
 
-static int order_of_keys(const ProtobufCMessage *a, const ProtobufCMessage *b)
-{
-    return bow__map_key_order(bow__entry_key(a->descriptor)->type, bow__map_key_of(a),
-                              bow__map_key_of(b));
-}
-
 /* By key; of one key the last entry comes first, for that one counts. */
 static int order_of_places(const void *left, const void *right)
 {
     entry_place a = *(const entry_place *)left;
     entry_place b = *(const entry_place *)right;
-    int order = order_of_keys(*a, *b);
+    int order = bow__map_entry_order(*a, *b);
 
     return order != 0 ? order : (a < b) - (a > b);
 }
@@ -132,7 +126,7 @@ static size_t sort_map(struct elements map, entry_place *places)
     }
     qsort(places, map.n, sizeof(places[0]), order_of_places);
     for (size_t i = 0; i < map.n; i++) {
-        if (n == 0 || order_of_keys(*places[n - 1], *places[i]) != 0) {
+        if (n == 0 || bow__map_entry_order(*places[n - 1], *places[i]) != 0) {
             places[n++] = places[i];
         }
     }
@@ -144,7 +138,7 @@ static bool sorted_equal(entry_place *a, size_t n_a, entry_place *b, size_t n_b,
     bool equal = n_a == n_b;
 
     for (size_t i = 0; equal && i < n_a; i++) {
-        equal = order_of_keys(*a[i], *b[i]) == 0 && entries_equal(*a[i], *b[i], levels);
+        equal = bow__map_entry_order(*a[i], *b[i]) == 0 && entries_equal(*a[i], *b[i], levels);
     }
     return equal;
 }
@@ -153,7 +147,7 @@ static bool sorted_equal(entry_place *a, size_t n_a, entry_place *b, size_t n_b,
 static const ProtobufCMessage *find_entry(struct elements map, const ProtobufCMessage *entry)
 {
     for (size_t i = map.n; i > 0; i--) {
-        if (order_of_keys(places_of(map)[i - 1], entry) == 0) {
+        if (bow__map_entry_order(places_of(map)[i - 1], entry) == 0) {
             return places_of(map)[i - 1];
         }
     }

@@ -1,25 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Messages into an Any and out of it. Knows nothing of a registry of types: who asks names one. */
+#include "rpc/messages/storage.h"
 #include "rpc/well_known/known_type.h"
 #include <bowline/message.h>
-#include <bowline/message_field.h>
 #include <bowline/well_known.h>
 #include <errno.h>
-#include <stdlib.h>
 
 #define URL_PREFIX "type.googleapis.com/"
-
-static bool is_any(const ProtobufCMessage *message)
-{
-    return message != NULL && message->descriptor != NULL &&
-           bow__known_type(message->descriptor) == BOW__KNOWN_ANY;
-}
 
 /* The URL of a type, as bow_message_encode_new() gives bytes. */
 static char *make_url(const char *name, struct bow_arena *arena)
 {
     size_t prefix = strlen(URL_PREFIX), len = strlen(name);
-    char *url = arena != NULL ? bow_arena_alloc(arena, prefix + len + 1) : malloc(prefix + len + 1);
+    char *url = bow__storage_take(arena, prefix + len + 1);
 
     if (url != NULL) {
         memcpy(url, URL_PREFIX, prefix);
@@ -32,7 +25,7 @@ int bow_any_pack(ProtobufCMessage *any, const ProtobufCMessage *message, struct 
 {
     struct bow_slice bytes;
 
-    if (!is_any(any) || message == NULL || message->descriptor == NULL ||
+    if (!bow__known_is(any, BOW__KNOWN_ANY) || message == NULL || message->descriptor == NULL ||
         message->descriptor->name == NULL) {
         return -EINVAL;
     }
@@ -42,9 +35,7 @@ int bow_any_pack(ProtobufCMessage *any, const ProtobufCMessage *message, struct 
     }
     char *url = make_url(message->descriptor->name, arena);
     if (url == NULL) {
-        if (arena == NULL) {
-            free((void *)(uintptr_t)bytes.data);
-        }
+        bow__storage_drop(arena, (void *)(uintptr_t)bytes.data);
         return -ENOMEM;
     }
     /* Both are this message's now, so that what it had is let go of as a whole. */
@@ -57,7 +48,7 @@ int bow_any_pack(ProtobufCMessage *any, const ProtobufCMessage *message, struct 
 
 bool bow_any_is(const ProtobufCMessage *any, const ProtobufCMessageDescriptor *type)
 {
-    if (!is_any(any) || type == NULL || type->name == NULL) {
+    if (!bow__known_is(any, BOW__KNOWN_ANY) || type == NULL || type->name == NULL) {
         return false;
     }
     const char *url = *(const char *const *)bow__known_member(any, BOW__ANY_TYPE_URL);
@@ -69,7 +60,7 @@ int bow_any_unpack(const ProtobufCMessage *any, const ProtobufCMessageDescriptor
 {
     struct bow_decode_options options = BOW_DECODE_OPTIONS_INIT;
 
-    if (!is_any(any) || type == NULL) {
+    if (!bow__known_is(any, BOW__KNOWN_ANY) || type == NULL) {
         return -EINVAL;
     }
     if (!bow_any_is(any, type)) {

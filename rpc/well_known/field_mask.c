@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Paths of a FieldMask, followed in two messages of one type. */
-#include "rpc/core/codec/value.h"
+#include "rpc/messages/field_add.h"
+#include "rpc/messages/member.h"
 #include "rpc/well_known/known_type.h"
 #include <bowline/message.h>
 #include <bowline/message_field.h>
 #include <bowline/well_known.h>
 #include <errno.h>
-
-static const void *member_of(const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field)
-{
-    return (const char *)message + field->offset;
-}
 
 /* The field whose name is at the front of `path`, of which `*ret_rest` is what follows its '.', or
  * NULL at the end. */
@@ -31,7 +27,7 @@ static const ProtobufCFieldDescriptor *field_of(const ProtobufCMessageDescriptor
 
 static bool is_inner(const ProtobufCFieldDescriptor *field)
 {
-    return field->type == PROTOBUF_C_TYPE_MESSAGE && field->label != PROTOBUF_C_LABEL_REPEATED;
+    return field->type == PROTOBUF_C_TYPE_MESSAGE && !bow__is_repeated(field);
 }
 
 static bool leads_somewhere(const ProtobufCMessageDescriptor *type, const char *path)
@@ -61,31 +57,28 @@ static bool add_element(ProtobufCMessage *target, const ProtobufCFieldDescriptor
     return bow_message_add_scalar(target, field, element, arena);
 }
 
-/* There is no function that adds a message which is there: an empty one is added, and its content
- * moved into it. */
 static bool add_copy(ProtobufCMessage *target, const ProtobufCFieldDescriptor *field,
                      const ProtobufCMessage *element, struct bow_arena *arena)
 {
-    ProtobufCMessage *added = bow_message_add_message(target, field, arena);
-    ProtobufCMessage *copy = added != NULL ? bow_message_clone(element, arena) : NULL;
+    ProtobufCMessage *copy = bow_message_clone(element, arena);
 
     if (copy == NULL) {
         return false;
     }
-    size_t n = *(const size_t *)(const void *)((const char *)target + field->quantifier_offset);
-    ProtobufCMessage **elements = *(ProtobufCMessage ***)(uintptr_t)member_of(target, field);
-    elements[n - 1] = copy;
-    if (arena == NULL) {
-        bow_message_free(added);
+    if (bow__field_append(target, field, &copy, arena)) {
+        return true;
     }
-    return true;
+    if (arena == NULL) {
+        bow_message_free(copy);
+    }
+    return false;
 }
 
 static bool copy_list(ProtobufCMessage *target, const ProtobufCFieldDescriptor *field,
                       const ProtobufCMessage *source, struct bow_arena *arena)
 {
-    size_t n = *(const size_t *)(const void *)((const char *)source + field->quantifier_offset);
-    const char *elements = *(const char *const *)member_of(source, field);
+    const char *elements = bow__member_pointer(bow__member_const(source, field));
+    size_t n = elements != NULL ? bow__member_n(source, field) : 0;
 
     bow_message_clear_field(target, field, arena);
     for (size_t i = 0; i < n; i++) {
@@ -125,8 +118,8 @@ static bool copy_field(ProtobufCMessage *target, const ProtobufCFieldDescriptor 
         bow_message_clear_field(target, field, arena);
         return true;
     }
-    const void *member = member_of(source, field);
-    if (field->label == PROTOBUF_C_LABEL_REPEATED) {
+    const void *member = bow__member_const(source, field);
+    if (bow__is_repeated(field)) {
         return copy_list(target, field, source, arena);
     }
     switch (field->type) {
@@ -155,7 +148,7 @@ static bool apply_path(const char *path, const ProtobufCMessage *source, Protobu
         if (!has_source && !bow_message_has(target, field)) {
             return true; /* neither has the field that the path leads to */
         }
-        source = has_source ? *(ProtobufCMessage *const *)member_of(source, field) : NULL;
+        source = has_source ? bow__member_pointer(bow__member_const(source, field)) : NULL;
         target = bow_message_mutable(target, field, arena);
         if (target == NULL) {
             return false;
@@ -167,13 +160,11 @@ static bool apply_path(const char *path, const ProtobufCMessage *source, Protobu
 int bow_field_mask_apply(const ProtobufCMessage *mask, const ProtobufCMessage *source,
                          ProtobufCMessage *target, struct bow_arena *arena)
 {
-    if (mask == NULL || mask->descriptor == NULL || source == NULL || target == NULL ||
-        bow__known_type(mask->descriptor) != BOW__KNOWN_FIELD_MASK || target->descriptor == NULL ||
-        source->descriptor != target->descriptor) {
+    if (!bow__known_is(mask, BOW__KNOWN_FIELD_MASK) || source == NULL || target == NULL ||
+        target->descriptor == NULL || source->descriptor != target->descriptor) {
         return -EINVAL;
     }
-    size_t n = *(const size_t *)(const void *)((const char *)mask +
-                                               mask->descriptor->fields[0].quantifier_offset);
+    size_t n = bow__member_n(mask, &mask->descriptor->fields[0]);
     char *const *paths = *(char **const *)bow__known_member(mask, 0);
     if (n > 0 && paths == NULL) {
         return -EINVAL;

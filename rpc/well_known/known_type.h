@@ -37,7 +37,7 @@ enum {
     BOW__VALUE_LIST,
 };
 
-/** The same for a type whose full name begins with "google.protobuf.". */
+/** bow__known_type() of a type whose full name begins with "google.protobuf.". */
 enum bow__known_type bow__known_google_type(const ProtobufCMessageDescriptor *type);
 
 static inline enum bow__known_type bow__known_type(const ProtobufCMessageDescriptor *type)
@@ -47,6 +47,13 @@ static inline enum bow__known_type bow__known_type(const ProtobufCMessageDescrip
     return type->name != NULL && strncmp(type->name, package, sizeof package - 1) == 0
                ? bow__known_google_type(type)
                : BOW__KNOWN_NONE;
+}
+
+/** Whether `message` (NULL is allowed, and one without a descriptor) is one of `kind`. */
+static inline bool bow__known_is(const ProtobufCMessage *message, enum bow__known_type kind)
+{
+    return message != NULL && message->descriptor != NULL &&
+           bow__known_type(message->descriptor) == kind;
 }
 
 /** Whether `type` is google.protobuf.NullValue. */

@@ -4,17 +4,11 @@
 #include <bowline/message_field.h>
 #include <bowline/well_known.h>
 
-static bool is_of(const ProtobufCMessage *message, enum bow__known_type kind)
-{
-    return message != NULL && message->descriptor != NULL &&
-           bow__known_type(message->descriptor) == kind;
-}
-
 /* The empty Value of a key. */
 static ProtobufCMessage *member(ProtobufCMessage *structure, const char *key,
                                 struct bow_arena *arena)
 {
-    return is_of(structure, BOW__KNOWN_STRUCT) && key != NULL
+    return bow__known_is(structure, BOW__KNOWN_STRUCT) && key != NULL
                ? bow_message_put_message(structure, &structure->descriptor->fields[0], key, arena)
                : NULL;
 }
@@ -22,7 +16,7 @@ static ProtobufCMessage *member(ProtobufCMessage *structure, const char *key,
 /* An empty Value behind the others. */
 static ProtobufCMessage *element(ProtobufCMessage *list, struct bow_arena *arena)
 {
-    return is_of(list, BOW__KNOWN_LIST_VALUE)
+    return bow__known_is(list, BOW__KNOWN_LIST_VALUE)
                ? bow_message_add_message(list, &list->descriptor->fields[0], arena)
                : NULL;
 }
@@ -102,7 +96,7 @@ ProtobufCMessage *bow_struct_set_list(ProtobufCMessage *structure, const char *k
 
 const ProtobufCMessage *bow_struct_get(const ProtobufCMessage *structure, const char *key)
 {
-    if (!is_of(structure, BOW__KNOWN_STRUCT) || key == NULL) {
+    if (!bow__known_is(structure, BOW__KNOWN_STRUCT) || key == NULL) {
         return NULL;
     }
     const ProtobufCMessage *entry =

@@ -6,15 +6,9 @@
 
 #define SECOND_NS INT64_C(1000000000)
 
-static bool is_of(const ProtobufCMessage *message, enum bow__known_type kind)
-{
-    return message != NULL && message->descriptor != NULL &&
-           bow__known_type(message->descriptor) == kind;
-}
-
 int bow_timestamp_get(const ProtobufCMessage *timestamp, struct timespec *ret_time)
 {
-    if (!is_of(timestamp, BOW__KNOWN_TIMESTAMP)) {
+    if (!bow__known_is(timestamp, BOW__KNOWN_TIMESTAMP)) {
         return -EINVAL;
     }
     int64_t seconds = bow__known_seconds(timestamp);
@@ -28,7 +22,7 @@ int bow_timestamp_get(const ProtobufCMessage *timestamp, struct timespec *ret_ti
 
 int bow_timestamp_set(ProtobufCMessage *timestamp, const struct timespec *time)
 {
-    if (!is_of(timestamp, BOW__KNOWN_TIMESTAMP) || time == NULL) {
+    if (!bow__known_is(timestamp, BOW__KNOWN_TIMESTAMP) || time == NULL) {
         return -EINVAL;
     }
     if (time->tv_nsec < 0 || time->tv_nsec > BOW__NANOS_MAX ||
@@ -43,7 +37,7 @@ int bow_duration_get_ns(const ProtobufCMessage *duration, int64_t *ret_ns)
 {
     int64_t ns;
 
-    if (!is_of(duration, BOW__KNOWN_DURATION)) {
+    if (!bow__known_is(duration, BOW__KNOWN_DURATION)) {
         return -EINVAL;
     }
     int64_t seconds = bow__known_seconds(duration);
@@ -61,7 +55,7 @@ int bow_duration_get_ns(const ProtobufCMessage *duration, int64_t *ret_ns)
 
 int bow_duration_set_ns(ProtobufCMessage *duration, int64_t ns)
 {
-    if (!is_of(duration, BOW__KNOWN_DURATION)) {
+    if (!bow__known_is(duration, BOW__KNOWN_DURATION)) {
         return -EINVAL;
     }
     bow__known_set_time(duration, ns / SECOND_NS, (int32_t)(ns % SECOND_NS));

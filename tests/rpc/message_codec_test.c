@@ -370,6 +370,16 @@ static void test_message_delimited_refuses_lengths_that_cannot_be(void **state)
         -EMSGSIZE);
     assert_string_equal(reason,
                         "a message of 18446744073709551615 bytes is over the limit of 4194304");
+    options.max_message_bytes = SIZE_MAX;
+    assert_int_equal(bow_message_decode_delimited(type,
+                                                  BYTES("\xfa\xff\xff\xff\xff\xff\xff\xff\xff\x01"),
+                                                  &options, p->arena, &message, &n_used, NULL, 0),
+                     -EMSGSIZE);
+    assert_int_equal(bow_message_decode_delimited(type, BYTES("\x80\x80\x80\x80\x08"), &options,
+                                                  p->arena, &message, &n_used, reason,
+                                                  sizeof(reason)),
+                     -EMSGSIZE);
+    assert_string_equal(reason, "a message of 2147483648 bytes is over the limit of 2147483647");
     options.max_message_bytes = 7;
     assert_int_equal(bow_message_decode_delimited(type, BYTES("\x08"), &options, p->arena, &message,
                                                   &n_used, NULL, 0),

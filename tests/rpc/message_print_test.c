@@ -73,7 +73,8 @@ static void test_message_print_of_text_that_would_break_lines_is_escaped(void **
         "\xf0\x9f\xaa\xa2\"");
 }
 
-static void test_message_print_of_unknown_fields_is_by_number(void **state)
+/* A newer schema may have declared them secret. */
+static void test_message_print_of_unknown_fields_is_by_number_and_size(void **state)
 {
     struct json_fixture f;
     static const char bytes[] = "\x0a\x01"
@@ -86,7 +87,7 @@ static void test_message_print_of_unknown_fields_is_by_number(void **state)
                                         &message, f.reason, sizeof f.reason),
                      0);
     assert_string_equal(line_of(message),
-                        "name: \"a\" 100: 150 100: \"b\\n\" 100: \"\\001\\002\\003\\004\"");
+                        "name: \"a\" 100: [2 bytes] 100: [2 bytes] 100: [4 bytes]");
     json_end(&f);
 }
 
@@ -192,7 +193,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_message_print_of_each_kind_of_field),
         cmocka_unit_test(test_message_print_of_what_is_no_message_is_null),
         cmocka_unit_test(test_message_print_of_text_that_would_break_lines_is_escaped),
-        cmocka_unit_test(test_message_print_of_unknown_fields_is_by_number),
+        cmocka_unit_test(test_message_print_of_unknown_fields_is_by_number_and_size),
         cmocka_unit_test(test_message_print_that_is_cut_ends_with_an_ellipsis),
         cmocka_unit_test(test_message_print_takes_no_more_time_than_its_line),
         cmocka_unit_test(test_message_print_of_too_many_levels_ends),

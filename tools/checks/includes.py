@@ -47,7 +47,7 @@ RULES = {
         {"base", "rpc/core", "rpc/core/codec", "rpc/core/message", "rpc/core/compression"},
     ),
     "rpc/messages": ({"base", "rpc"}, {"base", "rpc/core/codec"}),
-    "rpc/well_known": ({"base", "rpc"}, {"base", "rpc/core/codec"}),
+    "rpc/well_known": ({"base", "rpc"}, {"base", "rpc/core/codec", "rpc/messages"}),
     "rpc/json": ({"base", "rpc"}, {"base", "rpc/core/codec", "rpc/messages", "rpc/well_known"}),
     "rpc/native": ({"base", "rpc"}, {"base"} | CORE),
     "rpc/http2": ({"base", "rpc"}, {"base"} | CORE),

@@ -318,7 +318,7 @@ static int refuse_type(struct bow_call *call, const ProtobufCMessage *reply)
 {
     struct bow__text text;
 
-    if (reply == NULL && call->arena.failed) { /* for that it is NULL */
+    if (reply == NULL && bow__arena_has_failed(&call->arena)) { /* for that it is NULL */
         return refuse_memory(call);
     }
     bow__text_clear(&text);
@@ -423,7 +423,7 @@ int bow_call_reply(struct bow_call *call, const ProtobufCMessage *reply)
     if (reply == NULL || reply->descriptor != call->method->output) {
         return refuse_type(call, reply);
     }
-    if (call->arena.failed) {
+    if (bow__arena_has_failed(&call->arena)) {
         return refuse_memory(call);
     }
     bow__text_clear(&reason);
