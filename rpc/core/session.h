@@ -402,6 +402,16 @@ static inline void bow__session_worked(struct bow__session *session,
     bow__message_worked(&session->work, message, n_wire, rc);
 }
 
+/** Whether what waits on a stream may go on: it costs no less than what comes, and its connection's
+ * others have their turn first. NULL: there is no connection any more. Loop. */
+static inline bool bow__session_has_turn(const struct bow__session *session)
+{
+    return session == NULL || !bow__work_is_enough(&session->work);
+}
+
+/** What a client is asked to wait whose own connection has too much of something. */
+#define BOW__CROWDED_RETRY_AFTER_NS (UINT64_C(100) * 1000000)
+
 /** Tell the host of a call that the session has refused. */
 static inline void bow__session_refused(const struct bow__session *session, struct bow_slice path,
                                         const struct bow_status *status, const char *limit)

@@ -28,13 +28,13 @@ static struct bow_status refusal(const struct bow__text *text)
     return (struct bow_status){.code = BOW_RESOURCE_EXHAUSTED, .message = text->bytes};
 }
 
-/* What there is no room for now may have some later. */
+/* What there is no room for now may have some after `wait_ns`, which a server says. */
 static struct bow_status refusal_for_now(const struct bow__native *session,
-                                         const struct bow__text *text)
+                                         const struct bow__text *text, uint64_t wait_ns)
 {
     struct bow_status why = refusal(text);
 
-    why.retry_after_ns = session->base.retry_after_ns;
+    why.retry_after_ns = session->base.server ? wait_ns : 0;
     return why;
 }
 
@@ -60,7 +60,7 @@ static int refuse_buffered(struct bow__native *session, struct bow__native_strea
                      "message of %zu bytes, with %zu of others held on this connection, is above "
                      "BOW_LIMIT_BYTES_IN_FLIGHT (%zu)",
                      n, session->n_buffered + session->n_missing, BOW_LIMIT_BYTES_IN_FLIGHT);
-    struct bow_status why = refusal_for_now(session, &text);
+    struct bow_status why = refusal_for_now(session, &text, BOW__CROWDED_RETRY_AFTER_NS);
     return bow__native_refuse(session, stream, &why);
 }
 
@@ -71,7 +71,7 @@ static int refuse_flight(struct bow__native *session, struct bow__native_stream 
     bow__text_clear(&text);
     bow__text_printf(&text, "no room for a message of %zu bytes: ", n);
     bow__in_flight_describe(session->base.in_flight->in_flight, &text);
-    struct bow_status why = refusal_for_now(session, &text);
+    struct bow_status why = refusal_for_now(session, &text, session->base.retry_after_ns);
     return bow__native_refuse(session, stream, &why);
 }
 
@@ -82,7 +82,7 @@ static int refuse_no_memory(struct bow__native *session, struct bow__native_stre
     bow__text_clear(&text);
     bow__text_printf(&text, "out of memory for a message of %zu bytes, %zu have arrived",
                      stream->n_announced, stream->n_arrived);
-    struct bow_status why = refusal_for_now(session, &text);
+    struct bow_status why = refusal_for_now(session, &text, session->base.retry_after_ns);
     return bow__native_refuse(session, stream, &why);
 }
 

@@ -12,9 +12,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What an overloaded server asks to wait. */
-#define REFUSED_RETRY_AFTER_NS (UINT64_C(100) * 1000000)
-
 static int bind_path(struct bow__native *session, struct bow_slice path)
 {
     if (session->n_bound == session->bound_cap) {
@@ -115,7 +112,7 @@ static int refuse_new(struct bow__native *session, const struct bow__frame *fram
     struct bow_status why = {.code = code, .message = text, .not_processed = true};
 
     /* Overload is waited out; a draining server is left for another one. */
-    why.retry_after_ns = code == BOW_RESOURCE_EXHAUSTED ? REFUSED_RETRY_AFTER_NS : 0;
+    why.retry_after_ns = code == BOW_RESOURCE_EXHAUSTED ? BOW__CROWDED_RETRY_AFTER_NS : 0;
     session->base.calls_refused += code == BOW_RESOURCE_EXHAUSTED;
     snprintf(text, sizeof(text), "%s (%u)", limit.words, limit.value);
     bow__session_refused(&session->base, path, &why, limit.name);

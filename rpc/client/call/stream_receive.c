@@ -182,14 +182,6 @@ static void take_blocking(struct bow_stream *stream, struct bow__message *messag
     }
 }
 
-/* What has come costs no less than what comes: its connection's others have their turn first. */
-static bool has_turn(const struct bow_stream *stream)
-{
-    const struct bow__session *session = bow__stream_session(stream);
-
-    return session == NULL || !bow__work_is_enough(&session->work);
-}
-
 static void wait_turn(struct bow_stream *stream)
 {
     struct bow__session *session = bow__stream_session(stream);
@@ -216,7 +208,7 @@ void bow__stream_take_message(struct bow_stream *stream, struct bow__message *me
         take_blocking(stream, message);
     } else if (stream->paused || stream->in.first != NULL) {
         keep(stream, message);
-    } else if (!has_turn(stream)) {
+    } else if (!bow__session_has_turn(bow__stream_session(stream))) {
         keep(stream, message);
         wait_turn(stream);
     } else {
@@ -259,7 +251,7 @@ void bow__stream_deliver(struct bow_stream *stream)
         return;
     }
     while (!stream->paused && stream->in.first != NULL) {
-        if (!has_turn(stream) || bow__work_is_enough(&late)) {
+        if (!bow__session_has_turn(bow__stream_session(stream)) || bow__work_is_enough(&late)) {
             wait_turn(stream);
             return;
         }

@@ -185,12 +185,6 @@ static bool is_receiving(const struct bow__call_stream *stream)
     return !stream->busy && is_listening(stream) && !is_paused(stream) && !stream->ended;
 }
 
-/* What has come costs no less than what comes: its connection's others have their turn first. */
-static bool has_turn(const struct bow_call *call)
-{
-    return call->session == NULL || !bow__work_is_enough(&call->session->work);
-}
-
 static void wait_turn(struct bow_call *call)
 {
     bow__work_wait(&call->session->work, &call->stream->waiter);
@@ -212,7 +206,7 @@ static void deliver_queued_messages(struct bow_call *call)
     struct bow__message message;
 
     while (is_receiving(stream) && !bow__receive_queue_is_empty(&stream->in)) {
-        if (!has_turn(call)) {
+        if (!bow__session_has_turn(call->session)) {
             wait_turn(call);
             return;
         }
@@ -279,7 +273,7 @@ void bow__call_stream_writable(struct bow_call *call)
 static void take_later(struct bow_call *call, struct bow__message *message)
 {
     queue_message(call, message);
-    if (is_receiving(call->stream) && !has_turn(call)) {
+    if (is_receiving(call->stream) && !bow__session_has_turn(call->session)) {
         wait_turn(call);
     }
 }
@@ -288,7 +282,8 @@ void bow__call_stream_take(struct bow_call *call, struct bow__message *message, 
 {
     struct bow__call_stream *stream = call->stream;
 
-    if (is_receiving(stream) && bow__receive_queue_is_empty(&stream->in) && has_turn(call)) {
+    if (is_receiving(stream) && bow__receive_queue_is_empty(&stream->in) &&
+        bow__session_has_turn(call->session)) {
         deliver_message(call, message);
     } else {
         take_later(call, message);

@@ -18,9 +18,6 @@
 
 #include <errno.h>
 
-/* What a client is asked to wait whose own connection has too much of something. */
-#define CROWDED_RETRY_AFTER_NS (UINT64_C(100) * 1000000)
-
 /* The handler */
 
 static void refuse_executor(struct bow__server_call *server_call, int rc)
@@ -122,7 +119,7 @@ static bool refuse_wait(struct bow__server_call *server_call)
     status.code = BOW_RESOURCE_EXHAUSTED;
     status.message = text.bytes;
     status.not_processed = true;
-    status.retry_after_ns = CROWDED_RETRY_AFTER_NS;
+    status.retry_after_ns = BOW__CROWDED_RETRY_AFTER_NS;
     bow__dispatch_refuse_with(server_call, &status);
     return false;
 }

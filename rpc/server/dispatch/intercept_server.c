@@ -114,11 +114,10 @@ static void replay(struct interception *held)
     }
 }
 
-/* What has come costs no less than what comes: its connection's others have their turn first. */
 static bool has_turn(const struct interception *held)
 {
     return bow__receive_queue_is_empty(&held->in) ||
-           !bow__work_is_enough(&held->server_call->call.session->work);
+           bow__session_has_turn(held->server_call->call.session);
 }
 
 static void on_turn(struct bow__work_waiter *waiter)
