@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * x.bow.h: the typed functions of messages and enums, each one call of <bowline/message.h>,
- * <bowline/message_field.h> or protobuf-c. A struct's member is named in three of them only: the
+ * x.bow.h: the typed functions of messages and enums, thin over <bowline/message.h>,
+ * <bowline/message_field.h> and protobuf-c. A struct's member is named in three of them only: the
  * set of a scalar that is always there, which costs a store, the get of a map, of its entry, and
  * the clear of a oneof.
  */
