@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * x.bow.h: the typed functions of messages and enums, each one call of <bowline/message.h>,
- * <bowline/message_field.h> or protobuf-c. A struct's member is named in three of them only: the
+ * x.bow.h: the typed functions of messages and enums, thin over <bowline/message.h>,
+ * <bowline/message_field.h> and protobuf-c. A struct's member is named in three of them only: the
  * set of a scalar that is always there, which costs a store, the get of a map, of its entry, and
  * the clear of a oneof.
  */
@@ -131,6 +131,7 @@ static const char get_text[] = "\n"
                                "    return entry != NULL ? $value$ : NULL;\n"
                                "}\n";
 
+/* A program may have set the case to a number that no member has. */
 static const char clear_oneof_text[] =
     "\n"
     "/* oneof $name$ */\n"
@@ -138,11 +139,16 @@ static const char clear_oneof_text[] =
     "static inline void\n"
     "$function$($struct$ *message, struct bow_arena *arena)\n"
     "{\n"
-    "    if (message != NULL && message->$case$ != 0) {\n"
-    "        bow_message_clear_field((ProtobufCMessage *)message,\n"
-    "            protobuf_c_message_descriptor_get_field(&$lower$__descriptor,\n"
-    "                (unsigned)message->$case$), arena);\n"
+    "    if (message == NULL) {\n"
+    "        return;\n"
     "    }\n"
+    "    const ProtobufCFieldDescriptor *found = protobuf_c_message_descriptor_get_field(\n"
+    "        &$lower$__descriptor, (unsigned)message->$case$);\n"
+    "\n"
+    "    if (found != NULL) {\n"
+    "        bow_message_clear_field((ProtobufCMessage *)message, found, arena);\n"
+    "    }\n"
+    "    message->$case$ = $not_set$;\n"
     "}\n";
 
 static const char enum_text[] =
@@ -515,6 +521,7 @@ static void emit_clear_oneof(const struct emission *emission)
         {"struct", message->c_name},
         {"lower", message->lower},
         {"case", message->oneofs[index].member},
+        {"not_set", message->oneofs[index].not_set},
         {NULL, NULL},
     };
 

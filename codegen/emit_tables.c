@@ -75,14 +75,6 @@ static size_t emit_imports(struct printer *out, const struct model_file *file)
     return n;
 }
 
-static int compare_numbers(const void *a, const void *b)
-{
-    int32_t x = (*(const struct model_field *const *)a)->proto->number;
-    int32_t y = (*(const struct model_field *const *)b)->proto->number;
-
-    return (x > y) - (x < y);
-}
-
 static const char *field_flags(struct memory *memory, const struct model_file *file,
                                const struct model_field *field)
 {
@@ -118,12 +110,7 @@ static void emit_fields(struct printer *out, const struct emit *emit,
     if (message->n_fields == 0) {
         return;
     }
-    const struct model_field **sorted =
-        memory_array(out->memory, message->n_fields, sizeof(const struct model_field *));
-    for (size_t i = 0; i < message->n_fields; i++) {
-        sorted[i] = &message->fields[i];
-    }
-    qsort(sorted, message->n_fields, sizeof(const struct model_field *), compare_numbers);
+    const struct model_field **sorted = model_fields_by_number(out->memory, message);
     printer_printf(out, "\nstatic const struct bow_field_info %s__fields[] = {\n", message->lower);
     for (size_t i = 0; i < message->n_fields; i++) {
         emit_field(out, emit, sorted[i]);

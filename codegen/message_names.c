@@ -5,7 +5,6 @@
 
 #include "codegen/message_names.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #define MOST_OF_A_FIELD 4 /* functions */
@@ -123,29 +122,6 @@ static void add_oneof(struct naming *naming, size_t index)
     }
 }
 
-static int compare_numbers(const void *a, const void *b)
-{
-    int32_t x = (*(const struct model_field *const *)a)->proto->number;
-    int32_t y = (*(const struct model_field *const *)b)->proto->number;
-
-    return (x > y) - (x < y);
-}
-
-static const struct model_field **by_number(struct memory *memory,
-                                            const struct model_message *message)
-{
-    const struct model_field **sorted =
-        memory_array(memory, message->n_fields, sizeof(const struct model_field *));
-
-    for (size_t i = 0; i < message->n_fields; i++) {
-        sorted[i] = &message->fields[i];
-    }
-    if (message->n_fields > 0) {
-        qsort(sorted, message->n_fields, sizeof(const struct model_field *), compare_numbers);
-    }
-    return sorted;
-}
-
 void message_functions_name(struct memory *memory, struct model_message *message)
 {
     struct naming naming = {.memory = memory, .message = message};
@@ -159,7 +135,7 @@ void message_functions_name(struct memory *memory, struct model_message *message
     for (size_t i = 0; i < N_MESSAGE_ENDINGS; i++) {
         append(&naming, message_endings[i].kind, message_endings[i].ending, NULL, 0);
     }
-    const struct model_field **sorted = by_number(memory, message);
+    const struct model_field **sorted = model_fields_by_number(memory, message);
     for (size_t i = 0; i < message->n_fields; i++) {
         add_field(&naming, sorted[i], i);
     }

@@ -9,6 +9,7 @@
 #include "codegen/names.h"
 #include "codegen/wire.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* Field numbers of descriptor.proto, for places. */
@@ -506,4 +507,27 @@ bool model_is_small(const struct model_file *file)
 
     return options != NULL &&
            options->optimize_for == GOOGLE__PROTOBUF__FILE_OPTIONS__OPTIMIZE_MODE__CODE_SIZE;
+}
+
+static int compare_numbers(const void *a, const void *b)
+{
+    int32_t x = (*(const struct model_field *const *)a)->proto->number;
+    int32_t y = (*(const struct model_field *const *)b)->proto->number;
+
+    return (x > y) - (x < y);
+}
+
+const struct model_field **model_fields_by_number(struct memory *memory,
+                                                  const struct model_message *message)
+{
+    const struct model_field **sorted =
+        memory_array(memory, message->n_fields, sizeof(const struct model_field *));
+
+    for (size_t i = 0; i < message->n_fields; i++) {
+        sorted[i] = &message->fields[i];
+    }
+    if (message->n_fields > 0) {
+        qsort(sorted, message->n_fields, sizeof(const struct model_field *), compare_numbers);
+    }
+    return sorted;
 }

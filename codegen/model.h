@@ -168,4 +168,8 @@ bool model_is_generated(const struct model_file *file);
  * descriptors have no names. */
 bool model_is_small(const struct model_file *file);
 
+/** The fields by number, as descriptors have them. */
+const struct model_field **model_fields_by_number(struct memory *memory,
+                                                  const struct model_message *message);
+
 #endif

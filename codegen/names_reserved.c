@@ -201,14 +201,10 @@ static bool is_among(const char *word, const char *const *words, size_t n_words)
     return bsearch(word, words, n_words, sizeof(*words), compare) != NULL;
 }
 
-bool names_is_cpp_keyword(const char *word)
-{
-    return is_among(word, cpp_keywords, COUNT(cpp_keywords));
-}
-
 bool names_is_reserved(const char *word)
 {
-    return names_is_cpp_keyword(word) || is_among(word, other_keywords, COUNT(other_keywords)) ||
+    return is_among(word, cpp_keywords, COUNT(cpp_keywords)) ||
+           is_among(word, other_keywords, COUNT(other_keywords)) ||
            is_among(word, macros, COUNT(macros)) || strncmp(word, "__cpp_", 6) == 0;
 }
 

@@ -9,10 +9,7 @@
 
 #include <stdbool.h>
 
-/** One of the 73 that protoc-gen-c knows, and puts '_' after in a field's name. */
-bool names_is_cpp_keyword(const char *word);
-
-/** A keyword, one of those above too, or a macro without parameters. */
+/** A keyword, or a macro without parameters. */
 bool names_is_reserved(const char *word);
 
 /** A macro with parameters, which is expanded where its name is called. */

@@ -33,7 +33,7 @@ static void reserve(struct printer *printer, size_t len)
     printer->cap = cap;
 }
 
-void printer_bytes(struct printer *printer, const char *bytes, size_t len)
+static void put_bytes(struct printer *printer, const char *bytes, size_t len)
 {
     if (len == 0) {
         return;
@@ -45,7 +45,7 @@ void printer_bytes(struct printer *printer, const char *bytes, size_t len)
 
 void printer_text(struct printer *printer, const char *text)
 {
-    printer_bytes(printer, text, strlen(text));
+    put_bytes(printer, text, strlen(text));
 }
 
 void printer_vprintf(struct printer *printer, const char *format, va_list args)
@@ -91,7 +91,7 @@ void printer_template(struct printer *printer, const struct printer_var *vars, c
         const char *name = open + 1;
         const char *close = strchr(name, '$');
         assert(close != NULL);
-        printer_bytes(printer, text, (size_t)(open - text));
+        put_bytes(printer, text, (size_t)(open - text));
         printer_text(printer, value_of(vars, name, (size_t)(close - name)));
         text = close + 1;
         open = strchr(text, '$');
@@ -110,7 +110,7 @@ void printer_string_bytes(struct printer *printer, const char *bytes, size_t len
     for (size_t i = 0; i < len; i++) {
         unsigned char c = (unsigned char)bytes[i];
         if (is_plain(c)) {
-            printer_bytes(printer, &bytes[i], 1);
+            put_bytes(printer, &bytes[i], 1);
         } else {
             /* three digits always, so that a digit after it is not taken for one of its own */
             printer_printf(printer, "\\%03o", c);
@@ -146,7 +146,7 @@ static void comment_line(struct printer *printer, const char *line, size_t len)
             i += skipped - 1;
             continue;
         }
-        printer_bytes(printer, &line[i], 1);
+        put_bytes(printer, &line[i], 1);
         bool ends = line[i] == '*' && i + 1 < len && line[i + 1] == '/';
         bool begins = line[i] == '/' && i + 1 < len && line[i + 1] == '*';
         bool escapes = line[i] == '?' && i > 0 && line[i - 1] == '?' && i + 1 < len &&

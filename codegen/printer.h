@@ -22,7 +22,6 @@ struct printer_var {
 };
 
 void printer_init(struct printer *printer, struct memory *memory);
-void printer_bytes(struct printer *printer, const char *bytes, size_t len);
 void printer_text(struct printer *printer, const char *text);
 void printer_printf(struct printer *printer, const char *format, ...) BOW_PRINTF(2, 3);
 void printer_vprintf(struct printer *printer, const char *format, va_list args) BOW_PRINTF(2, 0);

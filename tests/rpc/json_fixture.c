@@ -100,6 +100,24 @@ const char *json_write(struct json_fixture *f, const void *message)
     return (const char *)text.data;
 }
 
+void json_refuse_write(struct json_fixture *f, const void *message, const char *reason)
+{
+    struct bow_slice text = {NULL, 0};
+    char room[4096];
+    size_t len = 0;
+
+    assert_int_equal(
+        bow_json_write(message, &f->options, f->arena, &text, f->reason, sizeof f->reason),
+        -EINVAL);
+    assert_string_equal(f->reason, reason);
+    assert_null(text.data);
+    assert_int_equal(bow_json_write_to(message, &f->options, room, sizeof room, &len, f->reason,
+                                       sizeof f->reason),
+                     -EINVAL);
+    assert_string_equal(f->reason, reason);
+    assert_int_equal(len, 0);
+}
+
 void json_again(struct json_fixture *f, const ProtobufCMessageDescriptor *type, const char *text,
                 const char *expected)
 {

@@ -49,6 +49,8 @@ void json_refuse(struct json_fixture *f, const ProtobufCMessageDescriptor *type,
                  const char *reason);
 /** The text of a message that must have one; into an arena and a caller's memory alike. */
 const char *json_write(struct json_fixture *f, const void *message);
+/** Write what must be refused for exactly `reason`, in both ways. */
+void json_refuse_write(struct json_fixture *f, const void *message, const char *reason);
 /** Read `text`, and write it again as `expected`. */
 void json_again(struct json_fixture *f, const ProtobufCMessageDescriptor *type, const char *text,
                 const char *expected);

@@ -161,16 +161,6 @@ static void test_json_durations(void **state)
     json_end(&f);
 }
 
-static void refuse_write(struct json_fixture *f, const void *message, const char *reason)
-{
-    struct bow_slice text = {NULL, 0};
-    assert_int_equal(
-        bow_json_write(message, &f->options, f->arena, &text, f->reason, sizeof f->reason),
-        -EINVAL);
-    assert_string_equal(f->reason, reason);
-    assert_null(text.data);
-}
-
 static void test_json_times_out_of_range_are_not_written(void **state)
 {
     struct json_fixture f;
@@ -181,26 +171,26 @@ static void test_json_times_out_of_range_are_not_written(void **state)
     json_begin(&f);
     m.timestamp = &timestamp;
     timestamp.seconds = 253402300800;
-    refuse_write(&f, &m,
-                 "json.Known.timestamp: no time of the years 1 to 9999 (253402300800 s, 0 ns)");
+    json_refuse_write(
+        &f, &m, "json.Known.timestamp: no time of the years 1 to 9999 (253402300800 s, 0 ns)");
     timestamp.seconds = -62135596801;
-    refuse_write(&f, &m,
-                 "json.Known.timestamp: no time of the years 1 to 9999 (-62135596801 s, 0 ns)");
+    json_refuse_write(
+        &f, &m, "json.Known.timestamp: no time of the years 1 to 9999 (-62135596801 s, 0 ns)");
     timestamp.seconds = 0;
     timestamp.nanos = -1;
-    refuse_write(&f, &m, "json.Known.timestamp: no time of the years 1 to 9999 (0 s, -1 ns)");
+    json_refuse_write(&f, &m, "json.Known.timestamp: no time of the years 1 to 9999 (0 s, -1 ns)");
     timestamp.nanos = 1000000000;
-    refuse_write(&f, &m,
-                 "json.Known.timestamp: no time of the years 1 to 9999 (0 s, 1000000000 ns)");
+    json_refuse_write(&f, &m,
+                      "json.Known.timestamp: no time of the years 1 to 9999 (0 s, 1000000000 ns)");
     m.timestamp = NULL;
     m.duration = &duration;
     duration.seconds = 1;
     duration.nanos = -1;
-    refuse_write(&f, &m,
-                 "json.Known.duration: no duration within 10,000 years, of one sign (1 s, -1 ns)");
+    json_refuse_write(
+        &f, &m, "json.Known.duration: no duration within 10,000 years, of one sign (1 s, -1 ns)");
     duration.seconds = 315576000001;
     duration.nanos = 0;
-    refuse_write(
+    json_refuse_write(
         &f, &m,
         "json.Known.duration: no duration within 10,000 years, of one sign (315576000001 s, 0 ns)");
     json_end(&f);
@@ -230,7 +220,8 @@ static void test_json_field_masks(void **state)
            "field_mask at 1:14: paths in quotation marks, with commas between is needed");
     for (size_t i = 0; i < sizeof unwritable / sizeof unwritable[0]; i++) {
         m->field_mask->paths[1] = (char *)(uintptr_t)unwritable[i];
-        refuse_write(&f, m, "json.Known.field_mask.paths[1]: no path of names in lower_snake_case");
+        json_refuse_write(&f, m,
+                          "json.Known.field_mask.paths[1]: no path of names in lower_snake_case");
     }
     json_end(&f);
 }
@@ -270,7 +261,7 @@ static void test_json_values_hold_any_json(void **state)
     assert_string_equal(json_write(&f, &value), "null");
     value.kind_case = GOOGLE__PROTOBUF__VALUE__KIND_NUMBER_VALUE;
     value.number_value = (double)INFINITY;
-    refuse_write(&f, &value, "google.protobuf.Value.number_value: JSON has no number for it");
+    json_refuse_write(&f, &value, "google.protobuf.Value.number_value: JSON has no number for it");
     json_end(&f);
 }
 
@@ -306,10 +297,10 @@ static void test_json_values_nest_as_deep_as_their_messages(void **state)
     f.options.max_depth = 6;
     assert_string_equal(
         json_write(&f, json_read(&f, &google__protobuf__value__descriptor, "[[[]]]")), "[[[]]]");
-    refuse_write(&f, m,
-                 "google.protobuf.Value.list_value.values[0].list_value.values[0].list_value."
-                 "values[0].list_value: "
-                 "nested deeper than 6 levels");
+    json_refuse_write(&f, m,
+                      "google.protobuf.Value.list_value.values[0].list_value.values[0].list_value."
+                      "values[0].list_value: "
+                      "nested deeper than 6 levels");
     json_end(&f);
 }
 
@@ -409,8 +400,8 @@ static void test_json_any_has_its_type_in_reasons_on_one_line(void **state)
            "any at 1:8: the type \"x/\\x0a\\x1b[2J\\xc3\\xa9\" is not among those that "
            "options.files has");
     any.type_url = (char *)(uintptr_t) "x/\n";
-    refuse_write(&f, &any,
-                 "google.protobuf.Any.value holds \"x/\\x0a\", which is not in options.files");
+    json_refuse_write(&f, &any,
+                      "google.protobuf.Any.value holds \"x/\\x0a\", which is not in options.files");
     json_end(&f);
 }
 
@@ -423,7 +414,7 @@ static void test_json_any_of_no_type_has_no_value(void **state)
     json_begin(&f);
     assert_string_equal(json_write(&f, &any), "{}");
     any.value = (ProtobufCBinaryData){sizeof bytes, bytes};
-    refuse_write(&f, &any, "google.protobuf.Any.value: bytes of no type");
+    json_refuse_write(&f, &any, "google.protobuf.Any.value: bytes of no type");
     json_end(&f);
 }
 
@@ -463,12 +454,12 @@ static void test_json_any_that_cannot_be_shown_is_refused(void **state)
     (void)state;
     json_begin(&f);
     any.type_url = (char *)(uintptr_t) "x/json.Tree";
-    refuse_write(&f, &any,
-                 "google.protobuf.Any.value holds \"x/json.Tree\", which is not in options.files");
+    json_refuse_write(
+        &f, &any, "google.protobuf.Any.value holds \"x/json.Tree\", which is not in options.files");
     f.options.files = json_files;
     f.options.n_files = JSON_FILES;
     any.value = (ProtobufCBinaryData){sizeof bytes, bytes};
-    refuse_write(
+    json_refuse_write(
         &f, &any,
         "google.protobuf.Any.value holds what cannot be decoded: json.Tree.name at byte 1: length "
         "goes beyond the message's end");
@@ -476,7 +467,7 @@ static void test_json_any_that_cannot_be_shown_is_refused(void **state)
     assert_string_equal(json_write(&f, &any), "{\"@type\":\"x/json.Tree\",\"name\":\"a\"}");
     assert_int_equal(bow_json_write_to(&any.base, &f.options, text, sizeof text, &len, NULL, 0), 0);
     any.type_url = (char *)(uintptr_t) "\xff/json.Tree";
-    refuse_write(&f, &any, "google.protobuf.Any.value: the type's URL is not UTF-8");
+    json_refuse_write(&f, &any, "google.protobuf.Any.value: the type's URL is not UTF-8");
     json_end(&f);
 }
 
@@ -493,15 +484,17 @@ static void test_json_known_types_that_are_not_whole_are_refused(void **state)
     (void)state;
     json_begin(&f);
     structure.n_fields = list.n_values = mask.n_paths = 1;
-    refuse_write(&f, &structure, "google.protobuf.Struct.fields is NULL, but has 1 elements");
-    refuse_write(&f, &list, "google.protobuf.ListValue.values is NULL, but has 1 elements");
-    refuse_write(&f, &mask, "google.protobuf.FieldMask.paths is NULL, but has 1 elements");
+    json_refuse_write(&f, &structure, "google.protobuf.Struct.fields is NULL, but has 1 elements");
+    json_refuse_write(&f, &list, "google.protobuf.ListValue.values is NULL, but has 1 elements");
+    json_refuse_write(&f, &mask, "google.protobuf.FieldMask.paths is NULL, but has 1 elements");
     structure.fields = entries;
     list.values = values;
-    refuse_write(&f, &structure,
-                 "google.protobuf.Struct.fields[0] has no descriptor: begin it with its __INIT");
-    refuse_write(&f, &list,
-                 "google.protobuf.ListValue.values[0] has no descriptor: begin it with its __INIT");
+    json_refuse_write(
+        &f, &structure,
+        "google.protobuf.Struct.fields[0] has no descriptor: begin it with its __INIT");
+    json_refuse_write(
+        &f, &list,
+        "google.protobuf.ListValue.values[0] has no descriptor: begin it with its __INIT");
     json_end(&f);
 }
 

@@ -239,23 +239,6 @@ static void test_json_write_of_what_is_no_map_is_an_array(void **state)
     json_end(&f);
 }
 
-static void refuse_write(struct json_fixture *f, const void *message, const char *reason)
-{
-    struct bow_slice text = {NULL, 0};
-    char room[4096];
-    size_t len = 0;
-    assert_int_equal(
-        bow_json_write(message, &f->options, f->arena, &text, f->reason, sizeof f->reason),
-        -EINVAL);
-    assert_string_equal(f->reason, reason);
-    assert_null(text.data);
-    assert_int_equal(bow_json_write_to(message, &f->options, room, sizeof room, &len, f->reason,
-                                       sizeof f->reason),
-                     -EINVAL);
-    assert_string_equal(f->reason, reason);
-    assert_int_equal(len, 0);
-}
-
 /* Messages that a map's entries could have been, but for the types of their fields; as by hand. */
 struct pair {
     ProtobufCMessage base;
@@ -336,21 +319,21 @@ static void test_json_write_refuses_what_is_no_message(void **state)
     (void)state;
     json_begin(&f);
     tree.name = (char *)(uintptr_t) "12345678\xff";
-    refuse_write(&f, &tree, "json.Tree.name: not UTF-8");
+    json_refuse_write(&f, &tree, "json.Tree.name: not UTF-8");
     tree.name = (char *)(uintptr_t) "\xed\xa0\x80";
-    refuse_write(&f, &tree, "json.Tree.name: not UTF-8");
+    json_refuse_write(&f, &tree, "json.Tree.name: not UTF-8");
     tree.name = NULL;
     tree.children = children;
     tree.n_children = 1;
-    refuse_write(&f, &tree, "json.Tree.children[0] is NULL, but a message is needed");
+    json_refuse_write(&f, &tree, "json.Tree.children[0] is NULL, but a message is needed");
     tree.children = NULL;
-    refuse_write(&f, &tree, "json.Tree.children is NULL, but has 1 elements");
+    json_refuse_write(&f, &tree, "json.Tree.children is NULL, but has 1 elements");
     lists.f_string = strings;
     lists.n_f_string = 1;
-    refuse_write(&f, &lists, "json.Lists.f_string[0] is NULL, but a string is needed");
-    refuse_write(&f, NULL, "no message, or one without a descriptor");
+    json_refuse_write(&f, &lists, "json.Lists.f_string[0] is NULL, but a string is needed");
+    json_refuse_write(&f, NULL, "no message, or one without a descriptor");
     f.options.indent = 17;
-    refuse_write(&f, &tree, "options: a size that is not known, or a value out of range");
+    json_refuse_write(&f, &tree, "options: a size that is not known, or a value out of range");
     json_end(&f);
 }
 
@@ -373,15 +356,16 @@ static void test_json_write_of_the_depth_that_is_allowed_and_one_more(void **sta
     json_begin(&f);
     f.options.max_depth = 2;
     assert_string_equal(json_write(&f, chain(&f, 2)), "{\"left\":{\"left\":{}}}");
-    refuse_write(&f, chain(&f, 3), "json.Tree.left.left.left: nested deeper than 2 levels");
+    json_refuse_write(&f, chain(&f, 3), "json.Tree.left.left.left: nested deeper than 2 levels");
     f.options.max_depth = 0;
     (void)json_write(&f, chain(&f, BOW_LIMIT_MESSAGE_DEPTH));
-    refuse_write(
+    json_refuse_write(
         &f, chain(&f, BOW_LIMIT_MESSAGE_DEPTH + 1),
         "json.Tree.left.left.left.left.(92 more).left.left.left.left.left: nested deeper than 100 "
         "levels");
     f.options.max_depth = BOW_LIMIT_MESSAGE_DEPTH + 1;
-    refuse_write(&f, chain(&f, 1), "options: a size that is not known, or a value out of range");
+    json_refuse_write(&f, chain(&f, 1),
+                      "options: a size that is not known, or a value out of range");
     json_end(&f);
 }
 

@@ -374,6 +374,19 @@ static void test_typed_oneof_cleared_loses_the_member_that_is_selected(void **st
     FREE(typed__choice, message, arena);
 }
 
+static void test_typed_oneof_cleared_of_a_case_that_no_member_has_is_not_set(void **state)
+{
+    struct bow_arena *arena = *state;
+    Typed__Choice *message = typed__choice__new(arena);
+
+    assert_true(typed__choice__set_beside(message, 1));
+    message->choice_case = (Typed__Choice__ChoiceCase)1000;
+    typed__choice__clear_choice(message, arena);
+    assert_int_equal(message->choice_case, TYPED__CHOICE__CHOICE__NOT_SET);
+    assert_int_equal(message->beside, 1);
+    FREE(typed__choice, message, arena);
+}
+
 static void test_typed_repeated_field_keeps_what_is_added_in_order(void **state)
 {
     struct bow_arena *arena = *state;
@@ -778,6 +791,7 @@ int main(int argc, char **argv)
         IN_BOTH(test_typed_message_mutable_is_made_once_and_set_takes_one),
         IN_BOTH(test_typed_oneof_member_set_selects_it_and_ends_the_former),
         IN_BOTH(test_typed_oneof_cleared_loses_the_member_that_is_selected),
+        IN_BOTH(test_typed_oneof_cleared_of_a_case_that_no_member_has_is_not_set),
         IN_BOTH(test_typed_repeated_field_keeps_what_is_added_in_order),
         IN_BOTH(test_typed_repeated_field_that_arrived_is_added_to),
         IN_BOTH(test_typed_repeated_field_cleared_is_empty),
