@@ -169,7 +169,6 @@ static void test_work_f34_stream_is_cancelled_while_replies_wait(void **state)
     send_all(s, false);
     bow_stream_cancel(s->stream);
     streams_expect_closed(s, BOW_CANCELLED, NULL);
-    assert_in_range(s->n_messages, 0, N);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, streams_setup, streams_teardown)
