@@ -23,6 +23,7 @@ class Interop:
     def __init__(self):
         self.lock = threading.Lock()
         self.n_cancelled = 0
+        self.n_hanging = 0
 
     def echo(self, request, context):
         body = b"r" * request.reply_bytes if request.reply_bytes else request.body
@@ -41,6 +42,7 @@ class Interop:
                 # Without a deadline it is None or, by version, infinite or decades.
                 time_left_ns=int(left * 1e9) if left is not None and left < 1e6 else 0,
                 n_cancelled=self.n_cancelled,
+                n_hanging=self.n_hanging,
             )
 
     def fail(self, request, context):
@@ -50,8 +52,10 @@ class Interop:
 
     def hang(self, request, context):
         ended = threading.Event()
-        context.add_callback(ended.set)
-        ended.wait(30)
+        with self.lock:
+            self.n_hanging += 1
+        if context.add_callback(ended.set):
+            ended.wait(30)
         with self.lock:
             self.n_cancelled += 1
         return interop_pb2.Reply()

@@ -26,6 +26,12 @@ def echoed(context):
                  if entry.key.startswith("echo-"))
 
 
+def wait_for_end(context):
+    ended = threading.Event()
+    if context.add_callback(ended.set):
+        ended.wait(30)
+
+
 class Streams:
     def __init__(self):
         self.lock = threading.Lock()
@@ -40,7 +46,8 @@ class Streams:
             with self.lock:
                 self.n_cancelled += 1
 
-        context.add_callback(ended)
+        if not context.add_callback(ended):
+            ended()
         metadata = echoed(context)
         if metadata:
             context.send_initial_metadata(metadata)
@@ -61,11 +68,9 @@ class Streams:
             number += 1
             n_bytes += len(request.body)
             if request.hang:
-                ended = threading.Event()
-                context.add_callback(ended.set)
                 with self.lock:
                     self.n_gathering += 1
-                ended.wait(30)
+                wait_for_end(context)
             if request.enough:
                 break
         return Reply(number=number, n_bytes=n_bytes)
@@ -80,9 +85,7 @@ class Streams:
         if request.code:
             self.fail(request, context)
         if request.hang:
-            ended = threading.Event()
-            context.add_callback(ended.set)
-            ended.wait(30)
+            wait_for_end(context)
 
     def both(self, requests, context):
         self.begin(context)
