@@ -299,7 +299,7 @@ static void test_counters_are_published_within_their_time(void **state)
     }
     bow__counters_add(&counters, &sum);
     bow__counters_add(&counters, &sum);
-    bow__counters_add_method(&counters, 1, &method);
+    bow__method_counts_add(&counters.methods[1], &method);
     assert_int_equal(sum.heartbeats_lost, 6);
     assert_int_equal(sum.connections_opened, 0);
     assert_int_equal(sum.reconnects, 0);
