@@ -81,6 +81,9 @@ static void unlock_settling(struct bow_client *client)
 
 static void on_settled(struct bow__balancer *balancer)
 {
+    if (atomic_load(&balancer->client->metrics_balancer) == balancer) {
+        bow_timer_stop(&balancer->client->metrics_timer);
+    }
     pthread_mutex_lock(&balancer->client->lock);
     balancer->settled = true;
     unlock_settling(balancer->client);

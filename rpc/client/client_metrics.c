@@ -4,8 +4,8 @@
  * them, and all of it as text.
  */
 
+#include "rpc/client/client_metrics.h"
 #include "base/refuse.h"
-#include "rpc/client/client.h"
 #include "rpc/metrics/metrics_text.h"
 
 #include <errno.h>
@@ -141,4 +141,30 @@ int bow_client_metrics_text(const struct bow_client *client, enum bow_metrics_fo
     };
 
     return bow__metrics_text_write(&owner, format, put, user);
+}
+
+/* By time */
+
+/* Armed first, for the callback may free the client. */
+static void on_timer(struct bow_timer *timer, void *user)
+{
+    struct bow_client *client = user;
+    const struct bow_client_options *options = &client->config.options;
+
+    bow_timer_start(timer, options->metrics_interval_ns);
+    options->on_metrics(client, options->metrics_user);
+}
+
+void bow__client_metrics_start(struct bow__balancer *balancer)
+{
+    struct bow_client *client = balancer->client;
+    const struct bow_client_options *options = &client->config.options;
+    struct bow__balancer *nobody = NULL;
+
+    if (options->on_metrics == NULL || options->metrics_interval_ns == 0 ||
+        !atomic_compare_exchange_strong(&client->metrics_balancer, &nobody, balancer)) {
+        return;
+    }
+    bow_timer_init(&client->metrics_timer, balancer->calls.loop, on_timer, client);
+    bow_timer_start(&client->metrics_timer, options->metrics_interval_ns);
 }

@@ -11,6 +11,7 @@
 #include "rpc/client/call/stream.h"
 #include "rpc/client/client.h"
 #include "rpc/client/client_deadline.h"
+#include "rpc/client/client_metrics.h"
 #include "rpc/client/intercept_client.h"
 #include "rpc/core/call/call.h"
 #include "rpc/core/codec/encode.h"
@@ -217,6 +218,7 @@ static int open_balancer(struct bow__balancer *balancer)
     balancer->calls.closing = rc < 0;
     if (rc == 0) {
         bow__client_unsettle(balancer);
+        bow__client_metrics_start(balancer);
     }
     return rc;
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * What a server counts, over all of its workers.
+ * What a server counts, over all of its workers: totals, methods, text, and when that is wanted.
  */
 
+#include "rpc/server/server_metrics.h"
 #include "base/refuse.h"
 #include "rpc/metrics/metrics_text.h"
-#include "rpc/server/server_state.h"
 
 #include <errno.h>
 #include <string.h>
@@ -96,4 +96,40 @@ int bow_server_metrics_text(const struct bow_server *server, enum bow_metrics_fo
     };
 
     return bow__metrics_text_write(&owner, format, put, user);
+}
+
+/* By time */
+
+static bool is_wanted(const struct bow_server *server)
+{
+    return server->options.on_metrics != NULL && server->options.metrics_interval_ns > 0;
+}
+
+/* Armed first, for the callback may stop the server. */
+static void on_timer(struct bow_timer *timer, void *user)
+{
+    struct bow_server *server = user;
+
+    bow_timer_start(timer, server->options.metrics_interval_ns);
+    server->options.on_metrics(server, server->options.metrics_user);
+}
+
+void bow__server_metrics_start(struct bow_server *server)
+{
+    bow_timer_init(&server->metrics_timer, server->main, on_timer, server);
+    if (is_wanted(server)) {
+        bow_timer_start(&server->metrics_timer, server->options.metrics_interval_ns);
+    }
+}
+
+void bow__server_metrics_stop(struct bow_server *server)
+{
+    bow_timer_stop(&server->metrics_timer);
+}
+
+void bow__server_metrics_last(struct bow_server *server)
+{
+    if (is_wanted(server)) {
+        server->options.on_metrics(server, server->options.metrics_user);
+    }
 }
