@@ -38,7 +38,7 @@ struct bow_server;
 /** Which limit refused a call, as on_refused of an interceptor names it. */
 enum bow_refusal {
     BOW_REFUSED_MEMORY = 0,     /* the context's max_bytes */
-    BOW_REFUSED_BYTES = 1,      /* max_bytes_in_flight */
+    BOW_REFUSED_BYTES = 1,      /* max_bytes_in_flight, on arrival or for its request */
     BOW_REFUSED_SERVER = 2,     /* max_server_calls */
     BOW_REFUSED_METHOD = 3,     /* bow_server_limit_calls() */
     BOW_REFUSED_CONNECTION = 4, /* max_calls, or too much waits for the client */

@@ -95,6 +95,8 @@ static const struct total totals[] = {
           "Bytes that were sent, frames included."),
     TOTAL(undecodable_messages, BOTH, BOW__COUNTER, "undecodable_messages", NULL,
           "Messages that did not inflate, or did not decode."),
+    TOTAL(calls_refused_bytes, SERVER, BOW__COUNTER, "in_flight_refusals", NULL,
+          "Calls and messages of streams that found no room under max_bytes_in_flight."),
     TOTAL(calls_unanswered, SERVER, BOW__GAUGE, "calls_unanswered", NULL,
           "Calls that handlers hold though nobody waits for them any more."),
     TOTAL(calls_expired_unrun, SERVER, BOW__COUNTER, "calls_expired_unrun", NULL,
