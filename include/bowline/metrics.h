@@ -87,11 +87,11 @@ struct bow_method_metrics {
     uint64_t
         refused[BOW_N_REFUSALS]; /* by enum bow_refusal: of a client never started; of a server
                                     all ended, but those of max_calls that no call was made of */
-    uint64_t cancelled; /* client: by the program; server: by the client, or with its connection */
-    uint64_t stalls;    /* of streams: how often a sender had to wait, BOW_STREAM_WRITABLE_BYTES
-                           being there that the peer gave no credit for, or the socket no room */
-    uint64_t attempts;  /* client: how often calls were sent */
-    uint64_t retries;   /* client: those after the first */
+    uint64_t cancelled;          /* client: by the program; server: by the client */
+    uint64_t stalls;   /* of streams: how often a sender had to wait, BOW_STREAM_WRITABLE_BYTES
+                          being there that the peer gave no credit for, or the socket no room */
+    uint64_t attempts; /* client: how often calls were sent */
+    uint64_t retries;  /* client: those after the first */
     struct bow_sizes received; /* message bytes of each call that ended; client: of each attempt */
     struct bow_sizes sent;
     const struct bow_method_source *source; /* for bow_method_metrics_times() */

@@ -369,7 +369,7 @@ static int serve_limited(struct bow_server *server, void *user)
 {
     int rc = timed_serve(server, user);
 
-    return rc == 0 ? bow_server_limit_calls(server, HOLD + 1, 1) : rc;
+    return rc == 0 ? bow_server_limit_calls(server, &HOLD[1], 1) : rc;
 }
 
 static void begin_limited(struct timed *timed, const struct bow_server_options *server,

@@ -37,7 +37,7 @@ void bow__dispatch_count_backlog(struct bow__server_conn *conn);
 
 /** A call of method `index` was refused on arrival, and never becomes one: counted all the same. */
 void bow__dispatch_count_refused(struct bow__server_conn *conn, uint32_t index, enum bow_code code);
-/** The client has cancelled the call, or is gone. */
+/** The client has ended the call with `code`: count it if it has cancelled it. */
 void bow__dispatch_count_cancelled(struct bow__server_call *server_call, enum bow_code code);
 
 /** The end of a batch of events. A member of struct bow__conn_ops. */
