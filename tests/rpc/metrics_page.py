@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""The page of metrics beside its documentation, and before Prometheus' own reader.
+"""The page of metrics beside its documentation, or before readers of Prometheus' own.
 
-usage: metrics_page.py METRICS_TEXT_TEST DOCS [--promtool]
+usage: metrics_page.py METRICS_TEXT_TEST DOCS [--promtool | --openmetrics]
 
 Each metric of a server and of a client has a row in DOCS with its type, and each row is a metric. With
---promtool, promtool checks the page, too.
+--promtool it is promtool that checks the page, with --openmetrics the reader of Prometheus' library for
+Python that checks the one in that form.
 """
 import re
 import shutil
@@ -17,8 +18,21 @@ ROW = re.compile(r"\| `((?:grpc|bowline)_(?:server|client)_\w+)` \| (counter|gau
 TYPE = re.compile(r"# TYPE (\w+) (\w+)$", re.MULTILINE)
 
 
-def page(program, side):
-    return subprocess.run([program, "native", side], check=True, stdout=subprocess.PIPE).stdout.decode()
+# Debian's, which has the library.
+PYTHON = "/usr/bin/python3"
+READ = """
+import sys
+try:
+    from prometheus_client.openmetrics.parser import text_string_to_metric_families
+except ImportError:
+    sys.exit(77)
+print(sum(len(family.samples) for family in text_string_to_metric_families(sys.stdin.read())))
+"""
+
+
+def page(program, side, *form):
+    return subprocess.run([program, "native", side, *form], check=True,
+                          stdout=subprocess.PIPE).stdout.decode()
 
 
 def families(text):
@@ -45,8 +59,29 @@ def check_promtool(texts):
     return all(result.returncode == 0 for result in results)
 
 
+def n_samples(text):
+    return sum(1 for line in text.splitlines() if not line.startswith("#"))
+
+
+def check_openmetrics(program):
+    for side in ("server", "client"):
+        text = page(program, side, "openmetrics")
+        result = subprocess.run([PYTHON, "-c", READ], input=text.encode(), stdout=subprocess.PIPE, check=False)
+        if result.returncode != 0:
+            return result.returncode
+        if int(result.stdout) != n_samples(text):
+            print(f"{side}: {int(result.stdout)} samples were read of {n_samples(text)}")
+            return 1
+    return 0
+
+
 def main():
     program, docs = sys.argv[1:3]
+    if "--openmetrics" in sys.argv:
+        code = check_openmetrics(program)
+        print("SKIPPED: OpenMetrics is not read: apt-get install python3-prometheus-client"
+              if code == SKIPPED else f"{int(code == 0)} passed, {int(code != 0)} failed")
+        return code
     texts = [page(program, "server"), page(program, "client")]
     if "--promtool" in sys.argv:
         if not shutil.which("promtool"):

@@ -4,7 +4,8 @@
  * are those that were counted.
  *
  *     metrics_text_test PROTOCOL                       native | grpc
- *     metrics_text_test PROTOCOL server | client       print them after some calls
+ *     metrics_text_test PROTOCOL server | client [openmetrics]
+ *                                                      print them after some calls
  */
 
 #include "metrics_reader.h"
@@ -131,6 +132,35 @@ static void test_text_of_a_client_is_well_formed_and_right(void **state)
     }
 }
 
+static void test_text_before_anything_has_happened(void **state)
+{
+    struct timed *timed = *state;
+    struct bow_server_options server = BOW_SERVER_OPTIONS_INIT;
+    struct bow_client_options client = BOW_CLIENT_OPTIONS_INIT;
+    struct bow_test_pair pair = {0};
+
+    server.context = bow_test_context(timed->test);
+    server.loop = bow_test_loop(timed->test);
+    server.listen = "inproc:never";
+    client.context = server.context;
+    client.loop = server.loop;
+    client.target = "inproc:never";
+    pair.target = client.target;
+    assert_int_equal(bow_server_new(&server, &pair.server), 0);
+    assert_int_equal(bow_client_new(&client, &pair.client), 0);
+    timed->pair = &pair;
+    for (int format = BOW_METRICS_PROMETHEUS; format <= BOW_METRICS_OPENMETRICS; format++) {
+        read_server(timed, (enum bow_metrics_format)format); /* has no service either */
+        read_client(timed, (enum bow_metrics_format)format);
+        assert_true(of_client(timed, "bowline_client_calls_queued", "") == 0);
+    }
+    assert_int_equal(timed_serve(pair.server, timed), 0);
+    read_server(timed, BOW_METRICS_PROMETHEUS);
+    timed->pair = NULL;
+    bow_client_free(pair.client);
+    bow_server_free(pair.server);
+}
+
 /* The few bounds of the text say what the fine buckets do. */
 static void find_hold(const struct bow_method_metrics *method, void *user)
 {
@@ -242,17 +272,15 @@ static int print(const char *bytes, size_t len, void *user)
     return fwrite(bytes, 1, len, user) == len ? 0 : -EIO;
 }
 
-static int print_metrics(bool of_server)
+static int print_metrics(bool of_server, enum bow_metrics_format format)
 {
     void *state = NULL;
 
     (void)timed_setup(&state);
     struct timed *timed = state;
     make_calls(timed);
-    int rc =
-        of_server
-            ? bow_server_metrics_text(timed->pair->server, BOW_METRICS_PROMETHEUS, print, stdout)
-            : bow_client_metrics_text(timed->pair->client, BOW_METRICS_PROMETHEUS, print, stdout);
+    int rc = of_server ? bow_server_metrics_text(timed->pair->server, format, print, stdout)
+                       : bow_client_metrics_text(timed->pair->client, format, print, stdout);
     (void)timed_teardown(&state);
     return rc == 0 ? 0 : 1;
 }
@@ -265,6 +293,7 @@ int main(int argc, char **argv)
         TEST(test_text_of_a_server_is_well_formed_and_right),
         TEST(test_text_of_sizes_counts_what_travelled),
         TEST(test_text_of_a_client_is_well_formed_and_right),
+        TEST(test_text_before_anything_has_happened),
         TEST(test_text_agrees_with_the_quantiles),
         TEST(test_text_ends_when_it_is_not_taken),
         TEST(test_text_of_an_unknown_form_is_refused),
@@ -273,7 +302,8 @@ int main(int argc, char **argv)
 
     timed_choose(argc, argv);
     if (argc > 2) {
-        return print_metrics(strcmp(argv[2], "server") == 0);
+        return print_metrics(strcmp(argv[2], "server") == 0,
+                             argc > 3 ? BOW_METRICS_OPENMETRICS : BOW_METRICS_PROMETHEUS);
     }
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
