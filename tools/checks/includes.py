@@ -52,6 +52,7 @@ RULES = {
     "rpc/native": ({"base", "rpc"}, {"base"} | CORE),
     "rpc/http2": ({"base", "rpc"}, {"base"} | CORE),
     "rpc/metrics": ({"base", "transport", "rpc"}, {"base"}),
+    "rpc/http1": ({"base", "rpc"}, {"base"}),
     "rpc/connection": (
         {"base", "transport", "rpc"},
         {"base", "rpc/metrics", "rpc/native", "rpc/http2"} | TRANSPORT | CORE,
@@ -273,6 +274,7 @@ ORDER = {
         "session",
         "internal",
     ),
+    "rpc/http1": ("fields", "request", "parser response"),
     "rpc/http2": (
         "state codes grpc_text retry_info nghttp2",
         "error",
