@@ -268,6 +268,12 @@
  * ones are one. Answers name servers that do not. */
 #define BOW_LIMIT_LOOKUPS 16u
 
+/** Calls, and the next connections, of each loop that a dump shows (<bowline/inspect.h>). Answers a
+ * server whose calls are so many that to look at them is what holds it up. Options: max_calls,
+ * max_connections of the dump. */
+#define BOW_LIMIT_DUMP_CALLS 1000u
+#define BOW_LIMIT_DUMP_CONNECTIONS 1000u
+
 /** Bytes of the line that begins a request of HTTP/1.1. Answers a target without end. */
 #define BOW_LIMIT_HTTP1_REQUEST_LINE_BYTES ((size_t)8 << 10)
 
