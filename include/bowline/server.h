@@ -120,6 +120,18 @@ struct bow_server_options {
      * before. Thread: the loop that accepts. */
     void (*on_metrics)(const struct bow_server *server, void *user);
     void *metrics_user;
+    const char *operations_listen; /* one address for probes, scrapers and people, as in `listen`:
+                                      HTTP/1.1 with /livez, /readyz, /healthz, /metrics, /debug/…
+                                      and a page (docs/operating.md). On the loop that accepts;
+                                      copied; NULL: none */
+    bool operations_exposed;       /* allow it on more than loopback and Unix sockets: whoever
+                                      reaches it reads all that it tells */
+    const char *operations_hosts;  /* names, with commas, by which it is called beside numbers and
+                                      localhost: others are refused, for they may be a stranger's
+                                      (DNS rebinding); copied; NULL: none */
+    bool dump_on_sigusr1;          /* bow_server_run() takes SIGUSR1, and writes bow_server_dump()
+                                      to the log then, as lines of BOW_LOG_WARNING; to stderr where
+                                      the context has no log */
 };
 
 #define BOW_SERVER_OPTIONS_INIT                                                                    \

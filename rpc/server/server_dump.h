@@ -10,4 +10,8 @@
 int bow__server_gather_new(struct bow_server *server, const struct bow__snapshot_limits *limits,
                            struct bow__gather **ret_gather);
 
+/** bow_server_dump() to the log, a line each, or to stderr where that shows none. Thread: that of
+ * bow_server_run(). */
+void bow__server_dump_by_signal(struct bow_server *server);
+
 #endif

@@ -70,10 +70,14 @@ RULES = {
         {"base", "transport", "rpc"},
         {"base", "rpc/metrics", "rpc/connection", "rpc/inspect", "rpc/interceptors", "rpc/services"} | TRANSPORT | CORE,
     ),
+    "rpc/server/operations": (
+        {"base", "transport", "rpc"},
+        {"base", "rpc/http1", "rpc/inspect", "rpc/services"} | TRANSPORT,
+    ),
     "rpc/server": (
         {"base", "transport", "rpc"},
         {"base", "rpc/metrics", "rpc/connection", "rpc/inspect", "rpc/interceptors", "rpc/services",
-         "rpc/server/dispatch"}
+         "rpc/server/dispatch", "rpc/server/operations"}
         | TRANSPORT | CORE,
     ),
     "tls": ({"base", "transport", "tls"}, {"base"} | TRANSPORT),
@@ -184,10 +188,17 @@ ORDER = {
         "dispatch",
         "server_conn",
     ),
+    "rpc/server/operations": (
+        "page answer methods",
+        "routes",
+        "operations_conn",
+        "operations",
+    ),
     "rpc/server": (
         "signals server_state",
         "server_fork server_metrics",
         "server_dump",
+        "server_operations",
         "server_services server_listen server_reload server_own",
         "server_stop",
         "server_start",
