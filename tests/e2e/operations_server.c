@@ -152,6 +152,7 @@ int main(int argc, char **argv)
     options.operations_listen = argv[2];
     options.workers = 2;
     options.grace_ns = 1;
+    options.max_deadline_ns = UINT64_C(3600) * 1000000000u;
     options.max_server_calls = 1000;
     options.dump_on_sigusr1 = true;
     options.on_started = on_started;

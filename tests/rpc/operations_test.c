@@ -474,6 +474,90 @@ static void test_operations_connections_are_bounded(void **state)
     }
 }
 
+/* Time that a test lets go by: at once, and without waiting for it. */
+static _Atomic(uint64_t) passed_ns;
+static uint64_t (*real_now_ns)(void *user);
+
+static uint64_t shifted_now_ns(void *user)
+{
+    return real_now_ns(user) + passed_ns;
+}
+
+static void start_with_time(struct calls *t)
+{
+    passed_ns = 0;
+    real_now_ns = t->system.now_ns;
+    t->system.now_ns = shifted_now_ns;
+    start(t, NULL);
+}
+
+/* The loop sleeps by the real clock: a request has it look. */
+static void let_pass(uint64_t ns)
+{
+    passed_ns += ns;
+    assert_status(get("/livez"), "200 OK");
+}
+
+static void test_operations_slow_request_ends(void **state)
+{
+    struct calls *t = *state;
+
+    start_with_time(t);
+    int slow = connect_operations();
+    int silent = connect_operations();
+    int in_time = connect_operations();
+    send_text(slow, "GET /livez HTTP/1.1\r\nHost: ");
+    send_text(in_time, "GET /livez HTTP/1.1\r\nHost: ");
+    let_pass(BOW_LIMIT_OPERATIONS_REQUEST_NS / 2);
+    send_text(slow, "l"); /* a byte at a time is no more time */
+    send_text(in_time, "l\r\nConnection: close\r\n\r\n");
+    assert_status(read_all(in_time), "200 OK");
+    let_pass(BOW_LIMIT_OPERATIONS_REQUEST_NS / 2 + 1000 * MS);
+    assert_string_equal(read_all(slow), "");
+    assert_string_equal(read_all(silent), "");
+    close(slow);
+    close(silent);
+    close(in_time);
+}
+
+static void test_operations_idle_connection_ends(void **state)
+{
+    struct calls *t = *state;
+    char some[1024];
+
+    start_with_time(t);
+    int fd = connect_operations();
+    send_text(fd, "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    assert_true(read(fd, some, sizeof(some)) > 0);
+    let_pass(BOW_LIMIT_OPERATIONS_IDLE_NS - 1000 * MS);
+    send_text(fd, "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    assert_true(read(fd, some, sizeof(some)) > 0);
+    let_pass(BOW_LIMIT_OPERATIONS_IDLE_NS + 1000 * MS);
+    assert_int_equal(read(fd, some, sizeof(some)), 0);
+    close(fd);
+}
+
+/* What it asks for waits with the answer that it does not take. */
+static void test_operations_peer_that_does_not_read_ends(void **state)
+{
+    struct calls *t = *state;
+
+    start_with_time(t);
+    int fd = connect_operations();
+    for (int i = 0; i < 400; i++) {
+        send_text(fd, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    }
+    let_pass(0);
+    let_pass(BOW_LIMIT_OPERATIONS_SEND_NS + 1000 * MS);
+    read_all(fd);
+    int n = 0;
+    for (const char *at = answer; (at = strstr(at, "HTTP/1.1 200 OK\r\n")) != NULL; at++) {
+        n++;
+    }
+    assert_true(n > 0 && n < 400);
+    close(fd);
+}
+
 static void test_operations_not_beyond_this_host_unless_told(void **state)
 {
     struct calls *t = *state;
@@ -529,6 +613,9 @@ int main(int argc, char **argv)
         TEST(test_operations_bad_requests_end_the_connection),
         TEST(test_operations_hosts_that_are_a_strangers_are_refused),
         TEST(test_operations_connections_are_bounded),
+        TEST(test_operations_slow_request_ends),
+        TEST(test_operations_idle_connection_ends),
+        TEST(test_operations_peer_that_does_not_read_ends),
         TEST(test_operations_not_beyond_this_host_unless_told),
         TEST(test_operations_address_that_is_taken_fails_the_start),
     };

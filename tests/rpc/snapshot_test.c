@@ -75,6 +75,29 @@ static void test_snapshot_keeps_so_many_connections(void **state)
     test_context_end(context, &alloc);
 }
 
+/* Without memory it tells less, and how much there was. */
+static void test_snapshot_without_memory_counts_on(void **state)
+{
+    struct test_alloc alloc;
+    struct bow__snapshot snapshot;
+    uint32_t n = 0;
+
+    (void)state;
+    test_alloc_init(&alloc);
+    struct bow_context *context = test_context_new(&alloc);
+    bow__snapshot_init(&snapshot, context, &(struct bow__snapshot_limits){100, 100});
+    alloc.fail_at = alloc.n_calls + 2;
+    for (uint32_t i = 0; i < 17; i++) {
+        n += bow__snapshot_add_call(&snapshot, 1 + i) != NULL;
+    }
+    alloc.fail_at = 0;
+    assert_int_equal(n, 16);
+    assert_int_equal(snapshot.n_calls, 16);
+    assert_int_equal(snapshot.n_calls_seen, 17);
+    bow__snapshot_fini(&snapshot);
+    test_context_end(context, &alloc);
+}
+
 struct text {
     size_t len;
     size_t n_puts;
@@ -162,6 +185,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_snapshot_keeps_the_oldest_calls),
         cmocka_unit_test(test_snapshot_keeps_so_many_connections),
+        cmocka_unit_test(test_snapshot_without_memory_counts_on),
         cmocka_unit_test(test_snapshot_what_peers_chose_is_escaped),
         cmocka_unit_test(test_snapshot_much_is_written_in_pieces),
         cmocka_unit_test(test_snapshot_who_takes_nothing_is_not_asked_again),
