@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* Time for the last answer to leave, when the server ends or the request was bad. */
+/* Time for the last answer to leave, when the server ends. */
 #define CLOSE_NS (UINT64_C(1) * 1000000000u)
 /* Time for loops that are busy. */
 #define GATHER_NS (UINT64_C(1) * 1000000000u)
@@ -24,17 +24,18 @@ static void enter(struct bow__operations_conn *conn, enum bow__operations_conn_s
         [BOW__OPERATIONS_READING] = BOW_LIMIT_OPERATIONS_REQUEST_NS,
         [BOW__OPERATIONS_GATHERING] = 2 * GATHER_NS,
         [BOW__OPERATIONS_SENDING] = BOW_LIMIT_OPERATIONS_SEND_NS,
-        [BOW__OPERATIONS_CLOSING] = CLOSE_NS,
     };
 
     conn->state = state;
     bow_timer_start(&conn->timer, limits[state]);
 }
 
-static void close_when_sent(struct bow__operations_conn *conn)
+/* The channel keeps the time itself. */
+static void close_when_sent(struct bow__operations_conn *conn, uint64_t timeout_ns)
 {
-    enter(conn, BOW__OPERATIONS_CLOSING);
-    bow_channel_close_after_flush(conn->handler.channel, CLOSE_NS);
+    conn->state = BOW__OPERATIONS_CLOSING;
+    bow_timer_stop(&conn->timer);
+    bow_channel_close_after_flush(conn->handler.channel, timeout_ns);
 }
 
 /* Sending */
@@ -105,7 +106,7 @@ static void send_answer(struct bow__operations_conn *conn)
     }
     bow_channel_flush(conn->handler.channel);
     if (!conn->asked.keep_alive) {
-        close_when_sent(conn);
+        close_when_sent(conn, BOW_LIMIT_OPERATIONS_SEND_NS);
     }
 }
 
@@ -274,7 +275,7 @@ void bow__operations_conn_init(struct bow__operations_conn *conn, struct bow_cha
 void bow__operations_conn_close(struct bow__operations_conn *conn)
 {
     if (conn->state == BOW__OPERATIONS_SENDING || conn->state == BOW__OPERATIONS_CLOSING) {
-        close_when_sent(conn);
+        close_when_sent(conn, CLOSE_NS);
     } else {
         bow_channel_close(conn->handler.channel, 0);
     }

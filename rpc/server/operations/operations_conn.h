@@ -25,7 +25,7 @@ enum bow__operations_conn_state {
     BOW__OPERATIONS_READING,   /* a request has begun: BOW_LIMIT_OPERATIONS_REQUEST_NS */
     BOW__OPERATIONS_GATHERING, /* the loops are asked, which has a bound of its own */
     BOW__OPERATIONS_SENDING,   /* BOW_LIMIT_OPERATIONS_SEND_NS */
-    BOW__OPERATIONS_CLOSING,
+    BOW__OPERATIONS_CLOSING,   /* the same for the last answer, or a second when the server ends */
 };
 
 struct bow__operations_conn {
