@@ -20,6 +20,7 @@ WANTED = (
     r"connection to 127\.0\.0\.1:\d+ \(native\): \d+ streams",
     r"call /calls\.Echo/Hold with 127\.0\.0\.1:\d+: in the handler, for \d+\.\d+ s, \d+\.\d+ s left",
     r"call /calls\.Echo/Later with 127\.0\.0\.1:\d+: waiting for a thread, for ",
+    r"stream /calls\.Echo/Stream with 127\.0\.0\.1:\d+: in the handler, for .*, [1-9]\d* bytes wait",
     r"call /calls\.Echo/Hold to 127\.0\.0\.1:\d+: waiting for the server, for ",
     r"call /calls\.Echo/Say without a connection: waiting for a connection or a stream, for ",
 )

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
  * A server with an operations listener and something to show: calls that come all the time, some of
- * which fail, two that hang, one that waits for a thread, and a client whose calls wait for a
- * server that is not there.
+ * which fail, two that hang, one that waits for a thread, a stream whose client does not read, and
+ * a client whose calls wait for a server that is not there.
  *
  *     operations_server LISTEN OPERATIONS        says "ready" when it serves; until SIGTERM
  */
@@ -25,6 +25,7 @@ struct load {
     struct bow_client *client;
     struct bow_client *lost; /* its server is not there */
     struct bow_loop *loop;
+    struct calls__echo__stream__stream unread;
     struct bow_timer timer;
     unsigned n;
 };
@@ -70,6 +71,27 @@ static void later(struct bow_call *call, const Calls__Request *request, void *us
     (void)bow_call_fail(call, BOW_CANCELLED, "nobody waits");
 }
 
+/* Sends for as long as there is room: until the client's window is full. */
+static void pour(struct calls__echo__stream__call call, void *user)
+{
+    static uint8_t payload[10000];
+    Calls__Reply reply = CALLS__REPLY__INIT;
+
+    (void)user;
+    reply.payload.data = payload;
+    reply.payload.len = sizeof(payload);
+    while (calls__echo__stream__send(call, &reply) == 0) {
+    }
+}
+
+static void stream(struct calls__echo__stream__call call, void *user)
+{
+    static const struct calls__echo__stream__call_events events = {.on_writable = pour};
+
+    calls__echo__stream__listen(call, &events, user);
+    pour(call, user);
+}
+
 /* The load */
 
 static void on_done(struct bow_result *result, const Calls__Reply *reply, void *user)
@@ -101,6 +123,8 @@ static int begin(void *user)
         (void)!calls__echo__hold__start(load->client, &request, &options, on_done, load, NULL);
         (void)!calls__echo__later__start(load->client, &request, &options, on_done, load, NULL);
     }
+    /* In the blocking style, and nobody receives. */
+    (void)!calls__echo__stream__open(load->client, &options, NULL, NULL, &load->unread);
     options.wait_for_ready = true;
     (void)!calls__echo__say__start(load->lost, &request, &options, on_done, load, NULL);
     bow_timer_init(&load->timer, load->loop, tick, load);
@@ -135,7 +159,8 @@ static void on_started(struct bow_server *server, void *user)
 
 int main(int argc, char **argv)
 {
-    static const struct calls__echo__handlers handlers = {.say = say, .hold = hold, .later = later};
+    static const struct calls__echo__handlers handlers = {
+        .say = say, .hold = hold, .later = later, .stream = stream};
     struct bow_server_options options = BOW_SERVER_OPTIONS_INIT;
     struct bow_executor_options executor_options = BOW_EXECUTOR_OPTIONS_INIT;
     struct bow_context_options context_options = BOW_CONTEXT_OPTIONS_INIT;

@@ -17,7 +17,7 @@ import time
 import operations_world
 
 STAGES = {("/calls.Echo/Hold", "in the handler"), ("/calls.Echo/Later", "in the handler"),
-          ("/calls.Echo/Later", "waiting for a thread")}
+          ("/calls.Echo/Later", "waiting for a thread"), ("/calls.Echo/Stream", "waiting for flow-control credit")}
 
 
 def stages_of(server):
