@@ -285,6 +285,52 @@ static void test_operations_answer_while_workers_are_held(void **state)
     calls_wait(t, &t->n_done, 1);
 }
 
+/* What loops tell it later finds nobody. */
+static void test_operations_asker_may_leave_before_the_answer(void **state)
+{
+    struct calls *t = *state;
+    Calls__Request request = CALLS__REQUEST__INIT;
+
+    start(t, many_workers);
+    new_client(t);
+    request.text = (char *)"wait";
+    assert_int_equal(calls__echo__say__start(t->client, &request, NULL, calls_on_done, t, NULL), 0);
+    calls_wait(t, &t->n_said, 1);
+    for (int i = 0; i < 3; i++) {
+        int fd = connect_operations();
+        send_text(fd, "GET /debug/calls HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        assert_status(get("/livez"), "200 OK");
+        close(fd);
+        assert_status(get("/livez"), "200 OK");
+    }
+    calls_let_go(t);
+    calls_wait(t, &t->n_done, 1);
+    assert_has(get("/debug/calls"), "0 calls in flight");
+}
+
+static void test_operations_end_with_their_loop(void **state)
+{
+    struct calls *t = *state;
+    struct bow_loop_options loop_options = BOW_LOOP_OPTIONS_INIT;
+    struct bow_server_options options;
+    struct bow_loop *loop = NULL;
+
+    assert_int_equal(bow_loop_new(t->context, &loop_options, &loop), 0);
+    name_address();
+    calls_server_options(t, &options);
+    options.operations_listen = address;
+    options.loop = loop;
+    t->server = calls_start_server(t, &options);
+    int idle = connect_operations();
+    assert_status(get("/livez"), "200 OK");
+    assert_int_equal(bow_loop_shutdown(loop, 0, 0), 0);
+    assert_int_equal(bow_server_join(t->server), 0);
+    assert_string_equal(read_all(idle), "");
+    close(idle);
+    calls_kill_server(t);
+    bow_loop_unref(loop);
+}
+
 static void test_operations_config_is_shown_without_secrets(void **state)
 {
     struct calls *t = *state;
@@ -605,6 +651,8 @@ int main(int argc, char **argv)
         TEST(test_operations_end_with_open_connections),
         TEST(test_operations_calls_are_shown_with_their_stage),
         TEST(test_operations_answer_while_workers_are_held),
+        TEST(test_operations_asker_may_leave_before_the_answer),
+        TEST(test_operations_end_with_their_loop),
         TEST(test_operations_config_is_shown_without_secrets),
         TEST(test_operations_metrics_are_served_in_both_forms),
         TEST(test_operations_page_loads_nothing_and_says_so),
