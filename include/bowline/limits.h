@@ -268,4 +268,40 @@
  * ones are one. Answers name servers that do not. */
 #define BOW_LIMIT_LOOKUPS 16u
 
+/** Calls, and the next connections, of each loop that a dump shows (<bowline/inspect.h>). Answers a
+ * server whose calls are so many that to look at them is what holds it up. Options: max_calls,
+ * max_connections of the dump. */
+#define BOW_LIMIT_DUMP_CALLS 1000u
+#define BOW_LIMIT_DUMP_CONNECTIONS 1000u
+
+/** Connections of the operations listener (options.operations_listen); more are closed at once.
+ * Answers a scraper that never closes, and whoever would take descriptors that calls need. */
+#define BOW_LIMIT_OPERATIONS_CONNECTIONS 32u
+
+/** Time for a request to the operations listener, from its first byte (of a connection's first from
+ * when it was accepted) to its last. Answers headers that come a byte at a time. */
+#define BOW_LIMIT_OPERATIONS_REQUEST_NS (UINT64_C(10) * 1000000000u)
+
+/** Time between two requests on one connection. Answers connections that are held for nothing. */
+#define BOW_LIMIT_OPERATIONS_IDLE_NS (UINT64_C(75) * 1000000000u)
+
+/** Time for an answer of the operations listener to be taken. Answers peers that ask and never
+ * read. */
+#define BOW_LIMIT_OPERATIONS_SEND_NS (UINT64_C(30) * 1000000000u)
+
+/** Bytes of one answer of the operations listener; above it says so instead. Answers an answer that
+ * takes the memory which calls need. */
+#define BOW_LIMIT_OPERATIONS_BODY_BYTES ((size_t)16 << 20)
+
+/** Bytes of the line that begins a request of HTTP/1.1. Answers a target without end. */
+#define BOW_LIMIT_HTTP1_REQUEST_LINE_BYTES ((size_t)8 << 10)
+
+/** Fields of a request of HTTP/1.1, and of its trailers. Answers heads of a great many small ones,
+ * each of which is compared. */
+#define BOW_LIMIT_HTTP1_FIELDS 100u
+
+/** Bytes of the extensions of a body's chunks in HTTP/1.1, all together; they are not read. Answers
+ * a body that is mostly none. */
+#define BOW_LIMIT_HTTP1_CHUNK_EXTENSION_BYTES ((size_t)4 << 10)
+
 #endif

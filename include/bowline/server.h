@@ -120,6 +120,18 @@ struct bow_server_options {
      * before. Thread: the loop that accepts. */
     void (*on_metrics)(const struct bow_server *server, void *user);
     void *metrics_user;
+    const char *operations_listen; /* one address for probes, scrapers and people, as in `listen`:
+                                      HTTP/1.1 with /livez, /readyz, /healthz, /metrics, /debug/…
+                                      and a page (docs/operating.md). On the loop that accepts;
+                                      copied; NULL: none */
+    bool operations_exposed;       /* allow it on more than loopback and Unix sockets: whoever
+                                      reaches it reads all that it tells */
+    const char *operations_hosts;  /* names, with commas, by which it is called beside numbers and
+                                      localhost: others are refused, for they may be a stranger's
+                                      (DNS rebinding); copied; NULL: none */
+    bool dump_on_sigusr1;          /* bow_server_run() takes SIGUSR1, and writes bow_server_dump()
+                                      to the log then, as lines of BOW_LOG_WARNING; to stderr where
+                                      the context has no log */
 };
 
 #define BOW_SERVER_OPTIONS_INIT                                                                    \
@@ -249,7 +261,8 @@ BOW_EXPORT BOW_MUST_USE int bow_server_limit_calls(struct bow_server *server, co
  * Returns: 0, or a negative errno: -EADDRINUSE, -EACCES, -EADDRNOTAVAIL,
  *          -EINVAL (an address that cannot be parsed, none at all, a max_bytes_in_flight of less
  *          than two messages of max_message_bytes for each loop), -EPERM (plaintext
- *          beyond loopback without options.plaintext), -EBADMSG (options.reflection, and a
+ *          beyond loopback without options.plaintext, or operations_listen without
+ *          operations_exposed), -EBADMSG (options.reflection, and a
  *          descriptor that cannot be read), -EDEADLK (a method is declared to block and
  *          has no executor), -ENOMEM, -EBUSY (started before), -ECHILD (it or its loop was used
  *          before fork(), by the parent process), -ESHUTDOWN (a loop of its shuts down), -EAGAIN
@@ -265,8 +278,9 @@ BOW_EXPORT BOW_MUST_USE int bow_server_start(struct bow_server *server);
  * further signal skips what is left of the lame-duck period; once that is over (or there is none),
  * the next one ends the grace period and closes the connections at once. So a second Ctrl-C ends a
  * server without a lame duck soon, whatever its handlers do. Meanwhile the calling thread blocks
- * these signals (and SIGHUP, with options.reload_on_sighup), which a child process started from it
- * inherits; a thread of the program's own that receives one keeps it blocked from then on.
+ * these signals (and SIGHUP, with options.reload_on_sighup, SIGUSR1 with options.dump_on_sigusr1),
+ * which a child process started from it inherits; a thread of the program's own that receives one
+ * keeps it blocked from then on.
  *
  * Thread:  any one thread; without `workers` connections are served on it
  * Returns: 0 after the drain, be it cut short, and for a server that has stopped; what

@@ -16,6 +16,7 @@
 #include <bowline/limits.h>
 
 #include <errno.h>
+#include <string.h>
 
 #define SECONDS(n) (UINT64_C(1000000000) * (n))
 
@@ -98,6 +99,26 @@ static int get_context(struct bow_context *given, struct bow_context **ret_conte
     return bow_context_new(&defaults, ret_context);
 }
 
+static int copy_text(struct bow_server *server, const char **option, char **ret_copy)
+{
+    const char *text = *option;
+
+    *option = NULL; /* it was borrowed */
+    if (text == NULL) {
+        return 0;
+    }
+    *ret_copy = bow__dup(server->context, text, strlen(text));
+    return *ret_copy != NULL ? 0 : -ENOMEM;
+}
+
+static int copy_operations(struct bow_server *server)
+{
+    int rc = copy_text(server, &server->options.operations_listen, &server->operations_address);
+
+    return rc < 0 ? rc
+                  : copy_text(server, &server->options.operations_hosts, &server->operations_hosts);
+}
+
 static int make(const struct bow_server_options *options, struct bow_context *context,
                 struct bow_server **ret_server)
 {
@@ -112,6 +133,13 @@ static int make(const struct bow_server_options *options, struct bow_context *co
     int rc = bow__server_listen_list(server);
     server->options.listen = NULL; /* it was borrowed */
     if (rc < 0) {
+        bow__server_free_listeners(server);
+        bow__free(context, server, sizeof(*server));
+        return rc;
+    }
+    rc = copy_operations(server);
+    if (rc < 0) {
+        bow__server_free_text(server, server->operations_address);
         bow__server_free_listeners(server);
         bow__free(context, server, sizeof(*server));
         return rc;

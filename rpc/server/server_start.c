@@ -6,8 +6,10 @@
 
 #include "rpc/server/server_start.h"
 #include "base/alloc.h"
+#include "rpc/server/operations/operations.h"
 #include "rpc/server/server_fork.h"
 #include "rpc/server/server_listen.h"
+#include "rpc/server/server_operations.h"
 #include "rpc/server/server_own.h"
 #include "rpc/server/server_services.h"
 #include "rpc/server/server_stop.h"
@@ -188,6 +190,9 @@ static int make_all(struct bow_server *server, enum bow_loop_thread kind)
         rc = bow__server_make_acceptors(server);
     }
     if (rc == 0) {
+        rc = bow__server_make_operations(server);
+    }
+    if (rc == 0) {
         rc = start_loops(server);
     }
     return rc;
@@ -208,12 +213,25 @@ static int open_workers(struct bow_server *server)
     return rc;
 }
 
+/* Once it has begun it ends as the last part does, whatever comes of the others. */
+static int open_operations(struct bow_server *server)
+{
+    int rc = server->operations != NULL ? bow__operations_start(server->operations) : 0;
+
+    server->runs_operations = server->operations != NULL && rc == 0;
+    server->n_parts += server->runs_operations;
+    return rc;
+}
+
 /* Under the lock. */
 static int open_parts(struct bow_server *server)
 {
     server->n_parts = server->n_workers + server->n_acceptors;
     atomic_store(&server->n_open_acceptors, server->n_acceptors);
     int rc = open_workers(server);
+    if (rc == 0) {
+        rc = open_operations(server);
+    }
     if (rc == 0) {
         rc = bow__acceptors_start(server->acceptors, server->n_acceptors);
     }

@@ -6,8 +6,10 @@
 
 #include "rpc/server/server_state.h"
 #include "base/alloc.h"
+#include "rpc/server/operations/operations.h"
 #include "transport/channel/acceptor.h"
 #include <bowline/executor.h>
+#include <string.h>
 
 enum bow__server_state bow__server_get_state(struct bow_server *server)
 {
@@ -50,6 +52,10 @@ static void let_go_of_main(struct bow_server *server)
 
 void bow__server_unlisten(struct bow_server *server)
 {
+    if (!server->runs_operations) {
+        bow__operations_free(server->operations);
+        server->operations = NULL;
+    }
     for (uint32_t i = 0; i < server->n_acceptors; i++) {
         if (server->acceptors[i] != NULL) {
             bow__acceptor_undo(server->acceptors[i]);
@@ -72,6 +78,8 @@ void bow__server_unmake(struct bow_server *server)
     if (server->main != NULL) {
         let_go_of_main(server);
     }
+    bow__operations_free(server->operations);
+    server->operations = NULL;
     for (uint32_t i = 0; i < server->n_workers; i++) {
         bow__worker_unref(server->workers[i]);
     }
@@ -101,6 +109,11 @@ void bow__server_free_listeners(struct bow_server *server)
         }
         bow__free(server->context, listener, sizeof(*listener) + listener->address_len + 1);
     }
+}
+
+void bow__server_free_text(struct bow_server *server, char *text)
+{
+    bow__free(server->context, text, text != NULL ? strlen(text) + 1 : 0);
 }
 
 static void free_handler_executors(struct bow_context *context, struct bow__handler_executor *all)
@@ -134,6 +147,8 @@ void bow__server_destroy(struct bow_server *server)
     pthread_cond_destroy(&server->stopped);
     pthread_mutex_destroy(&server->lock);
     bow__server_free_listeners(server);
+    bow__server_free_text(server, server->operations_address);
+    bow__server_free_text(server, server->operations_hosts);
     bow__free(context, server, sizeof(*server));
     bow_context_unref(context);
 }

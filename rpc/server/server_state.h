@@ -57,6 +57,8 @@ struct bow__listener {
     char address[];
 };
 
+struct bow__operations;
+
 struct bow_server {
     struct bow_context *context;
     struct bow_server_options options; /* `listen` is ours */
@@ -82,7 +84,13 @@ struct bow_server {
     /* Acceptors report on the main loop, or, once that has terminated, on any: counted down
      * acq_rel, each other's partner. */
     atomic_uint n_open_acceptors;
-    uint16_t port;   /* of the first TCP listener; constant once started */
+    uint16_t port;                      /* of the first TCP listener; constant once started */
+    struct bow__operations *operations; /* NULL: none */
+    char *operations_address;           /* what the options name, copied; as the next */
+    char *operations_hosts;
+    bool runs_operations; /* it was started, and is a part; set before the server is open */
+    bool ends_operations; /* it has been told to; under the lock */
+    struct bow_task operations_task;
     char *addresses; /* of all listeners, in words; the same; NULL before */
     size_t addresses_bytes;
     atomic_uint n_connections;
@@ -120,6 +128,8 @@ struct bow_server {
 void bow__server_unlisten(struct bow_server *server);
 /** What start has made, in reverse; before anything runs, or after all has stopped. */
 void bow__server_unmake(struct bow_server *server);
+/** A copy of an option's text. */
+void bow__server_free_text(struct bow_server *server, char *text);
 /** What has been noted of addresses to listen on. */
 void bow__server_free_listeners(struct bow_server *server);
 

@@ -10,12 +10,24 @@
 #include "rpc/server/server_stop.h"
 #include "base/log.h"
 #include "rpc/core/errors.h"
+#include "rpc/server/operations/operations.h"
 #include "rpc/server/server_fork.h"
 #include "rpc/server/server_metrics.h"
 #include <bowline/metrics.h>
 
 #include <errno.h>
 #include <inttypes.h>
+
+/* The operations listener tells of the drain to its end: it is the last part. Under the lock. */
+static bool is_operations_turn(struct bow_server *server)
+{
+    bool is_turn = server->runs_operations && server->n_parts == 1 && !server->ends_operations;
+
+    server->ends_operations = server->ends_operations || is_turn;
+    return is_turn;
+}
+
+static void end_operations(struct bow_server *server);
 
 /*
  * Any thread: the main loop may have ended before a worker's. The reference for
@@ -27,7 +39,9 @@ static void part_done(struct bow_server *server)
     bool destroys = false;
 
     pthread_mutex_lock(&server->lock);
-    if (--server->n_parts == 0) {
+    server->n_parts--;
+    bool ends_operations = is_operations_turn(server);
+    if (server->n_parts == 0) {
         server->state = BOW__SERVER_STOPPED;
         if (server->run_loop != NULL) {
             (void)!bow__loop_post_internal(server->run_loop, &server->run_task, 0);
@@ -38,6 +52,9 @@ static void part_done(struct bow_server *server)
     pthread_mutex_unlock(&server->lock);
     if (destroys) {
         bow__server_destroy(server);
+    }
+    if (ends_operations) {
+        end_operations(server);
     }
 }
 
@@ -86,6 +103,42 @@ static void part_done_on_main(struct bow_server *server)
         bow__server_metrics_last(server);
     }
     part_done(server);
+}
+
+/* Its end */
+
+static void on_operations_closed(void *user)
+{
+    part_done_on_main(user);
+}
+
+static int operations_task(void *user)
+{
+    struct bow_server *server = user;
+
+    bow__operations_close(server->operations, on_operations_closed, server);
+    return 0;
+}
+
+/* A loop that takes no task has shut down, and closed what it had of it. */
+static void end_operations(struct bow_server *server)
+{
+    bow_task_init(&server->operations_task, "end operations", operations_task, server);
+    if (bow__loop_post_internal(server->main, &server->operations_task, 0) < 0) {
+        (void)operations_task(server);
+    }
+}
+
+/* While the main loop still runs: it waits for the connections that it has. */
+static void end_operations_now(struct bow_server *server)
+{
+    pthread_mutex_lock(&server->lock);
+    bool ends = server->runs_operations && !server->ends_operations;
+    server->ends_operations = server->ends_operations || ends;
+    pthread_mutex_unlock(&server->lock);
+    if (ends) {
+        (void)operations_task(server);
+    }
 }
 
 static int worker_done_task(void *user)
@@ -221,6 +274,7 @@ static void on_loop_shutdown(struct bow_loop_hook *hook)
     unhook(server);
     atomic_store(&server->stop_requested, true);
     drain(server);
+    end_operations_now(server);
 }
 
 static int open_task(void *user)

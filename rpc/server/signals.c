@@ -12,7 +12,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-static const int numbers[BOW__N_SIGNALS] = {SIGHUP, SIGTERM, SIGINT};
+static const int numbers[BOW__N_SIGNALS] = {SIGHUP, SIGTERM, SIGINT, SIGUSR1};
 
 /* Runs on threads that do not block the signal; returning applies the mask it changes. */
 static void pass_on(int number, siginfo_t *info, void *context)
@@ -43,7 +43,7 @@ static bool is_default(int number, struct sigaction *ret_old)
            ret_old->sa_handler == SIG_DFL;
 }
 
-static void choose(struct bow__signals *signals, bool hangup)
+static void choose(struct bow__signals *signals, bool hangup, bool user1)
 {
     sigset_t blocked;
 
@@ -51,7 +51,7 @@ static void choose(struct bow__signals *signals, bool hangup)
     sigemptyset(&signals->unblocked);
     pthread_sigmask(SIG_BLOCK, NULL, &blocked);
     for (int i = 0; i < BOW__N_SIGNALS; i++) {
-        bool is_wanted = hangup || numbers[i] != SIGHUP;
+        bool is_wanted = (hangup || numbers[i] != SIGHUP) && (user1 || numbers[i] != SIGUSR1);
         if (!is_wanted || !is_default(numbers[i], &signals->old[i])) {
             continue;
         }
@@ -78,11 +78,11 @@ static void set_dispositions(struct bow__signals *signals, bool ours)
 
 static const struct bow__watch_ops watch_ops = {.on_events = on_readable};
 
-void bow__signals_take(struct bow__signals *signals, bool hangup)
+void bow__signals_take(struct bow__signals *signals, bool hangup, bool user1)
 {
     *signals = (struct bow__signals){.watch.ops = &watch_ops};
     bow__list_init(&signals->watch.link);
-    choose(signals, hangup);
+    choose(signals, hangup, user1);
     pthread_sigmask(SIG_BLOCK, &signals->taken, NULL);
     set_dispositions(signals, true);
 }

@@ -3,7 +3,8 @@
 #define BOWLINE_RPC_SERVER_SIGNALS_H
 
 /*
- * SIGTERM, SIGINT and SIGHUP as events of a loop, while a server runs on it (server_run.c).
+ * SIGTERM, SIGINT, SIGHUP and SIGUSR1 as events of a loop, while a server runs on it
+ * (server_run.c).
  *
  * Design. A handler that wakes a loop would have to find it through a global. So
  * the signals are blocked on the loop's thread and read from a signalfd. The
@@ -15,7 +16,7 @@
 #include "transport/loop/loop.h"
 #include <signal.h>
 
-#define BOW__N_SIGNALS 3
+#define BOW__N_SIGNALS 4
 
 struct bow__signals {
     struct bow__watch watch;
@@ -28,10 +29,10 @@ struct bow__signals {
     struct sigaction old[BOW__N_SIGNALS];
 };
 
-/** Take SIGTERM, SIGINT and, if wanted, SIGHUP, where their disposition is the default: from now on
- * they wait, as do those that were blocked and are pending. Thread: the one that is going to drive
- * the loop. */
-void bow__signals_take(struct bow__signals *signals, bool hangup);
+/** Take SIGTERM, SIGINT and, if wanted, SIGHUP and SIGUSR1, where their disposition is the default:
+ * from now on they wait, as do those that were blocked and are pending. Thread: the one that is
+ * going to drive the loop. */
+void bow__signals_take(struct bow__signals *signals, bool hangup, bool user1);
 
 /**
  * Hear of those that were taken, the ones that wait already first. Returns 0 or a negative errno.

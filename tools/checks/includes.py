@@ -52,6 +52,8 @@ RULES = {
     "rpc/native": ({"base", "rpc"}, {"base"} | CORE),
     "rpc/http2": ({"base", "rpc"}, {"base"} | CORE),
     "rpc/metrics": ({"base", "transport", "rpc"}, {"base"}),
+    "rpc/http1": ({"base", "rpc"}, {"base"}),
+    "rpc/inspect": ({"base", "transport", "rpc"}, {"base"} | TRANSPORT),
     "rpc/connection": (
         {"base", "transport", "rpc"},
         {"base", "rpc/metrics", "rpc/native", "rpc/http2"} | TRANSPORT | CORE,
@@ -62,16 +64,20 @@ RULES = {
         {"base", "transport", "rpc"}, {"base", "rpc/metrics", "rpc/connection"} | TRANSPORT | CORE,
     ),
     "rpc/client": (
-        {"base", "transport", "rpc"},
-        {"base", "rpc/metrics", "rpc/connection", "rpc/client/call"} | TRANSPORT | CORE,
+        {"base", "transport", "rpc"}, {"base", "rpc/metrics", "rpc/connection", "rpc/inspect", "rpc/client/call"} | TRANSPORT | CORE,
     ),
     "rpc/server/dispatch": (
         {"base", "transport", "rpc"},
-        {"base", "rpc/metrics", "rpc/connection", "rpc/interceptors", "rpc/services"} | TRANSPORT | CORE,
+        {"base", "rpc/metrics", "rpc/connection", "rpc/inspect", "rpc/interceptors", "rpc/services"} | TRANSPORT | CORE,
+    ),
+    "rpc/server/operations": (
+        {"base", "transport", "rpc"},
+        {"base", "rpc/http1", "rpc/inspect", "rpc/services"} | TRANSPORT,
     ),
     "rpc/server": (
         {"base", "transport", "rpc"},
-        {"base", "rpc/metrics", "rpc/connection", "rpc/interceptors", "rpc/services", "rpc/server/dispatch"}
+        {"base", "rpc/metrics", "rpc/connection", "rpc/inspect", "rpc/interceptors", "rpc/services",
+         "rpc/server/dispatch", "rpc/server/operations"}
         | TRANSPORT | CORE,
     ),
     "tls": ({"base", "transport", "tls"}, {"base"} | TRANSPORT),
@@ -95,7 +101,7 @@ PUBLIC_LEVELS = {
         "idle", "loop", "loop_stats", "proxy_protocol", "security", "submit", "task", "timer", "trace",
     },
     "rpc": {"access_log", "bearer", "call", "call_set", "call_stream", "client", "compression",
-            "health", "interceptor", "json", "message", "message_field", "message_print", "metadata", "metadata_interceptor", "metrics", "metrics_text", "payload", "result", "server", "service", "status", "stream", "well_known"},
+            "health", "inspect", "interceptor", "json", "message", "message_field", "message_print", "metadata", "metadata_interceptor", "metrics", "metrics_text", "payload", "result", "server", "service", "status", "stream", "well_known"},
     "tls": {"tls"},
     "testing": {"testing"},
 }
@@ -176,15 +182,23 @@ ORDER = {
         "admission",
         "worker",
         "server_call",
-        "dispatch_stream executor_dispatch intercept_server",
+        "dispatch_inspect dispatch_stream executor_dispatch intercept_server",
         "dispatch_call",
         "dispatch_enter",
         "dispatch",
         "server_conn",
     ),
+    "rpc/server/operations": (
+        "page answer methods",
+        "routes",
+        "operations_conn",
+        "operations",
+    ),
     "rpc/server": (
         "signals server_state",
         "server_fork server_metrics",
+        "server_dump",
+        "server_operations",
         "server_services server_listen server_reload server_own",
         "server_stop",
         "server_start",
@@ -254,7 +268,7 @@ ORDER = {
         "client_deadline intercept_client",
         "client",
         "client_metrics client_start",
-        "call_set client_block stream_open",
+        "call_set client_block client_dump stream_open",
         "stream_block",
     ),
     "rpc/native": (
@@ -273,6 +287,8 @@ ORDER = {
         "session",
         "internal",
     ),
+    "rpc/http1": ("fields", "request", "parser response"),
+    "rpc/inspect": ("out snapshot", "gather", "render"),
     "rpc/http2": (
         "state codes grpc_text retry_info nghttp2",
         "error",

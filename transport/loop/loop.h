@@ -98,6 +98,8 @@ bool bow__loop_awaits_owner(const struct bow_loop *loop);
 /** Whether `time_ns` has come, told by the clock and not by the loop's time, which callbacks may
  * have left behind. Cheap while it is far. Thread: any. */
 bool bow__loop_has_passed(const struct bow_loop *loop, uint64_t time_ns);
+/** Its name. Thread: any. */
+const char *bow__loop_name(const struct bow_loop *loop);
 /** The clock itself. Thread: any. */
 uint64_t bow__loop_read_clock(const struct bow_loop *loop);
 

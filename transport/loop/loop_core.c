@@ -66,6 +66,11 @@ bool bow__loop_awaits_owner(const struct bow_loop *loop)
            bow__loop_state(loop) < BOW_LOOP_SHUTDOWN;
 }
 
+const char *bow__loop_name(const struct bow_loop *loop)
+{
+    return loop->name;
+}
+
 enum bow_loop_state bow_loop_get_state(const struct bow_loop *loop)
 {
     return bow__loop_state(loop);

@@ -117,6 +117,7 @@ void bow__dispatch_stop_waiting(struct bow__server_call *server_call)
     server_call->waits = false;
     server_call->conn->backlog.n_waiting_bytes -= server_call->n_in_flight;
     bow__list_remove(&server_call->link);
+    bow__list_push_back(&server_call->conn->calls, &server_call->link);
 }
 
 /* Nobody's answer is waited for any more. */
@@ -375,6 +376,7 @@ static void on_deadline(struct bow_timer *timer, void *user)
 static void outlive_batch(struct bow__server_call *server_call)
 {
     bow__list_remove(&server_call->link);
+    bow__list_push_back(&server_call->conn->calls, &server_call->link);
     server_call->outlives_batch = true;
     server_call->conn->backlog.n_calls += bow__server_call_is_entered_unary(server_call);
     server_call->conn->backlog.n_streams += bow__server_call_is_entered_stream(server_call);
@@ -416,6 +418,7 @@ void bow__dispatch_wait(struct bow__server_call *server_call)
     server_call->waits = true;
     server_call->waits_since_ns = bow_loop_now(server_call->worker->loop);
     backlog->n_waiting_bytes += server_call->n_in_flight;
+    bow__list_remove(&server_call->link);
     bow__list_push_back(&backlog->waiting, &server_call->link);
 }
 

@@ -131,7 +131,9 @@ static void count_batch(struct bow__server_call *server_call)
 {
     bool is_new = !server_call->outlives_batch;
 
-    bow__list_remove(&server_call->link);
+    if (is_new) {
+        bow__list_remove(&server_call->link);
+    }
     bow__dispatch_outlive_batch(server_call->conn);
     if (is_new) {
         bow__dispatch_enlist(server_call);

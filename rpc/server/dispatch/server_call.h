@@ -18,7 +18,8 @@ struct bow__server_call {
     struct bow__worker *worker;
     struct bow__method_counts *counts; /* the worker's, of its method */
     struct bow__server_conn *conn;     /* NULL once the stream has ended */
-    struct bow__link link;             /* in the connection's batch_calls; or while it `waits` */
+    struct bow__link link;             /* in the connection's batch_calls, then its calls, or
+                                          its backlog's while it `waits` */
     struct bow_channel *channel;       /* outlives the call */
     struct bow_timer timer;            /* set up once it outlives its batch */
     struct bow_task task;

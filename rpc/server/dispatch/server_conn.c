@@ -121,6 +121,7 @@ int bow__server_conn_accept(struct bow__worker *worker, struct bow_channel *chan
     accepted->conn.listening = listening->address;
     accepted->conn.write_timeout_ns = worker->limits->write_timeout_ns;
     bow__list_init(&accepted->batch_calls);
+    bow__list_init(&accepted->calls);
     bow__in_flight_share_init(&accepted->share, &worker->in_flight);
     bow__backlog_share_init(&accepted->backlog, &worker->backlog);
     bow__list_push_back(&worker->conns, &accepted->link);

@@ -121,6 +121,7 @@ struct bow__server_conn {
     struct bow__backlog_share backlog;
     struct bow__link link;        /* in the worker's conns */
     struct bow__link batch_calls; /* calls that came with the batch under way */
+    struct bow__link calls;       /* those that have outlived theirs, and do not wait */
 };
 
 /** Returns 0 or -ENOMEM. Thread: any. */
