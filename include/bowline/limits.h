@@ -264,4 +264,12 @@
  * ones are one. Answers name servers that do not. */
 #define BOW_LIMIT_LOOKUPS 16u
 
+/** Members of a call's tracestate; one with more is left out, as the W3C's recommendation has it.
+ * Answers lists that grow from hop to hop. */
+#define BOW_LIMIT_TRACESTATE_MEMBERS 32u
+
+/** Bytes of a tracestate that are kept and sent on: members beyond that are left out, those of more
+ * than 128 bytes first. Answers the same. */
+#define BOW_LIMIT_TRACESTATE_BYTES ((size_t)512)
+
 #endif

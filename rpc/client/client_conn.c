@@ -285,6 +285,9 @@ static bool retry(struct bow__client_call *call, struct bow_status *status)
     if (!may_retry(call, status)) {
         return false;
     }
+    if (call->intercepted != NULL) {
+        bow__intercepted_retries(call->intercepted, status);
+    }
     call->calls->ops->requeue(call, counts_as_retry(call));
     return true;
 }
