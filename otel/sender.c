@@ -125,11 +125,14 @@ static uint64_t next_pause(struct bow__otel_sender *sender, const struct bow_sta
 {
     const struct bow__otel_sender_options *options = &sender->options;
 
+    if (status->retry_after_ns > 0) {
+        return status->retry_after_ns;
+    }
     sender->pause_ns = sender->pause_ns == 0
                            ? options->backoff_min_ns
                            : bow__time_min(bow__time_add(sender->pause_ns, sender->pause_ns),
                                            options->backoff_max_ns);
-    return status->retry_after_ns > 0 ? status->retry_after_ns : jittered(sender, sender->pause_ns);
+    return jittered(sender, sender->pause_ns);
 }
 
 static void fail(struct bow__otel_sender *sender, const struct bow_status *status)
