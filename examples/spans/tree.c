@@ -29,7 +29,7 @@ void tree_add(struct tree *tree, const char *service, const Span *span)
     copy_id(kept->trace_id, sizeof(kept->trace_id), &span->trace_id);
     copy_id(kept->span_id, sizeof(kept->span_id), &span->span_id);
     copy_id(kept->parent_id, sizeof(kept->parent_id), &span->parent_span_id);
-    kept->kind = span->kind;
+    kept->kind = (int)span->kind;
     kept->failed = span->status != NULL &&
                    span->status->code ==
                        OPENTELEMETRY__PROTO__TRACE__V1__STATUS__STATUS_CODE__STATUS_CODE_ERROR;

@@ -50,8 +50,8 @@ static void keep(struct collected *kept, const Bow__Otel__Span *span)
     append_hex(kept->parent_id, sizeof(kept->parent_id), &span->parent_span_id);
     append(kept->name, sizeof(kept->name), "%s", span->name);
     append(kept->trace_state, sizeof(kept->trace_state), "%s", span->trace_state);
-    kept->kind = span->kind;
-    kept->status = span->status->code;
+    kept->kind = (int)span->kind;
+    kept->status = (int)span->status->code;
     append(kept->message, sizeof(kept->message), "%s", span->status->message);
     kept->flags = span->flags;
     kept->start_ns = span->start_time_unix_nano;
