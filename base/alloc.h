@@ -57,7 +57,7 @@ void bow__trim(struct bow_context *context, uint64_t now_ns);
 BOW__SHARED char *bow__dup(struct bow_context *context, const char *text, size_t len);
 
 /** The system table of `context`: the operating system's unless options named another. */
-const struct bow_system *bow__context_system(const struct bow_context *context);
+BOW__SHARED const struct bow_system *bow__context_system(const struct bow_context *context);
 
 /** Which process uses `context`, see base/process.h. */
 BOW__SHARED const struct bow__process *bow__context_process(const struct bow_context *context);

@@ -3,9 +3,9 @@
 #define BOWLINE_BASE_SHARED_H
 
 /*
- * BOW__SHARED marks an internal function that our other libraries (libbowline-tls)
- * link. It is exported under BOWLINE_PRIVATE in bowline.map, with no promise: libraries
- * of one build belong together.
+ * BOW__SHARED marks an internal function that our other libraries (libbowline-tls,
+ * libbowline-otel) link. It is exported under BOWLINE_PRIVATE in bowline.map, with no promise:
+ * libraries of one build belong together.
  */
 
 #include <bowline/visibility.h>

@@ -3,6 +3,7 @@
 
 #include "print.h"
 #include "trace_service.bow.h"
+#include "tree.h"
 #include <bowline/call.h>
 #include <bowline/metrics.h>
 #include <bowline/server.h>
@@ -16,10 +17,12 @@
 #define MAX_NAME_BYTES 48u
 #define MS UINT64_C(1000000)
 
-static const char usage[] = "usage: spans-server [-v] [-m EXPORTS] [-r MILLISECONDS] [ADDRESS]\n"
-                            "  -v  print each span\n"
-                            "  -m  take so many exports at a time, and refuse more\n"
-                            "  -r  have who was refused come again after so long; else a second\n";
+static const char usage[] =
+    "usage: spans-server [-v] [-t] [-m EXPORTS] [-r MILLISECONDS] [ADDRESS]\n"
+    "  -v  print each span\n"
+    "  -t  print traces as trees, at the end\n"
+    "  -m  take so many exports at a time, and refuse more\n"
+    "  -r  have who was refused come again after so long; else a second\n";
 
 typedef Opentelemetry__Proto__Collector__Trace__V1__ExportTraceServiceRequest ExportRequest;
 typedef Opentelemetry__Proto__Collector__Trace__V1__ExportTraceServiceResponse ExportResponse;
@@ -45,6 +48,7 @@ struct collector {
     struct bow_server_options options;
     struct table table;
     bool is_verbose;
+    struct tree *tree; /* NULL: nobody wants it */
 };
 
 static const char *service_name(const ResourceSpans *spans)
@@ -101,6 +105,9 @@ static void take_spans(struct collector *collector, const ResourceSpans *spans)
             if (collector->is_verbose) {
                 print_span(service, scope->spans[k]);
             }
+            if (collector->tree != NULL) {
+                tree_add(collector->tree, service, scope->spans[k]);
+            }
         }
     }
 }
@@ -147,12 +154,16 @@ static void on_started(struct bow_server *server, void *user)
 
 static bool parse(struct collector *collector, int argc, char **argv)
 {
+    static struct tree tree;
     int option;
 
-    while ((option = getopt(argc, argv, "vm:r:")) != -1) {
+    while ((option = getopt(argc, argv, "vtm:r:")) != -1) {
         switch (option) {
         case 'v':
             collector->is_verbose = true;
+            break;
+        case 't':
+            collector->tree = &tree;
             break;
         case 'm':
             collector->options.max_server_calls = (uint32_t)strtoul(optarg, NULL, 10);
@@ -192,6 +203,9 @@ int main(int argc, char **argv)
     }
     if (rc != 0) {
         fprintf(stderr, "spans-server: %s\n", bow_server_error(server));
+    }
+    if (collector.tree != NULL) {
+        tree_print(collector.tree);
     }
     print_totals(&collector, server);
     bow_server_free(server);

@@ -26,6 +26,14 @@
  * (in JSON: "refused":"max_server_calls","unlogged":0). Where the path was not read, it is "-", in
  * JSON "".
  *
+ * With BOW_ACCESS_LOG_TRACE in options.fields each line also says which span the call is
+ * (<bowline/tracer.h>), behind the message:
+ *
+ *     … message="" trace_id=4bf92f3577b34da6a3ce929d0e0e4736 span_id=00f067aa0ba902b7
+ *
+ * (in JSON: "trace_id":"4bf9…","span_id":"00f0…"). Of a call without a span they are "-", in JSON
+ * "".
+ *
  * What a peer can choose (id, message, the path of a refused call) is cut, and escaped: a line is a
  * line, whatever it says.
  *
@@ -51,6 +59,9 @@ struct bow_context;
  */
 typedef void (*bow_access_log_fn)(const char *line, size_t len, void *user);
 
+/** Further fields of each line, for options.fields. */
+#define BOW_ACCESS_LOG_TRACE UINT64_C(1) /* trace_id and span_id */
+
 /** What a log is made with; begin with BOW_ACCESS_LOG_OPTIONS_INIT. */
 struct bow_access_log_options {
     size_t size;                 /* sizeof this struct, set by the INIT */
@@ -64,6 +75,7 @@ struct bow_access_log_options {
     uint64_t (*unix_ns)(void *user); /* nanoseconds since 1970; NULL: the system's clock */
     uint32_t
         max_refused_per_second; /* lines of calls that were refused before they began; 0: 100 */
+    uint64_t fields;            /* of BOW_ACCESS_LOG_…, added; 0: none */
 };
 
 #define BOW_ACCESS_LOG_OPTIONS_INIT BOW__INIT(struct bow_access_log_options, BOW__SET(fd, -1))
@@ -74,8 +86,8 @@ struct bow_access_log_options {
  * Thread:  any
  * Owns:    gives `*ret_log`; drop it with bow_access_log_unref()
  * Returns: 0; -ENOMEM; -EINVAL (options: their size, no context, neither or both of fd and line,
- *          too small a buffer); what duplicating the descriptor fails with (-EACCES: a pipe of
- *          somebody else's that would block)
+ *          too small a buffer, fields that are none); what duplicating the descriptor fails with
+ * (-EACCES: a pipe of somebody else's that would block)
  */
 BOW_EXPORT BOW_MUST_USE int bow_access_log_new(const struct bow_access_log_options *options,
                                                struct bow_access_log **ret_log);

@@ -179,7 +179,8 @@ struct bow_call_options {
     uint64_t timeout_ns;     /* 0: the client's default, of a stream none; BOW_NEVER: none */
     struct bow_call *parent; /* the call being served, which the caller holds: the smaller deadline
                                 counts, its end cancels this one, and its trace context
-                                (traceparent, tracestate) goes along, unless `metadata` or an
+                                (traceparent, tracestate: as it came, or that of its span, see
+                                <bowline/tracer.h>) goes along, unless `metadata` or an
                                 interceptor brings one */
     const struct bow_metadata *metadata; /* sent along; borrowed for the start; NULL: none */
     bool wait_for_ready; /* until a server has answered: wait for one until the deadline, instead

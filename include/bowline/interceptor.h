@@ -115,12 +115,15 @@ struct bow_interceptor {
     /** The server or client has gone: nothing is called any more. Thread: any. */
     void (*release)(void *user);
     void *user;            /* kept until release */
-    const void *state_key; /* server: an address by which handlers find the state, see
-                              bow_call_state(); no two interceptors of a server have the same;
-                              NULL: they do not */
+    const void *state_key; /* an address by which handlers find the state, see bow_call_state(), and
+                              other interceptors (bow_interception_find()); no two of a server or
+                              client have the same; NULL: they do not */
     /** Server: a call was refused before it began. Whoever writes or allocates for each is for
      * bounding that: a peer has as many refused as it likes. */
     void (*on_refused)(const struct bow_refused_call *call, void *user);
+    /** Client: the call is sent once more, for no handler has seen it. `status`, borrowed, is what
+     * came of it. */
+    void (*on_retry)(struct bow_interception *at, const struct bow_status *status, void *user);
 };
 
 #define BOW_INTERCEPTOR_INIT BOW__INIT(struct bow_interceptor, )
@@ -148,6 +151,9 @@ BOW_EXPORT void *bow_interception_state(const struct bow_interception *at);
  * Returns: NULL when the call's cap or the context's ceiling is reached, or at another time
  */
 BOW_EXPORT void *bow_interception_alloc(struct bow_interception *at, size_t size);
+/** What the interceptor with `state_key`, another one, keeps of the call. Also in on_end, whether
+ * or not that one has been told of it. Returns: NULL when there is none, or it has no state. */
+BOW_EXPORT void *bow_interception_find(const struct bow_interception *at, const void *state_key);
 /** The method that is called: <bowline/service.h> says what is in it. Lives for ever. */
 BOW_EXPORT const struct bow_method *bow_interception_method(const struct bow_interception *at);
 /** On a server the client's address; on a client its target, of a list: the server that the call
@@ -178,6 +184,10 @@ BOW_EXPORT struct bow_metadata bow_interception_metadata(const struct bow_interc
  */
 BOW_EXPORT BOW_MUST_USE int bow_interception_add_request(struct bow_interception *at,
                                                          const char *key, struct bow_slice value);
+/** The same in place of all that the request has of `key`, whoever brought it; with data NULL the
+ * request has none of it then. */
+BOW_EXPORT BOW_MUST_USE int bow_interception_set_request(struct bow_interception *at,
+                                                         const char *key, struct bow_slice value);
 /** Server: send `key` and `value` along before the first message. Otherwise as
  * bow_interception_add_request(). */
 BOW_EXPORT BOW_MUST_USE int bow_interception_add_initial(struct bow_interception *at,
@@ -186,6 +196,17 @@ BOW_EXPORT BOW_MUST_USE int bow_interception_add_initial(struct bow_interception
  * bow_interception_add_request(). */
 BOW_EXPORT BOW_MUST_USE int bow_interception_add_trailing(struct bow_interception *at,
                                                           const char *key, struct bow_slice value);
+
+/**
+ * Server: have the calls that are made for this one (`parent` of <bowline/client.h>) carry `trace`
+ * as their trace context, in place of the one that came with it: entries of the keys traceparent
+ * and tracestate. In on_start, or while the interceptor holds the call.
+ *
+ * Owns:    keeps `trace` and all in it, which lies in the state or in bow_interception_alloc()
+ * Returns: 0; -EINVAL on a client, or at another time
+ */
+BOW_EXPORT int bow_interception_set_trace(struct bow_interception *at,
+                                          const struct bow_metadata *trace);
 
 /** In on_start: keep the call from going on until bow_interception_proceed() or
  * bow_interception_refuse(), or its end. Returns: 0; -EINVAL at another time. */

@@ -303,5 +303,12 @@
 /** Bytes of the extensions of a body's chunks in HTTP/1.1, all together; they are not read. Answers
  * a body that is mostly none. */
 #define BOW_LIMIT_HTTP1_CHUNK_EXTENSION_BYTES ((size_t)4 << 10)
+/** Members of a call's tracestate; one with more is left out, as the W3C's recommendation has it.
+ * Answers lists that grow from hop to hop. */
+#define BOW_LIMIT_TRACESTATE_MEMBERS 32u
+
+/** Bytes of a tracestate that are kept and sent on: members beyond that are left out, those of more
+ * than 128 bytes first. Answers the same. */
+#define BOW_LIMIT_TRACESTATE_BYTES ((size_t)512)
 
 #endif

@@ -290,6 +290,9 @@ static bool retry(struct bow__client_call *call, struct bow_status *status)
     if (!may_retry(call, status)) {
         return false;
     }
+    if (call->intercepted != NULL) {
+        bow__intercepted_retries(call->intercepted, status);
+    }
     bow__client_call_count_attempt_end(call, status->code);
     bow__count(&call->counts->retries, 1);
     call->calls->counters.now.calls_retried++;

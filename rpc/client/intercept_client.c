@@ -55,7 +55,7 @@ static int add(struct bow__intercepted *it, enum bow__intercept_add what, const 
     struct bow__client_call *call = own->call;
     struct bow__metadata_list *list = &own->request;
 
-    if (what != BOW__ADD_REQUEST) {
+    if (what != BOW__ADD_REQUEST && what != BOW__SET_REQUEST) {
         return -EINVAL;
     }
     for (size_t i = list->n; i < call->metadata.n; i++) {
@@ -65,7 +65,8 @@ static int add(struct bow__intercepted *it, enum bow__intercept_add what, const 
             return rc;
         }
     }
-    return bow__client_call_add_metadata(call, list, key, value);
+    return what == BOW__SET_REQUEST ? bow__client_call_set_metadata(call, list, key, value)
+                                    : bow__client_call_add_metadata(call, list, key, value);
 }
 
 /* What becomes of a call */

@@ -295,6 +295,16 @@ int bow__intercepted_receives(struct bow__intercepted *it, struct bow_slice byte
     return it->message_refused ? -EACCES : 0;
 }
 
+void bow__intercepted_retries(struct bow__intercepted *it, const struct bow_status *status)
+{
+    for (uint32_t i = it->n_started; i-- > 0;) {
+        const struct bow_interceptor *entry = &it->chain->entries[i].public;
+        if (entry->on_retry != NULL) {
+            entry->on_retry(&it->views[i], status, entry->user);
+        }
+    }
+}
+
 void *bow__intercepted_state(const struct bow__intercepted *it, const void *key)
 {
     for (uint32_t i = 0; it != NULL && i < it->n_views; i++) {
@@ -315,6 +325,11 @@ static struct bow__intercept_facts facts_of(const struct bow_interception *at)
 void *bow_interception_state(const struct bow_interception *at)
 {
     return at->state;
+}
+
+void *bow_interception_find(const struct bow_interception *at, const void *state_key)
+{
+    return bow__intercepted_state(at->it, state_key);
 }
 
 const struct bow_method *bow_interception_method(const struct bow_interception *at)
@@ -415,6 +430,12 @@ int bow_interception_add_request(struct bow_interception *at, const char *key,
     return add(at, BOW__ADD_REQUEST, key, value);
 }
 
+int bow_interception_set_request(struct bow_interception *at, const char *key,
+                                 struct bow_slice value)
+{
+    return add(at, BOW__SET_REQUEST, key, value);
+}
+
 int bow_interception_add_initial(struct bow_interception *at, const char *key,
                                  struct bow_slice value)
 {
@@ -425,6 +446,15 @@ int bow_interception_add_trailing(struct bow_interception *at, const char *key,
                                   struct bow_slice value)
 {
     return add(at, BOW__ADD_TRAILING, key, value);
+}
+
+int bow_interception_set_trace(struct bow_interception *at, const struct bow_metadata *trace)
+{
+    if (!at->it->ops->server || (!is_starting(at) && !is_holding(at))) {
+        return refuse(at, "a server's sets the trace in on_start, or while the call is held");
+    }
+    at->it->trace = trace;
+    return 0;
 }
 
 int bow_interception_hold(struct bow_interception *at)

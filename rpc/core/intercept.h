@@ -55,6 +55,7 @@ struct bow__intercept_facts {
 
 enum bow__intercept_add {
     BOW__ADD_REQUEST,
+    BOW__SET_REQUEST,
     BOW__ADD_INITIAL,
     BOW__ADD_TRAILING,
 };
@@ -96,12 +97,13 @@ struct bow__intercepted {
     uint32_t n_started;
     uint64_t started_ns;
     enum bow__intercept_stage stage;
-    bool inside;                 /* on_start is running */
-    struct bow__text *reason;    /* on_message of a received message is running: for a refusal */
-    bool message_refused;        /* it has refused, with refusal.code */
-    struct bow_status refusal;   /* its text in the arena */
-    uint64_t n_messages[2];      /* received, sent */
-    uint64_t n_message_bytes[2]; /* likewise */
+    bool inside;               /* on_start is running */
+    struct bow__text *reason;  /* on_message of a received message is running: for a refusal */
+    bool message_refused;      /* it has refused, with refusal.code */
+    struct bow_status refusal; /* its text in the arena */
+    const struct bow_metadata *trace; /* of child calls, in the arena; NULL: as it came */
+    uint64_t n_messages[2];           /* received, sent */
+    uint64_t n_message_bytes[2];      /* likewise */
 };
 
 void bow__interceptors_init(struct bow__interceptors *chain, struct bow_context *context);
@@ -134,6 +136,9 @@ void bow__intercepted_sends(struct bow__intercepted *it, struct bow_slice bytes)
  * it->refusal.code, and the text in `reason` in place of what was there. */
 int bow__intercepted_receives(struct bow__intercepted *it, struct bow_slice bytes, bool compressed,
                               struct bow__text *reason);
+
+/** A client's call is sent once more because of `status`. */
+void bow__intercepted_retries(struct bow__intercepted *it, const struct bow_status *status);
 
 /** Tell those that were started of the end; nothing follows. `now_ns` is the time of that. */
 void bow__intercepted_end(struct bow__intercepted *it, const struct bow_status *status,

@@ -109,6 +109,24 @@ static void append_quoted(struct writer *to, const char *bytes, size_t len, size
     append(to, "\"");
 }
 
+/* Of a call that has none: "-", or with quotes "". */
+static void append_span(struct writer *to, const struct bow_span_context *span, bool quoted)
+{
+    char trace_id[BOW_TRACE_ID_TEXT_BYTES] = "-";
+    char span_id[BOW_SPAN_ID_TEXT_BYTES] = "-";
+
+    if (span != NULL) {
+        bow_trace_id_write(span, trace_id);
+        bow_span_id_write(span, span_id);
+    }
+    if (!quoted) {
+        append(to, " trace_id=%s span_id=%s", trace_id, span_id);
+        return;
+    }
+    append(to, ",\"trace_id\":\"%s\",\"span_id\":\"%s\"", span != NULL ? trace_id : "",
+           span != NULL ? span_id : "");
+}
+
 size_t bow__access_line_text(const struct bow__access_line *line, char *to)
 {
     const struct bow_intercepted_end *end = line->end;
@@ -132,6 +150,9 @@ size_t bow__access_line_text(const struct bow__access_line *line, char *to)
     append_quoted(&writer, (const char *)line->id.data, line->id.len, MAX_ID_BYTES);
     append(&writer, " message=");
     append_quoted(&writer, end->status->message, strlen(end->status->message), MAX_MESSAGE_BYTES);
+    if (line->has_trace) {
+        append_span(&writer, line->span, false);
+    }
     if (line->refused != NULL) {
         append(&writer, " refused=%s unlogged=%" PRIu64, line->refused, line->n_unlogged);
     }
@@ -164,6 +185,9 @@ size_t bow__access_line_json(const struct bow__access_line *line, char *to)
     append_quoted(&writer, (const char *)line->id.data, line->id.len, MAX_ID_BYTES);
     append(&writer, ",\"message\":");
     append_quoted(&writer, end->status->message, strlen(end->status->message), MAX_MESSAGE_BYTES);
+    if (line->has_trace) {
+        append_span(&writer, line->span, true);
+    }
     if (line->refused != NULL) {
         append(&writer, ",\"refused\":\"%s\",\"unlogged\":%" PRIu64, line->refused,
                line->n_unlogged);

@@ -8,6 +8,7 @@
  */
 
 #include <bowline/interceptor.h>
+#include <bowline/span.h>
 
 /** Room for any line, with its line feed and a NUL. */
 #define BOW__ACCESS_LINE_BYTES ((size_t)4 << 10)
@@ -18,9 +19,11 @@ struct bow__access_line {
     const char *protocol;
     struct bow_slice path; /* a peer's bytes where the call was refused */
     const struct bow_intercepted_end *end;
-    struct bow_slice id; /* empty: none */
-    const char *refused; /* NULL, or the limit that kept the call from beginning: */
-    uint64_t n_unlogged; /* then so many before it have no line */
+    struct bow_slice id;                 /* empty: none */
+    const char *refused;                 /* NULL, or the limit that kept the call from beginning: */
+    uint64_t n_unlogged;                 /* then so many before it have no line */
+    bool has_trace;                      /* which span it is, is said: */
+    const struct bow_span_context *span; /* NULL: none */
 };
 
 /** Returns the length, without the line feed and the NUL that stand at the end. */

@@ -20,6 +20,7 @@
 #include <bowline/access_log.h>
 #include <bowline/loop.h>
 #include <bowline/service.h>
+#include <bowline/tracer.h>
 
 #include <errno.h>
 #include <pthread.h>
@@ -238,6 +239,11 @@ static struct bow_slice find_id(const struct bow_access_log *log,
     return id != NULL ? *id : (struct bow_slice){NULL, 0};
 }
 
+static bool has_trace(const struct bow_access_log *log)
+{
+    return (log->options.fields & BOW_ACCESS_LOG_TRACE) != 0;
+}
+
 static void on_end(struct bow_interception *at, const struct bow_intercepted_end *end, void *user)
 {
     struct bow_access_log *log = user;
@@ -250,6 +256,8 @@ static void on_end(struct bow_interception *at, const struct bow_intercepted_end
         .path = {(const uint8_t *)path, strlen(path)},
         .end = end,
         .id = find_id(log, &metadata),
+        .has_trace = has_trace(log),
+        .span = has_trace(log) ? bow_span_at(at) : NULL,
     };
 
     write_line(log, &line, bow_interception_loop(at));
@@ -288,6 +296,7 @@ static void on_refused(const struct bow_refused_call *call, void *user)
         .end = &end,
         .id = find_id(log, &call->metadata),
         .refused = call->limit,
+        .has_trace = has_trace(log),
     };
 
     if (may_log_refused(log, line.unix_ns, &line.n_unlogged)) {
@@ -377,6 +386,10 @@ static int read_options(const struct bow_access_log_options *given,
         return bow__refuse(ret_options->context, -EINVAL,
                            "bow_access_log_new: options.buffer_bytes is below %zu",
                            (size_t)MIN_BUFFER_BYTES);
+    }
+    if ((ret_options->fields & ~BOW_ACCESS_LOG_TRACE) != 0) {
+        return bow__refuse(ret_options->context, -EINVAL,
+                           "bow_access_log_new: options.fields has more than BOW_ACCESS_LOG_TRACE");
     }
     return 0;
 }

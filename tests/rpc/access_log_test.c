@@ -5,6 +5,7 @@
  */
 
 #include "access_lines.h"
+#include "span_sink.h"
 #include "tests/support/forks.h"
 
 #include <bowline/access_log.h>
@@ -27,6 +28,7 @@
 
 static struct calls *calls; /* of the running test */
 static struct bow_access_log *log_;
+static struct bow_tracer *tracer; /* for the server that is made next; NULL: none */
 static struct access_lines lines;
 
 static uint64_t noon(void *user)
@@ -54,6 +56,12 @@ static void serve(const struct bow_access_log_options *options)
     bow_access_log_intercept(log_, &interceptor);
     calls->server = calls_make_server(calls, &server_options);
     assert_int_equal(bow_server_intercept(calls->server, &interceptor), 0);
+    if (tracer != NULL) {
+        bow_tracer_intercept(tracer, &interceptor);
+        bow_tracer_unref(tracer);
+        tracer = NULL;
+        assert_int_equal(bow_server_intercept(calls->server, &interceptor), 0);
+    }
     assert_int_equal(calls_open_server(calls, calls->server), 0);
     calls_client_options(calls, &client_options);
     calls->client = calls_new_client(calls, &client_options);
@@ -152,6 +160,59 @@ static void test_access_log_writes_json(void **state)
         "\"message\":\"asked to fail: \"}\n",
         calls_is_grpc() ? "grpc" : "native");
     expect_line("{\"time\":\"2026-03-01T12:00:00.123456Z\",\"peer\":\"", expected);
+}
+
+/* A server with a tracer too; or without. */
+static void expect_span(bool json, bool traced, const char *pattern)
+{
+    struct bow_access_log_options options = to_callback();
+    struct span_sink *sink = span_sink_new(calls);
+    struct bow_tracer_options tracer_options = span_sink_options(sink);
+    char expected[256];
+
+    options.json = json;
+    options.fields = BOW_ACCESS_LOG_TRACE;
+    tracer = traced ? span_sink_trace(sink, &tracer_options) : NULL;
+    serve(&options);
+    say("x", "abc", BOW_OK);
+    calls_wait(calls, &lines.n, 1);
+    if (traced) {
+        char trace_id[BOW_TRACE_ID_TEXT_BYTES];
+        char span_id[BOW_SPAN_ID_TEXT_BYTES];
+        span_sink_wait(sink, 1);
+        bow_trace_id_write(&sink->spans[0].span.context, trace_id);
+        bow_span_id_write(&sink->spans[0].span.context, span_id);
+        (void)snprintf(expected, sizeof(expected), pattern, trace_id, span_id);
+    } else {
+        (void)snprintf(expected, sizeof(expected), "%s", pattern);
+    }
+    assert_string_equal(lines.text + strlen(lines.text) - strlen(expected), expected);
+    calls_kill_server(calls);
+    span_sink_free(sink, traced);
+}
+
+static void test_access_log_names_the_span(void **state)
+{
+    (void)state;
+    expect_span(false, true, " message=\"\" trace_id=%s span_id=%s\n");
+}
+
+static void test_access_log_names_the_span_in_json(void **state)
+{
+    (void)state;
+    expect_span(true, true, ",\"message\":\"\",\"trace_id\":\"%s\",\"span_id\":\"%s\"}\n");
+}
+
+static void test_access_log_without_a_span_says_so(void **state)
+{
+    (void)state;
+    expect_span(false, false, " message=\"\" trace_id=- span_id=-\n");
+}
+
+static void test_access_log_without_a_span_says_so_in_json(void **state)
+{
+    (void)state;
+    expect_span(true, false, ",\"message\":\"\",\"trace_id\":\"\",\"span_id\":\"\"}\n");
 }
 
 /* The id and the message are the client's choice. */
@@ -418,6 +479,10 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         TEST(test_access_log_writes_text),
         TEST(test_access_log_writes_json),
+        TEST(test_access_log_names_the_span),
+        TEST(test_access_log_names_the_span_in_json),
+        TEST(test_access_log_without_a_span_says_so),
+        TEST(test_access_log_without_a_span_says_so_in_json),
         TEST(test_access_log_line_cannot_be_forged),
         TEST(test_access_log_cuts_what_is_long),
         TEST(test_access_log_goes_to_a_descriptor_behind_the_turn),

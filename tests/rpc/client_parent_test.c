@@ -320,6 +320,38 @@ static void add_bad_trace(struct bow_interception *at, void *user)
     assert_int_equal(bow_interception_add_request(at, "traceparent", bad), -EINVAL);
 }
 
+/* In place of whatever is there. */
+static void set_trace(struct bow_interception *at, void *user)
+{
+    struct bow_slice own = {(const uint8_t *)OTHER, strlen(OTHER)};
+    struct bow_slice none = {NULL, 0};
+    struct bow_slice bad = {(const uint8_t *)"\n", 1};
+
+    (void)user;
+    assert_int_equal(bow_interception_set_request(at, "own", bad), -EINVAL);
+    assert_int_equal(bow_interception_set_request(at, "traceparent", own), 0);
+    assert_int_equal(bow_interception_set_request(at, "tracestate", none), 0);
+    assert_int_equal(bow_interception_set_request(at, "absent", none), 0);
+}
+
+static void set_own(struct bow_interception *at, void *user)
+{
+    struct bow_slice y = {(const uint8_t *)"y", 1};
+
+    set_trace(at, user);
+    assert_int_equal(bow_interception_set_request(at, "own", y), 0);
+    assert_int_equal(bow_interception_set_request(at, "own", y), 0);
+    assert_int_equal(bow_interception_add_request(at, "traceparent", y), 0); /* one more */
+}
+
+static void set_state_alone(struct bow_interception *at, void *user)
+{
+    struct bow_slice x = {(const uint8_t *)"x", 1};
+
+    (void)user;
+    assert_int_equal(bow_interception_set_request(at, "tracestate", x), 0);
+}
+
 static void expect_traced(struct calls *t,
                           void (*on_start)(struct bow_interception *at, void *user),
                           const char *expected)
@@ -351,6 +383,13 @@ static void test_client_interceptors_trace_goes_instead(void **state)
                   "own=x;first=x;traceparent=" OTHER ";tracestate=x;");
 }
 
+static void test_client_interceptors_entry_takes_the_place_of_all_of_its_key(void **state)
+{
+    expect_traced(*state, set_trace, "own=x;traceparent=" OTHER ";");
+    expect_traced(*state, set_own, "traceparent=" OTHER ";own=y;traceparent=y;");
+    expect_traced(*state, set_state_alone, "own=x;traceparent=" PARENT ";tracestate=x;");
+}
+
 static void test_client_interceptors_trace_that_is_refused_leaves_the_parents(void **state)
 {
     expect_traced(*state, add_bad_trace,
@@ -372,6 +411,7 @@ int main(int argc, char **argv)
         TEST(test_client_childs_own_trace_goes_instead),
         TEST(test_client_parents_trace_that_does_not_fit_is_left_out),
         TEST(test_client_interceptors_trace_goes_instead),
+        TEST(test_client_interceptors_entry_takes_the_place_of_all_of_its_key),
         TEST(test_client_interceptors_trace_that_is_refused_leaves_the_parents),
     };
 

@@ -81,9 +81,10 @@ RULES = {
         | TRANSPORT | CORE,
     ),
     "tls": ({"base", "transport", "tls"}, {"base"} | TRANSPORT),
+    "otel": ({"base", "transport", "rpc", "otel"}, {"base", "transport/address", "rpc/core/codec"}),
     "testing": ({"base", "transport", "rpc", "testing"}, {"base"} | TRANSPORT),
     "codegen": ({"base", "rpc"}, {"base"}),
-    "examples": ({"base", "transport", "rpc", "tls", "testing"}, set()),
+    "examples": ({"base", "transport", "rpc", "tls", "otel", "testing"}, set()),
     "bench": ({"base", "transport", "rpc", "tls"}, set()),
     "tools": ({"base", "transport", "rpc", "tls"}, set()),
 }
@@ -101,8 +102,11 @@ PUBLIC_LEVELS = {
         "idle", "loop", "loop_stats", "proxy_protocol", "security", "submit", "task", "timer", "trace",
     },
     "rpc": {"access_log", "bearer", "call", "call_set", "call_stream", "client", "compression",
-            "health", "inspect", "interceptor", "json", "message", "message_field", "message_print", "metadata", "metadata_interceptor", "metrics", "metrics_text", "payload", "result", "server", "service", "status", "stream", "well_known"},
+            "health", "inspect", "interceptor", "json", "message", "message_field", "message_print",
+            "metadata", "metadata_interceptor", "metrics", "metrics_text", "payload", "result", "server",
+            "service", "span", "status", "stream", "tracer", "well_known"},
     "tls": {"tls"},
+    "otel": {"otel"},
     "testing": {"testing"},
 }
 # What a public header of a level may include of the others.
@@ -111,6 +115,7 @@ PUBLIC_RULES = {
     "transport": {"base", "transport"},
     "rpc": {"base", "rpc"},  # for rpc/core reads them
     "tls": {"base", "transport", "tls"},
+    "otel": {"base", "transport", "rpc", "otel"},
     "testing": {"base", "transport", "rpc", "testing"},
 }
 
@@ -120,12 +125,12 @@ PUBLIC_RULES = {
 ALL_ABOVE = {"examples", "bench", "tests"}
 SESSIONS = {"rpc/native", "rpc/http2", "rpc/http1"}
 OUTSIDE = (
-    (r"protobuf-c/.*", {"include", "rpc", "codegen"} | ALL_ABOVE, set()),
+    (r"protobuf-c/.*", {"include", "rpc", "otel", "codegen"} | ALL_ABOVE, set()),
     (r"nghttp2/.*", {"rpc/http2"} | ALL_ABOVE, set()),
     (r"openssl/.*", {"tls"} | ALL_ABOVE, set()),
     (r"(zstd|zlib)\.h", {"rpc/core"} | ALL_ABOVE, set()),
     (r"(pthread|threads)\.h",
-     {"include", "transport", "rpc", "tls", "testing", "codegen", "tools"} | ALL_ABOVE, SESSIONS),
+     {"include", "transport", "rpc", "tls", "otel", "testing", "codegen", "tools"} | ALL_ABOVE, SESSIONS),
     (r"(sys/(epoll|eventfd|timerfd|signalfd|socket|un|wait)|netinet/.*|arpa/.*|netdb|poll"
      r"|signal|unistd|fcntl)\.h",
      {"base/process.c", "include", "transport", "rpc", "tls", "testing", "codegen", "tools"} | ALL_ABOVE,
@@ -236,6 +241,11 @@ ORDER = {
         "handler",
         "security",
     ),
+    "otel": (
+        "attributes sender span_queue",
+        "resource span_message",
+        "exporter",
+    ),
     "transport/channel": (
         "unread unix_file",
         "socket socket_activation",
@@ -310,7 +320,7 @@ ONE_CONCEPT = (
 )
 
 # Those whose files are held to be without rings.
-LIBRARY = ("base/", "transport/", "rpc/", "tls/", "testing/")
+LIBRARY = ("base/", "transport/", "rpc/", "tls/", "otel/", "testing/")
 
 INCLUDE = re.compile(r'\s*#\s*include\s*([<"])([^>"]+)[>"]')
 

@@ -25,9 +25,9 @@ MAP_SYMBOL = re.compile(r"^\s*(bow_\w+);$")
 DECLARATION = re.compile(r"^BOW_EXPORT\b[^;{]*?\b(bow_\w+)\(", re.MULTILINE)
 SHARED_DECLARATION = re.compile(r"^BOW__SHARED\b[^;{]*?\b(bow__\w+)\(", re.MULTILINE)
 SHARED_PREFIX = "bow__"
-SHARED_FOLDERS = ("base", "transport")
+SHARED_FOLDERS = ("base", "transport", "rpc")
 # Public headers of libraries beside libbowline.
-OTHER_HEADERS = {"testing.h", "tls.h"}
+OTHER_HEADERS = {"otel.h", "testing.h", "tls.h"}
 GLOBAL_PREFIX = "bow_"
 # Written once by the dynamic linker, read-only afterwards.
 RELOCATED_ONCE = ".data.rel.ro"

@@ -6,8 +6,7 @@
  */
 
 #include "rpc/client/call/client_metadata.h"
-#include "rpc/core/metadata.h"
-#include <bowline/call.h>
+#include "rpc/core/call/call_metadata.h"
 #include <bowline/limits.h>
 
 #include <errno.h>
@@ -105,7 +104,7 @@ int bow__client_call_take_metadata(struct bow__client_call *call,
     static const struct bow_metadata none = BOW_METADATA_INIT;
     const struct bow_metadata *given = options->metadata != NULL ? options->metadata : &none;
     const struct bow_metadata *received =
-        options->parent != NULL ? bow_call_metadata(options->parent) : &none;
+        options->parent != NULL ? bow__call_trace(options->parent) : &none;
 
     int rc = check(given, reason);
     if (rc < 0) {
@@ -149,6 +148,58 @@ int bow__client_call_add_metadata(struct bow__client_call *call, struct bow__met
     if (replaces) {
         drop_inherited(call, list);
     }
+    call->metadata = bow__metadata_of(list);
+    return 0;
+}
+
+static size_t named_bytes(const struct bow__metadata_list *list, const char *key)
+{
+    size_t n_bytes = 0;
+
+    for (size_t i = 0; i < list->n; i++) {
+        if (strcmp(list->entries[i].key, key) == 0) {
+            n_bytes += bow__metadata_bytes(&(struct bow_metadata){&list->entries[i], 1});
+        }
+    }
+    return n_bytes;
+}
+
+/* Of the first `n`, which are the caller's, then the parent's, then those of interceptors. */
+static void drop_named(struct bow__client_call *call, struct bow__metadata_list *list,
+                       const char *key, size_t n)
+{
+    size_t n_given = call->n_given;
+    size_t n_own = n_given + call->n_inherited;
+    size_t n_kept = 0;
+
+    for (size_t i = 0; i < list->n; i++) {
+        if (i >= n || strcmp(list->entries[i].key, key) != 0) {
+            list->entries[n_kept++] = list->entries[i];
+        } else if (i < n_given) {
+            call->n_given--;
+        } else if (i < n_own) {
+            call->n_inherited--;
+        }
+    }
+    list->n = n_kept;
+}
+
+int bow__client_call_set_metadata(struct bow__client_call *call, struct bow__metadata_list *list,
+                                  const char *key, struct bow_slice value)
+{
+    size_t n_replaced = named_bytes(list, key);
+    size_t n = list->n;
+    int rc = 0;
+
+    list->n_bytes -= n_replaced;
+    if (value.data != NULL) {
+        rc = bow__metadata_add(list, &call->memory->arena, key, value);
+    }
+    if (rc < 0) {
+        list->n_bytes += n_replaced;
+        return rc;
+    }
+    drop_named(call, list, key, n);
     call->metadata = bow__metadata_of(list);
     return 0;
 }

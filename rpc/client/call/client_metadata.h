@@ -19,5 +19,8 @@ int bow__client_call_take_metadata(struct bow__client_call *call,
  * takes the place of the parent's. Returns as bow__metadata_add(). Loop. */
 int bow__client_call_add_metadata(struct bow__client_call *call, struct bow__metadata_list *list,
                                   const char *key, struct bow_slice value);
+/** The same in place of what `list` has of `key`; with data NULL that goes, and nothing comes. */
+int bow__client_call_set_metadata(struct bow__client_call *call, struct bow__metadata_list *list,
+                                  const char *key, struct bow_slice value);
 
 #endif

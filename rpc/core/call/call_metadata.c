@@ -11,6 +11,7 @@
 #include "rpc/core/compression/compression.h"
 #include "rpc/core/errors.h"
 #include "rpc/core/header_limit.h"
+#include "rpc/core/intercept.h"
 
 #include <bowline/limits.h>
 #include <errno.h>
@@ -45,6 +46,15 @@ const struct bow_metadata *bow_call_metadata(const struct bow_call *call)
         return &none;
     }
     return call->metadata != NULL ? &call->metadata->received : &none;
+}
+
+const struct bow_metadata *bow__call_trace(const struct bow_call *call)
+{
+    const struct bow_metadata *received = bow_call_metadata(call);
+
+    return !bow__call_is_gone(call) && call->states != NULL && call->states->trace != NULL
+               ? call->states->trace
+               : received;
 }
 
 /* A stream whose handler has said that it does not compress may say otherwise later. */

@@ -20,6 +20,10 @@ struct bow__call_metadata {
 /** Keep what came with the call. Returns 0 or -ENOMEM. */
 int bow__call_receive_metadata(struct bow_call *call, const struct bow_metadata *metadata);
 
+/** What has the trace context of calls that are made for `call`: what an interceptor set, else what
+ * came with it. Thread: any that holds the call. */
+const struct bow_metadata *bow__call_trace(const struct bow_call *call);
+
 /** What the holder says of messages to come: an enum bow_compression. Thread: any that holds it. */
 static inline unsigned bow__call_compresses(const struct bow_call *call)
 {

@@ -7,6 +7,7 @@
  * U+10FFFF. Fast where text is mostly ASCII.
  */
 
+#include "base/shared.h"
 #include <bowline/slice.h>
 #include <stdbool.h>
 
@@ -15,7 +16,7 @@
  * all of it is UTF-8, else the offset of the first character that is not. Unless
  * `allow_nul`, a NUL counts as not valid.
  */
-size_t bow__utf8_prefix(struct bow_slice bytes, bool allow_nul);
+BOW__SHARED size_t bow__utf8_prefix(struct bow_slice bytes, bool allow_nul);
 
 /**
  * Copy `len` bytes to `to`. Returns whether all of them are plain: ASCII and not

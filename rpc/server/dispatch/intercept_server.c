@@ -60,6 +60,7 @@ static int add(struct bow__intercepted *it, enum bow__intercept_add what, const 
     case BOW__ADD_TRAILING:
         return bow_call_add_trailing(call, key, value);
     case BOW__ADD_REQUEST:
+    case BOW__SET_REQUEST:
         break;
     }
     return -EINVAL;
