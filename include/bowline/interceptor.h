@@ -91,7 +91,7 @@ struct bow_intercepted_end {
 struct bow_refused_call {
     struct bow_slice path; /* as the client sent it, maybe any bytes; empty: nobody has read it */
     const char *peer;
-    const char *protocol;            /* "native" or "grpc" */
+    const char *protocol;            /* "native", "grpc", "connect", "grpc-web" */
     const struct bow_status *status; /* what the client is told */
     const char *limit; /* the name of what refused it, as "max_server_calls"; or "unknown_method",
                           "expired", "draining", "memory" */

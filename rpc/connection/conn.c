@@ -591,6 +591,7 @@ static int start_session(struct bow__conn *conn, bool http2)
         .events = conn->ops->events,
         .owner = conn,
         .server = conn->server,
+        .protocols = conn->protocols,
         .heartbeat_ns = BOW_NEVER,
         .heartbeat_timeout_ns = BOW_NEVER,
         .now_ns = now_of(conn),
@@ -633,15 +634,21 @@ static void refuse_opening(struct bow__conn *conn, const struct bow_buf *bytes, 
     bow_channel_close(conn->channel, -EPROTO);
 }
 
+static bool is_spoken(const struct bow__conn *conn, enum bow__protocol protocol)
+{
+    if (protocol == BOW__PROTOCOL_HTTP2) {
+        return bow__http2_is_built() && (conn->protocols & ~(uint32_t)BOW_PROTOCOL_NATIVE) != 0;
+    }
+    return protocol != BOW__PROTOCOL_NATIVE || (conn->protocols & BOW_PROTOCOL_NATIVE) != 0;
+}
+
 /* Returns whether there is a session to feed. */
 static bool detect(struct bow__conn *conn, const struct bow_buf *bytes)
 {
     enum bow__protocol protocol = bow__detect((struct bow_slice){bytes->data, bytes->len});
     int rc = 0;
 
-    if ((protocol == BOW__PROTOCOL_HTTP2 &&
-         (!bow__http2_is_built() || (conn->protocols & BOW_PROTOCOL_GRPC) == 0)) ||
-        (protocol == BOW__PROTOCOL_NATIVE && (conn->protocols & BOW_PROTOCOL_NATIVE) == 0)) {
+    if (!is_spoken(conn, protocol)) {
         protocol = BOW__PROTOCOL_UNKNOWN;
     }
     switch (protocol) {

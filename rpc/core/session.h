@@ -45,6 +45,7 @@
 #define BOW__CLOGGED_BYTES (BOW_LIMIT_QUEUED_REPLY_BYTES / 8)
 
 struct bow__session;
+struct bow__web;
 
 /** Messages up to this size may be encoded in place; larger ones come in a block of their own. */
 #define BOW__IN_PLACE_BYTES ((size_t)16 << 10)
@@ -81,6 +82,7 @@ struct bow__request_head {
     struct bow_metadata metadata;
     enum bow__encoding encoding; /* of the client's messages that are marked compressed */
     uint32_t previous_attempts;  /* client: how often the call was sent before */
+    const char *protocol; /* server: by which it came; lives for ever; NULL: the session's name */
 };
 
 /** A whole message. Borrowed until the event returns, unless the event takes `block` (sets it
@@ -428,13 +430,15 @@ struct bow__session_options {
     void *owner;
     bool server;
     struct bow__in_flight_share
-        *in_flight;           /* server: where messages that take memory count; or NULL */
-    uint64_t retry_after_ns;  /* server: what clients wait that it has no room for; 0: not said */
-    bool unattended;          /* client: nobody reads between calls, so don't ping us then */
-    size_t max_message_bytes; /* that we accept */
-    size_t max_header_bytes;  /* the same; 0: BOW_LIMIT_HEADER_BYTES */
-    uint32_t max_calls;       /* that we accept in flight (server) */
-    uint64_t heartbeat_ns;    /* BOW_NEVER: none */
+        *in_flight;             /* server: where messages that take memory count; or NULL */
+    uint64_t retry_after_ns;    /* server: what clients wait that it has no room for; 0: not said */
+    bool unattended;            /* client: nobody reads between calls, so don't ping us then */
+    size_t max_message_bytes;   /* that we accept */
+    size_t max_header_bytes;    /* the same; 0: BOW_LIMIT_HEADER_BYTES */
+    uint32_t max_calls;         /* that we accept in flight (server) */
+    uint32_t protocols;         /* server: spoken here: BOW_PROTOCOL_ bits */
+    const struct bow__web *web; /* server: for calls of browsers; NULL: there are none */
+    uint64_t heartbeat_ns;      /* BOW_NEVER: none */
     uint64_t heartbeat_timeout_ns;
     uint32_t encodings;         /* the set of encodings that we can decode; 0: identity alone */
     uint32_t assumed_encodings; /* client: that the server can, as long as it has not said so */

@@ -74,20 +74,10 @@ static int send_data(nghttp2_session *ng, nghttp2_frame *frame, const uint8_t *h
     return session->out.n_bytes >= session->pump_bytes ? NGHTTP2_ERR_PAUSE : 0;
 }
 
-static void on_headers_sent(struct bow__http2_session *session, const nghttp2_frame *frame)
+/* A server's last frame of a call. */
+static void on_end_sent(struct bow__http2_session *session, int32_t id,
+                        const struct bow__http2_stream *stream)
 {
-    int32_t id = frame->hd.stream_id;
-    struct bow__http2_stream *stream = bow__http2_stream_of_id(session, id);
-
-    if (!session->base.server) {
-        if (stream != NULL) {
-            stream->is_sent = true;
-        }
-        return;
-    }
-    if ((frame->hd.flags & NGHTTP2_FLAG_END_STREAM) == 0) {
-        return;
-    }
     bool is_early = nghttp2_session_get_stream_remote_close(session->ng, id) == 0;
     if (is_early || (stream != NULL && stream->overdue_ns != BOW_NEVER)) {
         bow__frames_expect(&session->resets_due, 1);
@@ -96,6 +86,27 @@ static void on_headers_sent(struct bow__http2_session *session, const nghttp2_fr
     if (is_early) {
         bow__http2_check(session, nghttp2_submit_rst_stream(session->ng, NGHTTP2_FLAG_NONE, id,
                                                             NGHTTP2_NO_ERROR));
+    }
+}
+
+static void on_headers_sent(struct bow__http2_session *session, const nghttp2_frame *frame)
+{
+    struct bow__http2_stream *stream = bow__http2_stream_of_id(session, frame->hd.stream_id);
+
+    if (!session->base.server) {
+        if (stream != NULL) {
+            stream->is_sent = true;
+        }
+    } else if ((frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0) {
+        on_end_sent(session, frame->hd.stream_id, stream);
+    }
+}
+
+/* gRPC's answers end with trailers, and others with their last DATA. */
+static void on_data_sent(struct bow__http2_session *session, const nghttp2_frame_hd *frame)
+{
+    if (session->base.server && (frame->flags & NGHTTP2_FLAG_END_STREAM) != 0) {
+        on_end_sent(session, frame->stream_id, bow__http2_stream_of_id(session, frame->stream_id));
     }
 }
 
@@ -132,11 +143,13 @@ static int on_frame_sent(nghttp2_session *ng, const nghttp2_frame *frame, void *
     struct bow__http2_session *session = user;
 
     (void)ng;
-    if (frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA) {
-        session->n_moved++;
-    }
     if (frame->hd.type == NGHTTP2_HEADERS) {
+        session->n_moved++;
         on_headers_sent(session, frame);
+    }
+    if (frame->hd.type == NGHTTP2_DATA) {
+        session->n_moved++;
+        on_data_sent(session, &frame->hd);
     }
     if (frame->hd.type == NGHTTP2_GOAWAY) {
         on_goaway_sent(session, &frame->goaway);

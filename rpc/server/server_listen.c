@@ -32,7 +32,7 @@ static int add_listener(struct bow_server *server, const struct bow_listen_optio
         listener->options.security->ops->ref(listener->options.security);
     }
     if (listener->options.protocols == 0) {
-        listener->options.protocols = BOW__ALL_PROTOCOLS;
+        listener->options.protocols = BOW__DEFAULT_PROTOCOLS;
     }
     while (*end != NULL) {
         end = &(*end)->next;
@@ -114,12 +114,13 @@ static struct bow__worker *worker_on(const struct bow_server *server, const stru
 
 static int secure(struct bow_security *security, struct bow_channel *channel, uint32_t protocols)
 {
-    static const char *const names[] = {
-        [BOW_PROTOCOL_NATIVE] = "bowline/1",
-        [BOW_PROTOCOL_GRPC] = "h2",
-        [BOW_PROTOCOL_NATIVE | BOW_PROTOCOL_GRPC] = "bowline/1,h2",
+    bool is_native = (protocols & BOW_PROTOCOL_NATIVE) != 0;
+    bool is_http2 = (protocols & ~(uint32_t)BOW_PROTOCOL_NATIVE) != 0;
+    struct bow_security_request request = {
+        .alpn = is_native && is_http2 ? "bowline/1,h2"
+                : is_native           ? "bowline/1"
+                                      : "h2",
     };
-    struct bow_security_request request = {.alpn = names[protocols]};
 
     return security->ops->add(security, channel, &request);
 }

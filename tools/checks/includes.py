@@ -50,7 +50,8 @@ RULES = {
     "rpc/well_known": ({"base", "rpc"}, {"base", "rpc/core/codec", "rpc/messages"}),
     "rpc/json": ({"base", "rpc"}, {"base", "rpc/core/codec", "rpc/messages", "rpc/well_known"}),
     "rpc/native": ({"base", "rpc"}, {"base"} | CORE),
-    "rpc/http2": ({"base", "rpc"}, {"base"} | CORE),
+    "rpc/web": ({"base", "rpc"}, {"base", "rpc/json"} | CORE),
+    "rpc/http2": ({"base", "rpc"}, {"base", "rpc/web"} | CORE),
     "rpc/connection": (
         {"base", "transport", "rpc"}, {"base", "rpc/native", "rpc/http2"} | TRANSPORT | CORE,
     ),
@@ -62,11 +63,11 @@ RULES = {
     ),
     "rpc/server/dispatch": (
         {"base", "transport", "rpc"},
-        {"base", "rpc/connection", "rpc/interceptors", "rpc/services"} | TRANSPORT | CORE,
+        {"base", "rpc/connection", "rpc/interceptors", "rpc/services", "rpc/web"} | TRANSPORT | CORE,
     ),
     "rpc/server": (
         {"base", "transport", "rpc"},
-        {"base", "rpc/connection", "rpc/interceptors", "rpc/services", "rpc/server/dispatch"}
+        {"base", "rpc/connection", "rpc/interceptors", "rpc/services", "rpc/web", "rpc/server/dispatch"}
         | TRANSPORT | CORE,
     ),
     "tls": ({"base", "transport", "tls"}, {"base"} | TRANSPORT),
@@ -107,7 +108,7 @@ PUBLIC_RULES = {
 # include them, and those inside them that may not. rpc/core has locks, for replies come from any
 # thread, but no I/O. The longest name that a file lies in decides.
 ALL_ABOVE = {"examples", "bench", "tests"}
-SESSIONS = {"rpc/native", "rpc/http2", "rpc/http1"}
+SESSIONS = {"rpc/native", "rpc/web", "rpc/http2", "rpc/http1"}
 OUTSIDE = (
     (r"protobuf-c/.*", {"include", "rpc", "codegen"} | ALL_ABOVE, set()),
     (r"nghttp2/.*", {"rpc/http2"} | ALL_ABOVE, set()),
@@ -179,7 +180,7 @@ ORDER = {
     "rpc/server": (
         "signals server_state",
         "server_fork server_metrics",
-        "server_services server_listen server_reload server_own",
+        "server_services server_listen server_reload server_own server_web",
         "server_stop",
         "server_start",
         "server_run server",
@@ -267,13 +268,22 @@ ORDER = {
         "session",
         "internal",
     ),
+    "rpc/web": (
+        "codes fields grpc_text query reader retry_info",
+        "web",
+        "web_call content_type end_text origins",
+        "message_json",
+        "request answer",
+    ),
     "rpc/http2": (
-        "state codes grpc_text retry_info nghttp2",
+        "state codes nghttp2",
         "error",
         "flow inspect heartbeat queue submit",
         "header_block",
         "stream",
+        "web_answer",
         "control answer",
+        "web_request",
         "calls send message",
         "headers",
         "nghttp2_send",
