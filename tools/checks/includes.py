@@ -51,6 +51,7 @@ RULES = {
     "rpc/json": ({"base", "rpc"}, {"base", "rpc/core/codec", "rpc/messages", "rpc/well_known"}),
     "rpc/native": ({"base", "rpc"}, {"base"} | CORE),
     "rpc/http2": ({"base", "rpc"}, {"base"} | CORE),
+    "rpc/http1": ({"base", "rpc"}, {"base"}),
     "rpc/connection": (
         {"base", "transport", "rpc"}, {"base", "rpc/native", "rpc/http2"} | TRANSPORT | CORE,
     ),
@@ -267,6 +268,7 @@ ORDER = {
         "session",
         "internal",
     ),
+    "rpc/http1": ("fields", "request", "parser response"),
     "rpc/http2": (
         "state codes grpc_text retry_info nghttp2",
         "error",
