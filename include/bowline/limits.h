@@ -264,4 +264,15 @@
  * ones are one. Answers name servers that do not. */
 #define BOW_LIMIT_LOOKUPS 16u
 
+/** Bytes of the line that begins a request of HTTP/1.1. Answers a target without end. */
+#define BOW_LIMIT_HTTP1_REQUEST_LINE_BYTES ((size_t)8 << 10)
+
+/** Fields of a request of HTTP/1.1, and of its trailers. Answers heads of a great many small ones,
+ * each of which is compared. */
+#define BOW_LIMIT_HTTP1_FIELDS 100u
+
+/** Bytes of the extensions of a body's chunks in HTTP/1.1, all together; they are not read. Answers
+ * a body that is mostly none. */
+#define BOW_LIMIT_HTTP1_CHUNK_EXTENSION_BYTES ((size_t)4 << 10)
+
 #endif

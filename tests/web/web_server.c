@@ -289,8 +289,8 @@ int main(int argc, char **argv)
     }
     options.context = context;
     options.listen = argc > 1 ? argv[1] : "127.0.0.1:0";
-    options.protocols = BOW_PROTOCOL_NATIVE | BOW_PROTOCOL_GRPC | BOW_PROTOCOL_CONNECT |
-                        BOW_PROTOCOL_GRPC_WEB;
+    options.protocols =
+        BOW_PROTOCOL_NATIVE | BOW_PROTOCOL_GRPC | BOW_PROTOCOL_CONNECT | BOW_PROTOCOL_GRPC_WEB;
     options.web_origins = argc > 2 ? argv[2] : NULL;
     options.max_message_bytes = argc > 3 ? strtoul(argv[3], NULL, 10) : 0;
     options.reflection = true;

@@ -52,6 +52,7 @@ RULES = {
     "rpc/native": ({"base", "rpc"}, {"base"} | CORE),
     "rpc/web": ({"base", "rpc"}, {"base", "rpc/json"} | CORE),
     "rpc/http2": ({"base", "rpc"}, {"base", "rpc/web"} | CORE),
+    "rpc/http1": ({"base", "rpc"}, {"base", "rpc/web"} | CORE),
     "rpc/connection": (
         {"base", "transport", "rpc"}, {"base", "rpc/native", "rpc/http2"} | TRANSPORT | CORE,
     ),
@@ -270,11 +271,12 @@ ORDER = {
     ),
     "rpc/web": (
         "codes fields grpc_text query reader retry_info",
-        "web",
-        "web_call content_type end_text origins",
+        "web web_call",
+        "content_type end_text origins",
         "message_json",
         "request answer",
     ),
+    "rpc/http1": ("fields", "request", "parser response head", "session"),
     "rpc/http2": (
         "state codes nghttp2",
         "error",
