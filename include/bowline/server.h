@@ -32,8 +32,8 @@ struct bow_transport_error;
 enum bow_protocol {
     BOW_PROTOCOL_NATIVE = 1,   /* Bowline's own */
     BOW_PROTOCOL_GRPC = 2,     /* gRPC over HTTP/2 */
-    BOW_PROTOCOL_CONNECT = 4,  /* connectrpc.com's, over HTTP/2: JSON or protobuf */
-    BOW_PROTOCOL_GRPC_WEB = 8, /* gRPC-Web, over HTTP/2 */
+    BOW_PROTOCOL_CONNECT = 4,  /* connectrpc.com's, over HTTP/1.1 and HTTP/2: JSON or protobuf */
+    BOW_PROTOCOL_GRPC_WEB = 8, /* gRPC-Web, over HTTP/1.1 and HTTP/2 */
 };
 
 /** What a server is made with; begin with BOW_SERVER_OPTIONS_INIT. */

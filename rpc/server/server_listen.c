@@ -114,13 +114,19 @@ static struct bow__worker *worker_on(const struct bow_server *server, const stru
 
 static int secure(struct bow_security *security, struct bow_channel *channel, uint32_t protocols)
 {
-    bool is_native = (protocols & BOW_PROTOCOL_NATIVE) != 0;
-    bool is_http2 = (protocols & ~(uint32_t)BOW_PROTOCOL_NATIVE) != 0;
-    struct bow_security_request request = {
-        .alpn = is_native && is_http2 ? "bowline/1,h2"
-                : is_native           ? "bowline/1"
-                                      : "h2",
+    /* By BOW_PROTOCOL_ bits, those for browsers as one. */
+    static const char *const names[] = {
+        [1] = "bowline/1",
+        [2] = "h2",
+        [3] = "bowline/1,h2",
+        [4] = "h2,http/1.1",
+        [5] = "bowline/1,h2,http/1.1",
+        [6] = "h2,http/1.1",
+        [7] = "bowline/1,h2,http/1.1",
     };
+    uint32_t web = (protocols & BOW__WEB_PROTOCOLS) != 0 ? 4 : 0;
+    struct bow_security_request request = {.alpn =
+                                               names[(protocols & BOW__DEFAULT_PROTOCOLS) | web]};
 
     return security->ops->add(security, channel, &request);
 }

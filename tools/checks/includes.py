@@ -54,7 +54,7 @@ RULES = {
     "rpc/http2": ({"base", "rpc"}, {"base", "rpc/web"} | CORE),
     "rpc/http1": ({"base", "rpc"}, {"base", "rpc/web"} | CORE),
     "rpc/connection": (
-        {"base", "transport", "rpc"}, {"base", "rpc/native", "rpc/http2"} | TRANSPORT | CORE,
+        {"base", "transport", "rpc"}, {"base", "rpc/native", "rpc/http1", "rpc/http2"} | TRANSPORT | CORE,
     ),
     "rpc/interceptors": ({"base", "transport", "rpc"}, {"base"} | TRANSPORT | CORE),
     "rpc/services": ({"base", "transport", "rpc"}, {"base"} | TRANSPORT | CORE),
@@ -276,7 +276,7 @@ ORDER = {
         "message_json",
         "request answer",
     ),
-    "rpc/http1": ("fields", "request", "parser response head", "session"),
+    "rpc/http1": ("fields", "request", "parser response head", "output", "exchange", "session"),
     "rpc/http2": (
         "state codes nghttp2",
         "error",
