@@ -238,6 +238,9 @@ bool bow__http2_web_begin(struct bow__http2_session *session, struct bow__http2_
 /** Bytes of its body. */
 void bow__http2_web_take(struct bow__http2_session *session, struct bow__http2_stream *stream,
                          struct bow_slice bytes);
+/** Bytes of it that come when the call is over. */
+void bow__http2_web_discard(struct bow__http2_session *session, struct bow__http2_stream *stream,
+                            size_t n);
 /** Its end. */
 void bow__http2_web_take_end(struct bow__http2_session *session, struct bow__http2_stream *stream);
 

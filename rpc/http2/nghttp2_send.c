@@ -82,8 +82,9 @@ static void on_end_sent(struct bow__http2_session *session, int32_t id,
     if (is_early || (stream != NULL && stream->overdue_ns != BOW_NEVER)) {
         bow__frames_expect(&session->resets_due, 1);
     }
-    /* The call is over: a client that still sends is told to stop. */
-    if (is_early) {
+    /* The call is over: a client that still sends is told to stop. curl and others take that for an
+     * error of the answer, so theirs are told when there is much that they send (web_request.c). */
+    if (is_early && (stream == NULL || stream->web == NULL || session->is_leaving)) {
         bow__http2_check(session, nghttp2_submit_rst_stream(session->ng, NGHTTP2_FLAG_NONE, id,
                                                             NGHTTP2_NO_ERROR));
     }

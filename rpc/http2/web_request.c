@@ -9,6 +9,9 @@
 
 #include <errno.h>
 
+/** Of a body whose call is over; less than a stream's window, so that it is reached. */
+#define DISCARDED_BYTES ((size_t)64 << 10)
+
 static struct bow_slice slice_or_none(nghttp2_rcbuf *buf)
 {
     return buf != NULL ? bow__http2_slice_of(buf) : (struct bow_slice){NULL, 0};
@@ -159,6 +162,17 @@ void bow__http2_web_take(struct bow__http2_session *session, struct bow__http2_s
     }
     if (stream->open) {
         grant(session, stream);
+    }
+}
+
+void bow__http2_web_discard(struct bow__http2_session *session, struct bow__http2_stream *stream,
+                            size_t n)
+{
+    size_t before = stream->n_unreturned;
+
+    stream->n_unreturned += n;
+    if (before <= DISCARDED_BYTES && stream->n_unreturned > DISCARDED_BYTES) {
+        bow__http2_stream_reset(session, stream, NGHTTP2_NO_ERROR);
     }
 }
 
