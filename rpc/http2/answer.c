@@ -187,14 +187,11 @@ static bool drops_messages(const struct bow_status *status)
     return status->code == BOW_DEADLINE_EXCEEDED || status->code == BOW_CANCELLED;
 }
 
-/* Let go of the messages that wait. Of an answer whose end is in its body one of them may be half
- * sent, and then the end cannot follow: false. */
-static bool drop_waiting(struct bow__http2_session *session, struct bow__http2_stream *stream)
+/* Whether no end can follow without the messages that wait: of an answer whose end is in its body
+ * one of them may be half sent. */
+static bool is_cut_without_waiting(const struct bow__http2_stream *stream)
 {
-    bool is_cut = stream->web != NULL && stream->has_begun && stream->n_queued > 0;
-
-    bow__http2_queue_clear(session, stream);
-    return !is_cut;
+    return stream->web != NULL && stream->has_begun && stream->n_queued > 0;
 }
 
 static int finish_open(struct bow__http2_session *session, struct bow__http2_stream *stream,
@@ -205,9 +202,12 @@ static int finish_open(struct bow__http2_session *session, struct bow__http2_str
         bow__http2_stream_reset(session, stream, NGHTTP2_REFUSED_STREAM);
         return 0;
     }
-    if (drops_messages(status) && !drop_waiting(session, stream)) {
+    if (drops_messages(status) && is_cut_without_waiting(stream)) {
         bow__http2_stream_reset(session, stream, NGHTTP2_CANCEL);
         return 0;
+    }
+    if (drops_messages(status)) {
+        bow__http2_queue_clear(session, stream);
     }
     int rc = bow__http2_end_answer(session, stream, status);
     if (rc < 0) {
@@ -237,9 +237,10 @@ int bow__http2_finish(struct bow__session *base, uint64_t key, const struct bow_
 static void tell_client(struct bow__http2_session *session, struct bow__http2_stream *stream,
                         const struct bow_status *status)
 {
-    bool is_whole = drop_waiting(session, stream);
+    bool is_cut = is_cut_without_waiting(stream);
 
-    if (is_whole && !stream->local_ended && bow__http2_end_answer(session, stream, status) == 0) {
+    bow__http2_queue_clear(session, stream);
+    if (!is_cut && !stream->local_ended && bow__http2_end_answer(session, stream, status) == 0) {
         return;
     }
     bow__http2_stream_reset(session, stream, bow__http2_reset_of_code(status->code));
@@ -308,8 +309,8 @@ static void cut_stream(struct bow__http2_session *session, struct bow__http2_str
     if (stream->closed || stream->id == 0) {
         return;
     }
-    if (stream->web != NULL && stream->has_begun && stream->n_queued > 0) {
-        (void)drop_waiting(session, stream);
+    if (is_cut_without_waiting(stream)) {
+        bow__http2_queue_clear(session, stream);
         bow__http2_stream_reset(session, stream, NGHTTP2_CANCEL);
     } else if (!stream->local_ended) {
         bow__http2_queue_clear(session, stream);

@@ -144,12 +144,13 @@ static int on_frame_sent(nghttp2_session *ng, const nghttp2_frame *frame, void *
     struct bow__http2_session *session = user;
 
     (void)ng;
-    if (frame->hd.type == NGHTTP2_HEADERS) {
+    if (frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA) {
         session->n_moved++;
+    }
+    if (frame->hd.type == NGHTTP2_HEADERS) {
         on_headers_sent(session, frame);
     }
     if (frame->hd.type == NGHTTP2_DATA) {
-        session->n_moved++;
         on_data_sent(session, &frame->hd);
     }
     if (frame->hd.type == NGHTTP2_GOAWAY) {

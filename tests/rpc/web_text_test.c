@@ -122,7 +122,7 @@ static void test_end_text_wait_is_among_the_details(void **state)
 
     expect(bow__connect_error_text(&t->arena, &status),
            "{\"code\":\"resource_exhausted\",\"details\":[{\"type\":\"google.rpc.RetryInfo\","
-           X\"}]}");
+           "\"value\":\"CggIARCAyrXuAQ\"}]}");
 }
 
 static void test_end_text_of_streams_has_error_and_metadata(void **state)
