@@ -153,7 +153,7 @@ BOW_EXPORT const struct bow_method *bow_interception_method(const struct bow_int
 /** On a server the client's address; on a client its target, of a list: the server that the call
  * has gone to, or the first. */
 BOW_EXPORT const char *bow_interception_peer(const struct bow_interception *at);
-/** "native" or "grpc". */
+/** "native", "grpc", "connect" or "grpc-web". */
 BOW_EXPORT const char *bow_interception_protocol(const struct bow_interception *at);
 /** Whether the connection is secured, or will be. */
 BOW_EXPORT bool bow_interception_is_secure(const struct bow_interception *at);

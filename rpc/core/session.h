@@ -151,7 +151,7 @@ struct bow__session_rest {
 };
 
 struct bow__session_ops {
-    const char *name; /* "native", "grpc"; for programs, too */
+    const char *name; /* "native", "grpc", "http"; for programs, too */
 
     /* Bytes in and time. */
 
