@@ -91,7 +91,7 @@ struct bow_intercepted_end {
 struct bow_refused_call {
     struct bow_slice path; /* as the client sent it, maybe any bytes; empty: nobody has read it */
     const char *peer;
-    const char *protocol;            /* "native" or "grpc" */
+    const char *protocol;            /* "native", "grpc", "connect", "grpc-web" */
     const struct bow_status *status; /* what the client is told */
     const char *limit; /* the name of what refused it, as "max_server_calls"; or "unknown_method",
                           "expired", "draining", "memory" */
@@ -159,7 +159,7 @@ BOW_EXPORT const struct bow_method *bow_interception_method(const struct bow_int
 /** On a server the client's address; on a client its target, of a list: the server that the call
  * has gone to, or the first. */
 BOW_EXPORT const char *bow_interception_peer(const struct bow_interception *at);
-/** "native" or "grpc". */
+/** "native", "grpc", "connect" or "grpc-web". */
 BOW_EXPORT const char *bow_interception_protocol(const struct bow_interception *at);
 /** Whether the connection is secured, or will be. */
 BOW_EXPORT bool bow_interception_is_secure(const struct bow_interception *at);

@@ -296,6 +296,10 @@
 /** Bytes of the line that begins a request of HTTP/1.1. Answers a target without end. */
 #define BOW_LIMIT_HTTP1_REQUEST_LINE_BYTES ((size_t)8 << 10)
 
+/** From the first byte of a head of HTTP/1.1 to its last; and without a byte of a body, but where a
+ * client sends a stream. Answers clients that send a request byte by byte to keep a connection. */
+#define BOW_LIMIT_HTTP1_REQUEST_NS (UINT64_C(10) * 1000000000u)
+
 /** Fields of a request of HTTP/1.1, and of its trailers. Answers heads of a great many small ones,
  * each of which is compared. */
 #define BOW_LIMIT_HTTP1_FIELDS 100u
@@ -303,6 +307,7 @@
 /** Bytes of the extensions of a body's chunks in HTTP/1.1, all together; they are not read. Answers
  * a body that is mostly none. */
 #define BOW_LIMIT_HTTP1_CHUNK_EXTENSION_BYTES ((size_t)4 << 10)
+
 /** Members of a call's tracestate; one with more is left out, as the W3C's recommendation has it.
  * Answers lists that grow from hop to hop. */
 #define BOW_LIMIT_TRACESTATE_MEMBERS 32u

@@ -4,8 +4,8 @@
 
 /*
  * A server: listeners, the services behind them, and the loops their connections
- * live on. One port speaks Bowline's own protocol and gRPC; the first bytes of a
- * connection tell which.
+ * live on. One port speaks Bowline's own protocol and gRPC, and when asked to what browsers and
+ * curl speak; the first bytes of a connection, and the content type of a request, tell which.
  *
  *     new ──► add services ──► run  (start, wait for SIGTERM or SIGINT, drain)  ──► free
  *                        └──► start ──► stop, from any thread ──► join ──► free
@@ -30,8 +30,10 @@ struct bow_transport_error;
 
 /** The protocols that a listener speaks; the first bytes of a connection tell which. */
 enum bow_protocol {
-    BOW_PROTOCOL_NATIVE = 1, /* Bowline's own */
-    BOW_PROTOCOL_GRPC = 2,   /* gRPC over HTTP/2 */
+    BOW_PROTOCOL_NATIVE = 1,   /* Bowline's own */
+    BOW_PROTOCOL_GRPC = 2,     /* gRPC over HTTP/2 */
+    BOW_PROTOCOL_CONNECT = 4,  /* connectrpc.com's, over HTTP/1.1 and HTTP/2: JSON or protobuf */
+    BOW_PROTOCOL_GRPC_WEB = 8, /* gRPC-Web, over HTTP/1.1 and HTTP/2 */
 };
 
 /** What a server is made with; begin with BOW_SERVER_OPTIONS_INIT. */
@@ -63,7 +65,7 @@ struct bow_server_options {
     int backlog;              /* 0: SOMAXCONN */
     struct bow_security
         *security;      /* of all connections, see bow_tls_security(); shared; NULL: none */
-    uint32_t protocols; /* spoken: BOW_PROTOCOL_ bits; 0: all */
+    uint32_t protocols; /* spoken: BOW_PROTOCOL_ bits; 0: Bowline's own and gRPC */
     struct bow_executor *handlers_on; /* shared: where all handlers run that bow_server_bind() does
                                          not say otherwise of; NULL: on their connection's loop */
     uint32_t max_waiting_calls; /* per executor, for a thread of it; 0: BOW_LIMIT_WAITING_CALLS */
@@ -132,6 +134,10 @@ struct bow_server_options {
     bool dump_on_sigusr1;          /* bow_server_run() takes SIGUSR1, and writes bow_server_dump()
                                       to the log then, as lines of BOW_LOG_WARNING; to stderr where
                                       the context has no log */
+    const char *web_origins; /* of pages that may call this server though they come from another, by
+                                BOW_PROTOCOL_CONNECT or _GRPC_WEB: "https://shop.example", several
+                                with commas, "*": all; copied; NULL: none. A page may then read and
+                                send any metadata, but no cookies */
 };
 
 #define BOW_SERVER_OPTIONS_INIT                                                                    \
@@ -145,7 +151,7 @@ struct bow_server_options {
  * Owns:    gives `*ret_server`; free with bow_server_free()
  * Returns: 0; -ENOMEM; -EINVAL for more than one of loop, group and workers, a negative backlog,
  *          a unix_mode above 0777, unknown protocols or compression, a max_header_bytes out of its
- *          bounds. `*options->error` then says
+ *          bounds, web_origins that are none. `*options->error` then says
  *          which (of options whose size is not a known one, which is -EINVAL too, only when it is
  *          0)
  */
@@ -171,7 +177,7 @@ struct bow_listen_options {
     size_t size;                   /* sizeof this struct, set by the INIT */
     const char *address;           /* one, as in bow_server_options.listen; copied */
     struct bow_security *security; /* shared; NULL: none */
-    uint32_t protocols;            /* BOW_PROTOCOL_ bits; 0: all */
+    uint32_t protocols;            /* BOW_PROTOCOL_ bits; 0: Bowline's own and gRPC */
     bool plaintext;                /* allow plaintext on more than loopback and Unix sockets */
     bool per_worker; /* each worker listens itself (SO_REUSEPORT): no hand-over, less even */
     int backlog;     /* 0: SOMAXCONN */

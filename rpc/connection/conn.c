@@ -12,6 +12,7 @@
 #include "rpc/connection/detect.h"
 #include "rpc/connection/http2_built.h"
 #include "rpc/core/errors.h"
+#include "rpc/http1/session.h"
 #include "rpc/http2/session.h"
 #include "rpc/native/session.h"
 #include "transport/address/address.h"
@@ -583,7 +584,24 @@ void bow__conn_goaway(struct bow__conn *conn, const char *reason)
 
 /* Input */
 
-static int start_session(struct bow__conn *conn, bool http2)
+static int new_session(enum bow__protocol protocol, const struct bow__session_options *options,
+                       struct bow__session **ret_session)
+{
+    switch (protocol) {
+    case BOW__PROTOCOL_NATIVE:
+        return bow__native_session_new(options, ret_session);
+    case BOW__PROTOCOL_HTTP2:
+        return bow__http2_session_new(options, ret_session);
+    case BOW__PROTOCOL_HTTP1:
+        return bow__http1_session_new(options, ret_session);
+    case BOW__PROTOCOL_UNDECIDED:
+    case BOW__PROTOCOL_UNKNOWN:
+        break;
+    }
+    return -ENOTSUP;
+}
+
+static int start_session(struct bow__conn *conn, enum bow__protocol protocol)
 {
     struct bow__session_options options = {
         .context = conn->context,
@@ -591,14 +609,14 @@ static int start_session(struct bow__conn *conn, bool http2)
         .events = conn->ops->events,
         .owner = conn,
         .server = conn->server,
+        .protocols = conn->protocols,
         .heartbeat_ns = BOW_NEVER,
         .heartbeat_timeout_ns = BOW_NEVER,
         .now_ns = now_of(conn),
     };
 
     conn->ops->configure(conn, &options);
-    int rc = http2 ? bow__http2_session_new(&options, &conn->session)
-                   : bow__native_session_new(&options, &conn->session);
+    int rc = new_session(protocol, &options, &conn->session);
     if (rc < 0) {
         return rc;
     }
@@ -633,37 +651,42 @@ static void refuse_opening(struct bow__conn *conn, const struct bow_buf *bytes, 
     bow_channel_close(conn->channel, -EPROTO);
 }
 
+static bool is_spoken(const struct bow__conn *conn, enum bow__protocol protocol)
+{
+    const uint32_t web = BOW_PROTOCOL_CONNECT | BOW_PROTOCOL_GRPC_WEB;
+
+    switch (protocol) {
+    case BOW__PROTOCOL_NATIVE:
+        return (conn->protocols & BOW_PROTOCOL_NATIVE) != 0;
+    case BOW__PROTOCOL_HTTP2:
+        return bow__http2_is_built() && (conn->protocols & (BOW_PROTOCOL_GRPC | web)) != 0;
+    case BOW__PROTOCOL_HTTP1:
+        return (conn->protocols & web) != 0;
+    case BOW__PROTOCOL_UNDECIDED:
+    case BOW__PROTOCOL_UNKNOWN:
+        break;
+    }
+    return false;
+}
+
 /* Returns whether there is a session to feed. */
 static bool detect(struct bow__conn *conn, const struct bow_buf *bytes)
 {
     enum bow__protocol protocol = bow__detect((struct bow_slice){bytes->data, bytes->len});
-    int rc = 0;
 
-    if ((protocol == BOW__PROTOCOL_HTTP2 &&
-         (!bow__http2_is_built() || (conn->protocols & BOW_PROTOCOL_GRPC) == 0)) ||
-        (protocol == BOW__PROTOCOL_NATIVE && (conn->protocols & BOW_PROTOCOL_NATIVE) == 0)) {
-        protocol = BOW__PROTOCOL_UNKNOWN;
-    }
-    switch (protocol) {
-    case BOW__PROTOCOL_UNDECIDED:
+    if (protocol == BOW__PROTOCOL_UNDECIDED) {
         return false;
-    case BOW__PROTOCOL_NATIVE:
-        rc = start_session(conn, false);
-        break;
-    case BOW__PROTOCOL_HTTP2:
-        rc = start_session(conn, true);
-        break;
-    case BOW__PROTOCOL_HTTP1:
-    case BOW__PROTOCOL_UNKNOWN:
+    }
+    if (!is_spoken(conn, protocol)) {
         refuse_opening(conn, bytes, protocol == BOW__PROTOCOL_HTTP1);
         return false;
     }
+    int rc = start_session(conn, protocol);
     if (rc < 0) {
         conn->closing = true;
         bow_channel_close(conn->channel, rc);
-        return false;
     }
-    return true;
+    return rc == 0;
 }
 
 static size_t on_read(struct bow_handler *handler, const struct bow_buf *bytes)
@@ -732,7 +755,7 @@ static void on_active(struct bow_handler *handler)
         watch_times(conn);
         return;
     }
-    int rc = start_session(conn, conn->http2);
+    int rc = start_session(conn, conn->http2 ? BOW__PROTOCOL_HTTP2 : BOW__PROTOCOL_NATIVE);
     if (rc < 0) {
         bow_channel_close(conn->channel, rc);
     }

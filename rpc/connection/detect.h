@@ -7,7 +7,7 @@
  *
  *     B0 'O' 'W' ...        Bowline's own
  *     "PRI * HTTP/2.0" ...  HTTP/2
- *     "GET " ...            HTTP/1, which nobody speaks here but can be answered in
+ *     "GET " ...            HTTP/1, which can be answered in where it is not spoken
  */
 
 #include <bowline/slice.h>

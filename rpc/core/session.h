@@ -45,6 +45,7 @@
 #define BOW__CLOGGED_BYTES (BOW_LIMIT_QUEUED_REPLY_BYTES / 8)
 
 struct bow__session;
+struct bow__web;
 
 /** Messages up to this size may be encoded in place; larger ones come in a block of their own. */
 #define BOW__IN_PLACE_BYTES ((size_t)16 << 10)
@@ -68,10 +69,8 @@ enum bow__encoding {
 struct bow__request_head {
     struct bow_slice path; /* "/package.Service/Method" */
     uint64_t time_left_ns; /* BOW_NEVER: no deadline; 0: expired */
-    /**
-     * Client: identifies the path for the connection's life (the address of its
-     * struct bow_method), so that the session may send a number instead; 0: don't.
-     */
+    /** Client: identifies the path for the connection's life (the address of its struct
+     * bow_method), so that the session may send a number instead; 0: don't. */
     uint64_t path_key;
     /**
      * Server: a word of the connection's, the same for each call with the same
@@ -81,6 +80,7 @@ struct bow__request_head {
     struct bow_metadata metadata;
     enum bow__encoding encoding; /* of the client's messages that are marked compressed */
     uint32_t previous_attempts;  /* client: how often the call was sent before */
+    const char *protocol; /* server: by which it came; lives for ever; NULL: the session's name */
 };
 
 /** A whole message. Borrowed until the event returns, unless the event takes `block` (sets it
@@ -151,7 +151,7 @@ struct bow__session_rest {
 };
 
 struct bow__session_ops {
-    const char *name; /* "native", "grpc"; for programs, too */
+    const char *name; /* "native", "grpc", "http"; for programs, too */
 
     /* Bytes in and time. */
 
@@ -427,20 +427,20 @@ struct bow__session_options {
     const struct bow__session_events *events;
     void *owner;
     bool server;
-    struct bow__in_flight_share
-        *in_flight;           /* server: where messages that take memory count; or NULL */
-    uint64_t retry_after_ns;  /* server: what clients wait that it has no room for; 0: not said */
-    bool unattended;          /* client: nobody reads between calls, so don't ping us then */
-    size_t max_message_bytes; /* that we accept */
-    size_t max_header_bytes;  /* the same; 0: BOW_LIMIT_HEADER_BYTES */
-    uint32_t max_calls;       /* that we accept in flight (server) */
-    uint64_t heartbeat_ns;    /* BOW_NEVER: none */
+    struct bow__in_flight_share *in_flight; /* server: where messages count; or NULL */
+    uint64_t retry_after_ns;    /* server: what clients wait that it has no room for; 0: not said */
+    bool unattended;            /* client: nobody reads between calls, so don't ping us then */
+    size_t max_message_bytes;   /* that we accept */
+    size_t max_header_bytes;    /* the same; 0: BOW_LIMIT_HEADER_BYTES */
+    uint32_t max_calls;         /* that we accept in flight (server) */
+    uint32_t protocols;         /* server: spoken here: BOW_PROTOCOL_ bits */
+    const struct bow__web *web; /* server: for calls of browsers; NULL: none */
+    uint64_t heartbeat_ns;      /* BOW_NEVER: none */
     uint64_t heartbeat_timeout_ns;
     uint32_t encodings;         /* the set of encodings that we can decode; 0: identity alone */
     uint32_t assumed_encodings; /* client: that the server can, as long as it has not said so */
     struct bow_slice authority; /* HTTP/2 client; borrowed for new */
-    const char *user_agent;     /* HTTP/2 client: lives as long as the session; NULL: the library's
-                                   alone */
+    const char *user_agent;     /* HTTP/2 client: outlives it; NULL: the library's alone */
     bool secured;               /* HTTP/2 client: its URIs are https, for the connection has TLS */
     uint64_t now_ns;
     uint64_t first_key; /* tests: where stream ids begin; 0: at the protocol's first */

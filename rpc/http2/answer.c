@@ -6,9 +6,9 @@
 
 #include "base/alloc.h"
 #include "rpc/http2/codes.h"
-#include "rpc/http2/grpc_text.h"
 #include "rpc/http2/internal.h"
-#include "rpc/http2/retry_info.h"
+#include "rpc/web/grpc_text.h"
+#include "rpc/web/retry_info.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -122,6 +122,9 @@ int bow__http2_end_answer(struct bow__http2_session *session, struct bow__http2_
     if (session->broken || stream->closed || stream->local_ended) {
         return 0;
     }
+    if (stream->web != NULL) {
+        return bow__http2_web_end(session, stream, status);
+    }
     int rc = encode_trailers(session, status, &trailers);
     if (rc < 0) {
         return rc;
@@ -164,6 +167,9 @@ int bow__http2_respond(struct bow__session *base, uint64_t key, const struct bow
         return rc;
     }
     stream->encoding = encoding;
+    if (stream->web != NULL) {
+        return bow__http2_web_respond(session, stream, metadata, encoding);
+    }
     return metadata->n > 0 ? say_metadata(session, stream, metadata) : 0;
 }
 
@@ -181,12 +187,23 @@ static bool drops_messages(const struct bow_status *status)
     return status->code == BOW_DEADLINE_EXCEEDED || status->code == BOW_CANCELLED;
 }
 
+/* Whether no end can follow without the messages that wait: of an answer whose end is in its body
+ * one of them may be half sent. */
+static bool is_cut_without_waiting(const struct bow__http2_stream *stream)
+{
+    return stream->web != NULL && stream->has_begun && stream->n_queued > 0;
+}
+
 static int finish_open(struct bow__http2_session *session, struct bow__http2_stream *stream,
                        const struct bow_status *status)
 {
     /* The only way that HTTP/2 has to say so, and clients then try elsewhere by themselves. */
     if (status->not_processed && status->code == BOW_UNAVAILABLE && !stream->has_begun) {
         bow__http2_stream_reset(session, stream, NGHTTP2_REFUSED_STREAM);
+        return 0;
+    }
+    if (drops_messages(status) && is_cut_without_waiting(stream)) {
+        bow__http2_stream_reset(session, stream, NGHTTP2_CANCEL);
         return 0;
     }
     if (drops_messages(status)) {
@@ -220,8 +237,10 @@ int bow__http2_finish(struct bow__session *base, uint64_t key, const struct bow_
 static void tell_client(struct bow__http2_session *session, struct bow__http2_stream *stream,
                         const struct bow_status *status)
 {
+    bool is_cut = is_cut_without_waiting(stream);
+
     bow__http2_queue_clear(session, stream);
-    if (!stream->local_ended && bow__http2_end_answer(session, stream, status) == 0) {
+    if (!is_cut && !stream->local_ended && bow__http2_end_answer(session, stream, status) == 0) {
         return;
     }
     bow__http2_stream_reset(session, stream, bow__http2_reset_of_code(status->code));
@@ -290,7 +309,10 @@ static void cut_stream(struct bow__http2_session *session, struct bow__http2_str
     if (stream->closed || stream->id == 0) {
         return;
     }
-    if (!stream->local_ended) {
+    if (is_cut_without_waiting(stream)) {
+        bow__http2_queue_clear(session, stream);
+        bow__http2_stream_reset(session, stream, NGHTTP2_CANCEL);
+    } else if (!stream->local_ended) {
         bow__http2_queue_clear(session, stream);
         (void)bow__http2_end_answer(session, stream, status);
     } else if (stream->n_queued > 0) {

@@ -9,8 +9,8 @@
 #include "base/hints.h"
 #include "rpc/core/compression/encodings.h"
 #include "rpc/core/metadata.h"
-#include "rpc/http2/grpc_text.h"
 #include "rpc/http2/internal.h"
+#include "rpc/web/grpc_text.h"
 
 #include <errno.h>
 #include <string.h>
@@ -58,11 +58,21 @@ static nghttp2_rcbuf *drop(nghttp2_rcbuf *buf)
 void bow__http2_header_fini(struct bow__http2_session *session, struct bow__http2_header *header)
 {
     header->path = drop(header->path);
+    header->web.method = drop(header->web.method);
+    header->web.content_type = drop(header->web.content_type);
+    header->web.accept_encoding = drop(header->web.accept_encoding);
     header->timeout = drop(header->timeout);
     header->unknown_encoding = drop(header->unknown_encoding);
     header->unusable_status = drop(header->unusable_status);
     bow__free(session->base.context, header->message, header->message_size);
     bow__free(session->base.context, header->details, header->details_size);
+}
+
+static nghttp2_rcbuf *keep(nghttp2_rcbuf *old, nghttp2_rcbuf *value)
+{
+    drop(old);
+    nghttp2_rcbuf_incref(value);
+    return value;
 }
 
 static bool is_text(struct bow_slice slice, const char *text)
@@ -101,40 +111,44 @@ static inline bool count_field(struct bow__http2_session *session, struct bow__h
 static void read_method(struct bow__http2_session *session, struct bow__http2_header *header,
                         nghttp2_rcbuf *value)
 {
-    (void)session;
     if (!is_text(bow__http2_slice_of(value), "POST")) {
         bow__http2_raise_defect(header, BOW__HTTP2_DEFECT_METHOD);
+        header->web.method = keep(header->web.method, value);
     }
+    (void)session;
 }
 
 static void read_path(struct bow__http2_session *session, struct bow__http2_header *header,
                       nghttp2_rcbuf *value)
 {
     (void)session;
-    drop(header->path);
-    nghttp2_rcbuf_incref(value);
-    header->path = value;
+    header->path = keep(header->path, value);
 }
 
 /* application/grpc, with +proto, with parameters, or both. */
-static void read_content_type(struct bow__http2_session *session, struct bow__http2_header *header,
-                              nghttp2_rcbuf *value)
+static bool is_grpc(struct bow_slice type)
 {
     static const char grpc[] = "application/grpc";
     static const char proto[] = "+proto";
-    struct bow_slice type = bow__http2_slice_of(value);
     size_t at = sizeof(grpc) - 1;
 
-    (void)session;
-    header->has_content_type = false;
     if (type.len < at || memcmp(type.data, grpc, at) != 0) {
-        return;
+        return false;
     }
     if (type.len - at >= sizeof(proto) - 1 &&
         memcmp(type.data + at, proto, sizeof(proto) - 1) == 0) {
         at += sizeof(proto) - 1;
     }
-    header->has_content_type = at == type.len || type.data[at] == ';';
+    return at == type.len || type.data[at] == ';';
+}
+
+static void read_content_type(struct bow__http2_session *session, struct bow__http2_header *header,
+                              nghttp2_rcbuf *value)
+{
+    header->has_content_type = session->takes_grpc && is_grpc(bow__http2_slice_of(value));
+    if (!header->has_content_type) {
+        header->web.content_type = keep(header->web.content_type, value);
+    }
 }
 
 static void read_timeout(struct bow__http2_session *session, struct bow__http2_header *header,
@@ -147,9 +161,7 @@ static void read_timeout(struct bow__http2_session *session, struct bow__http2_h
         return;
     }
     bow__http2_raise_defect(header, BOW__HTTP2_DEFECT_TIMEOUT);
-    drop(header->timeout);
-    nghttp2_rcbuf_incref(value);
-    header->timeout = value;
+    header->timeout = keep(header->timeout, value);
 }
 
 static void read_encoding(struct bow__http2_session *session, struct bow__http2_header *header,
@@ -158,9 +170,7 @@ static void read_encoding(struct bow__http2_session *session, struct bow__http2_
     (void)session;
     header->encoding = bow__encoding_of(bow__http2_slice_of(value));
     if (header->encoding == BOW__ENCODING_UNKNOWN) {
-        drop(header->unknown_encoding);
-        nghttp2_rcbuf_incref(value);
-        header->unknown_encoding = value;
+        header->unknown_encoding = keep(header->unknown_encoding, value);
     }
 }
 
@@ -215,9 +225,7 @@ static void read_grpc_status(struct bow__http2_session *session, struct bow__htt
     header->grpc_status = (int)number;
     if (number < 0) {
         header->grpc_status = BOW_UNKNOWN;
-        drop(header->unusable_status);
-        header->unusable_status = value;
-        nghttp2_rcbuf_incref(value);
+        header->unusable_status = keep(header->unusable_status, value);
     }
 }
 
@@ -500,6 +508,12 @@ static void keep_metadata(struct bow__http2_session *session, struct bow__http2_
     keep_entry(metadata, key, value.len);
 }
 
+/* The one field that is nobody's metadata and no concern of gRPC. */
+static bool is_accept_encoding(const struct bow__http2_session *session, struct bow_slice name)
+{
+    return session->web != NULL && is_text(name, "accept-encoding");
+}
+
 static void read_field(struct bow__http2_session *session, struct bow__http2_stream *stream,
                        nghttp2_rcbuf *name, nghttp2_rcbuf *value)
 {
@@ -508,6 +522,10 @@ static void read_field(struct bow__http2_session *session, struct bow__http2_str
 
     if (field != NULL) {
         field->read(session, &stream->header, value);
+        return;
+    }
+    if (is_accept_encoding(session, bow__http2_slice_of(name))) {
+        stream->header.web.accept_encoding = keep(stream->header.web.accept_encoding, value);
         return;
     }
     keep_metadata(session, &stream->header, bow__http2_slice_of(name), bow__http2_slice_of(value));

@@ -7,7 +7,7 @@
 #include "rpc/core/header_limit.h"
 #include "rpc/http2/codes.h"
 #include "rpc/http2/internal.h"
-#include "rpc/http2/retry_info.h"
+#include "rpc/web/retry_info.h"
 
 /* Of what a peer sent that cannot be read. */
 #define SHOWN_BYTES 32
@@ -59,7 +59,7 @@ static void refuse_with_http(struct bow__http2_session *session, struct bow__htt
 /* Whether the request was refused. */
 static bool refuse_defect(struct bow__http2_session *session, struct bow__http2_stream *stream)
 {
-    if (!stream->header.has_content_type) {
+    if (!stream->header.has_content_type && stream->web == NULL) {
         bow__http2_raise_defect(&stream->header, BOW__HTTP2_DEFECT_CONTENT_TYPE);
     }
     switch (stream->header.defect) {
@@ -97,6 +97,10 @@ void bow__http2_on_request(struct bow__http2_session *session, struct bow__http2
         bow__http2_stream_reset(session, stream, NGHTTP2_REFUSED_STREAM);
         return;
     }
+    if (!stream->header.has_content_type && session->web != NULL &&
+        !bow__http2_web_begin(session, stream)) {
+        return;
+    }
     if (refuse_defect(session, stream)) {
         return;
     }
@@ -106,10 +110,11 @@ void bow__http2_on_request(struct bow__http2_session *session, struct bow__http2
         return;
     }
     struct bow__request_head head = {
-        .path = bow__http2_slice_of(stream->header.path),
+        .path = stream->web != NULL ? stream->web->path : bow__http2_slice_of(stream->header.path),
         .time_left_ns = stream->header.time_left_ns,
         .metadata = bow__http2_metadata(session),
         .encoding = stream->header.encoding,
+        .protocol = stream->web != NULL ? bow__web_protocol(stream->web) : NULL,
     };
     stream->user = base->events->on_open(base->owner, stream->key, &head);
     nghttp2_rcbuf_decref(stream->header.path);

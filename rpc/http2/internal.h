@@ -6,7 +6,7 @@
  * What the files of the HTTP/2 session do for each other, lowest first: each uses only those that
  * stand before it. state.h has what they share.
  *
- *     grpc_text.c, codes.c   gRPC's texts and codes, without state
+ *     codes.c          gRPC's codes and HTTP's, without state
  *     nghttp2.c        memory and options for nghttp2
  *     error.c          errors of the connection
  *     flow.c           receive windows: when they are granted anew, how large they are
@@ -16,9 +16,11 @@
  *     submit.c         header blocks that we send, and whence DATA comes
  *     header_block.c   the peer's header blocks while they come in
  *     stream.c         the life of a stream
+ *     web_answer.c     answers to calls that are not gRPC's own
  *     control.c        SETTINGS, PING, GOAWAY: the connection's own frames
  *     answer.c         a server's answer; calls that are refused
  *     calls.c          calls of the client
+ *     web_request.c    and those calls
  *     send.c           messages sent
  *     message.c        messages being assembled
  *     headers.c        what whole header blocks of the peer mean
@@ -153,6 +155,10 @@ size_t bow__http2_header_room(const struct bow__http2_session *session);
 /** Answer with an HTTP status and nothing else. */
 int bow__http2_submit_http_error(struct bow__http2_session *session,
                                  struct bow__http2_stream *stream, const char *http_status);
+/** Answer with a head that is not gRPC's; `has_body`: what is queued follows, and what will be. */
+int bow__http2_submit_fields(struct bow__http2_session *session, struct bow__http2_stream *stream,
+                             const char *http_status, const struct bow__web_field *fields,
+                             size_t n_fields, bool has_body);
 int bow__http2_submit_trailers(struct bow__http2_session *session,
                                struct bow__http2_stream *stream);
 /** An answer that is nothing but its status ("Trailers-Only"); trailers may be NULL. */
@@ -212,6 +218,31 @@ void bow__http2_streams_end_late(struct bow__http2_session *session);
 /** The message being taken in counts no longer as in flight in the server. */
 void bow__http2_incoming_give_reserved(struct bow__http2_session *session,
                                        struct bow__http2_incoming *incoming);
+
+/* web_answer.c: of streams with `web`; as rpc/web/answer.h says of each. Returns 0 or -ENOMEM. */
+
+int bow__http2_web_respond(struct bow__http2_session *session, struct bow__http2_stream *stream,
+                           const struct bow_metadata *metadata, enum bow__encoding encoding);
+/** Takes the reference to `block` if it succeeds. */
+int bow__http2_web_send(struct bow__http2_session *session, struct bow__http2_stream *stream,
+                        uint32_t flags, struct bow__block *block, size_t offset, size_t len);
+int bow__http2_web_end(struct bow__http2_session *session, struct bow__http2_stream *stream,
+                       const struct bow_status *status);
+int bow__http2_web_refuse(struct bow__http2_session *session, struct bow__http2_stream *stream);
+
+/* web_request.c */
+
+/** Server: the head of a request is whole that is not gRPC's own. Returns whether a call begins
+ * with it, or is refused for what the header's `defect` says; else it has been answered. */
+bool bow__http2_web_begin(struct bow__http2_session *session, struct bow__http2_stream *stream);
+/** Bytes of its body. */
+void bow__http2_web_take(struct bow__http2_session *session, struct bow__http2_stream *stream,
+                         struct bow_slice bytes);
+/** Bytes of it that come when the call is over. */
+void bow__http2_web_discard(struct bow__http2_session *session, struct bow__http2_stream *stream,
+                            size_t n);
+/** Its end. */
+void bow__http2_web_take_end(struct bow__http2_session *session, struct bow__http2_stream *stream);
 
 /* control.c */
 

@@ -227,6 +227,10 @@ void bow__http2_take(struct bow__http2_session *session, struct bow__http2_strea
 {
     struct bow__http2_incoming *incoming = &stream->incoming;
 
+    if (stream->web != NULL) {
+        bow__http2_web_take(session, stream, bytes);
+        return;
+    }
     while (bytes.len > 0 && stream->open && !session->broken) {
         if (incoming->n_prefix == sizeof(incoming->prefix)) {
             bytes = slice_from(bytes, take_body(session, stream, bytes, last));
@@ -265,6 +269,10 @@ void bow__http2_take_end(struct bow__http2_session *session, struct bow__http2_s
     stream->remote_ended = true;
     if (!base->server) {
         end_without_status(session, stream);
+        return;
+    }
+    if (stream->web != NULL) {
+        bow__http2_web_take_end(session, stream);
         return;
     }
     if (bow__http2_is_mid_message(stream)) {

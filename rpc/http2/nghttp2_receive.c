@@ -185,6 +185,8 @@ static int on_chunk(nghttp2_session *ng, uint8_t flags, int32_t id, const uint8_
     if (stream != NULL && stream->open && !session->broken) {
         bool last = (flags & NGHTTP2_FLAG_END_STREAM) != 0 && session->frame_left == 0;
         bow__http2_take(session, stream, (struct bow_slice){bytes, len}, last);
+    } else if (stream != NULL && stream->web != NULL && !session->broken) {
+        bow__http2_web_discard(session, stream, len);
     }
     /* It may have been withheld, and then a message have begun. */
     bow__http2_return_credit(session);

@@ -74,28 +74,40 @@ static int send_data(nghttp2_session *ng, nghttp2_frame *frame, const uint8_t *h
     return session->out.n_bytes >= session->pump_bytes ? NGHTTP2_ERR_PAUSE : 0;
 }
 
+/* A server's last frame of a call. */
+static void on_end_sent(struct bow__http2_session *session, int32_t id,
+                        const struct bow__http2_stream *stream)
+{
+    bool is_early = nghttp2_session_get_stream_remote_close(session->ng, id) == 0;
+    if (is_early || (stream != NULL && stream->overdue_ns != BOW_NEVER)) {
+        bow__frames_expect(&session->resets_due, 1);
+    }
+    /* The call is over: a client that still sends is told to stop. curl and others take that for an
+     * error of the answer, so theirs are told when there is much that they send (web_request.c). */
+    if (is_early && (stream == NULL || stream->web == NULL || session->is_leaving)) {
+        bow__http2_check(session, nghttp2_submit_rst_stream(session->ng, NGHTTP2_FLAG_NONE, id,
+                                                            NGHTTP2_NO_ERROR));
+    }
+}
+
 static void on_headers_sent(struct bow__http2_session *session, const nghttp2_frame *frame)
 {
-    int32_t id = frame->hd.stream_id;
-    struct bow__http2_stream *stream = bow__http2_stream_of_id(session, id);
+    struct bow__http2_stream *stream = bow__http2_stream_of_id(session, frame->hd.stream_id);
 
     if (!session->base.server) {
         if (stream != NULL) {
             stream->is_sent = true;
         }
-        return;
+    } else if ((frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0) {
+        on_end_sent(session, frame->hd.stream_id, stream);
     }
-    if ((frame->hd.flags & NGHTTP2_FLAG_END_STREAM) == 0) {
-        return;
-    }
-    bool is_early = nghttp2_session_get_stream_remote_close(session->ng, id) == 0;
-    if (is_early || (stream != NULL && stream->overdue_ns != BOW_NEVER)) {
-        bow__frames_expect(&session->resets_due, 1);
-    }
-    /* The call is over: a client that still sends is told to stop. */
-    if (is_early) {
-        bow__http2_check(session, nghttp2_submit_rst_stream(session->ng, NGHTTP2_FLAG_NONE, id,
-                                                            NGHTTP2_NO_ERROR));
+}
+
+/* gRPC's answers end with trailers, and others with their last DATA. */
+static void on_data_sent(struct bow__http2_session *session, const nghttp2_frame_hd *frame)
+{
+    if (session->base.server && (frame->flags & NGHTTP2_FLAG_END_STREAM) != 0) {
+        on_end_sent(session, frame->stream_id, bow__http2_stream_of_id(session, frame->stream_id));
     }
 }
 
@@ -137,6 +149,9 @@ static int on_frame_sent(nghttp2_session *ng, const nghttp2_frame *frame, void *
     }
     if (frame->hd.type == NGHTTP2_HEADERS) {
         on_headers_sent(session, frame);
+    }
+    if (frame->hd.type == NGHTTP2_DATA) {
+        on_data_sent(session, &frame->hd);
     }
     if (frame->hd.type == NGHTTP2_GOAWAY) {
         on_goaway_sent(session, &frame->goaway);

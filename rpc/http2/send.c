@@ -77,7 +77,8 @@ uint8_t *bow__http2_reserve(struct bow__session *base, uint64_t key, uint32_t fl
     struct bow__http2_stream *stream = bow__http2_stream_find(session, key);
 
     (void)flags;
-    if (stream == NULL || session->broken || stream->closed || stream->local_ended) {
+    if (stream == NULL || session->broken || stream->closed || stream->local_ended ||
+        stream->web != NULL) {
         return NULL;
     }
     size_t credit = credit_of(session, stream);
@@ -177,6 +178,17 @@ int bow__http2_commit(struct bow__session *base, uint64_t key, uint32_t flags, s
     return 0;
 }
 
+static int send_web(struct bow__http2_session *session, struct bow__http2_stream *stream,
+                    uint32_t flags, struct bow__block *block, size_t offset, size_t len)
+{
+    int rc = bow__http2_web_send(session, stream, flags, block, offset, len);
+
+    if (rc == 0 && (flags & BOW__SEND_END) != 0) {
+        bow__http2_stream_detach(session, stream);
+    }
+    return rc;
+}
+
 int bow__http2_send(struct bow__session *base, uint64_t key, uint32_t flags,
                     struct bow__block *block, size_t offset, size_t len)
 {
@@ -187,6 +199,9 @@ int bow__http2_send(struct bow__session *base, uint64_t key, uint32_t flags,
         return -ENOENT;
     }
     assert(len <= UINT32_MAX && offset <= block->cap && len <= block->cap - offset);
+    if (stream->web != NULL) {
+        return send_web(session, stream, flags, block, offset, len);
+    }
     return queue(session, stream, flags,
                  &(struct bow__http2_outgoing){.block = block, .offset = offset, .len = len});
 }

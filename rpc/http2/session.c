@@ -11,6 +11,7 @@
 #include "rpc/core/compression/encodings.h"
 #include "rpc/core/header_limit.h"
 #include "rpc/http2/internal.h"
+#include <bowline/server.h>
 
 #include <assert.h>
 #include <errno.h>
@@ -503,6 +504,9 @@ static void init(struct bow__http2_session *session, const struct bow__session_o
     session->max_message_bytes = options->max_message_bytes;
     session->max_header_bytes = bow__header_limit_or_default(options->max_header_bytes);
     session->max_calls = options->max_calls;
+    session->web = options->web;
+    session->web_protocols = options->protocols & (BOW_PROTOCOL_CONNECT | BOW_PROTOCOL_GRPC_WEB);
+    session->takes_grpc = session->web == NULL || (options->protocols & BOW_PROTOCOL_GRPC) != 0;
     session->unattended = options->unattended;
     session->user_agent = options->user_agent != NULL ? options->user_agent : BOW__USER_AGENT;
     session->scheme = options->secured ? "https" : "http";

@@ -12,6 +12,7 @@
 #include "base/outbuf.h"
 #include "rpc/core/quiet.h"
 #include "rpc/core/session.h"
+#include "rpc/web/web.h"
 #include <bowline/limits.h>
 #include <nghttp2/nghttp2.h>
 
@@ -126,6 +127,13 @@ enum bow__http2_defect {
     BOW__HTTP2_DEFECT_METHOD,
 };
 
+/** What a request says that is none of gRPC's own, kept for rpc/web/. */
+struct bow__http2_web_header {
+    nghttp2_rcbuf *method; /* NULL: POST */
+    nghttp2_rcbuf *content_type;
+    nghttp2_rcbuf *accept_encoding;
+};
+
 /** What the peer's header blocks said so far. */
 struct bow__http2_header {
     size_t n_bytes; /* of the block, names and values and 32 each, as RFC 9113 counts */
@@ -139,6 +147,7 @@ struct bow__http2_header {
     nghttp2_rcbuf *path;
     nghttp2_rcbuf *timeout; /* kept when it is malformed */
     uint64_t time_left_ns;
+    struct bow__http2_web_header web;
 
     /* client */
     int http_status;                /* 0: none */
@@ -178,6 +187,7 @@ struct bow__http2_stream {
     /* in */
     struct bow__http2_header header;
     struct bow__http2_incoming incoming;
+    struct bow__web_call *web; /* server: of a call that is not gRPC's own; it has no `incoming` */
     bool remote_ended;
     size_t n_unread;     /* bytes of messages the host has not consumed */
     size_t n_unreturned; /* received, and not yet granted anew */
@@ -215,6 +225,9 @@ struct bow__http2_session {
     size_t max_message_bytes;
     size_t max_header_bytes;
     uint32_t max_calls;
+    const struct bow__web *web; /* server: NULL: nothing but gRPC */
+    uint32_t web_protocols;     /* those of it that are spoken: BOW_PROTOCOL_ bits */
+    bool takes_grpc;
     bool is_acknowledged; /* our SETTINGS are: the peer knows max_calls */
     bool unattended;
     uint32_t encodings;      /* that we decode, as a set */

@@ -50,12 +50,21 @@ static void drop_incoming(struct bow__http2_session *session, struct bow__http2_
     bow__http2_incoming_give_reserved(session, incoming);
 }
 
+static void free_web(struct bow__http2_session *session, struct bow__http2_stream *stream)
+{
+    session->n_under_way -= bow__web_reader_is_under_way(&stream->web->reader) ? 1 : 0;
+    stream->web = bow__web_call_free(stream->web);
+}
+
 void bow__http2_stream_free(struct bow__http2_session *session, struct bow__http2_stream *stream)
 {
     bow__http2_stream_detach(session, stream);
     bow__http2_queue_clear(session, stream);
     bow__http2_header_fini(session, &stream->header);
     drop_incoming(session, &stream->incoming);
+    if (stream->web != NULL) {
+        free_web(session, stream);
+    }
     bow__http2_window_forget(session, stream);
     bow__http2_fields_free(session, stream->fields);
     bow__http2_trailers_free(session, stream->trailers);

@@ -9,8 +9,8 @@
 #include "rpc/core/compression/encodings.h"
 #include "rpc/core/header_limit.h"
 #include "rpc/core/metadata.h"
-#include "rpc/http2/grpc_text.h"
 #include "rpc/http2/internal.h"
+#include "rpc/web/grpc_text.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -254,7 +254,7 @@ static ssize_t read_data(nghttp2_session *ng, int32_t id, uint8_t *bytes, size_t
         return (ssize_t)n;
     }
     *data_flags |= NGHTTP2_DATA_FLAG_EOF;
-    if (session->base.server) {
+    if (session->base.server && stream->web == NULL) {
         /* Queued now, they follow this frame. */
         *data_flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
         if (bow__http2_submit_trailers(session, stream) < 0) {
@@ -329,6 +329,39 @@ int bow__http2_submit_response(struct bow__http2_session *session, struct bow__h
     if (rv == 0) {
         stream->has_begun = true;
     }
+    return result_of(rv);
+}
+
+/* nghttp2 copies what it is given. */
+static nghttp2_nv field_of(struct bow_slice name, struct bow_slice value)
+{
+    return (nghttp2_nv){
+        .name = (uint8_t *)(uintptr_t)name.data,
+        .value = (uint8_t *)(uintptr_t)value.data,
+        .namelen = name.len,
+        .valuelen = value.len,
+    };
+}
+
+int bow__http2_submit_fields(struct bow__http2_session *session, struct bow__http2_stream *stream,
+                             const char *http_status, const struct bow__web_field *fields,
+                             size_t n_fields, bool has_body)
+{
+    nghttp2_data_provider provider = {{.ptr = stream}, read_data};
+    size_t size = (n_fields + 1) * sizeof(nghttp2_nv);
+    nghttp2_nv *block = bow__pool_alloc(session->out.pool, size);
+
+    if (block == NULL) {
+        return -ENOMEM;
+    }
+    block[0] = field_of(bow__web_text(":status"), bow__web_text(http_status));
+    for (size_t i = 0; i < n_fields; i++) {
+        block[i + 1] = field_of(fields[i].name, fields[i].value);
+    }
+    int rv = nghttp2_submit_response(session->ng, stream->id, block, n_fields + 1,
+                                     has_body ? &provider : NULL);
+    bow__pool_free(session->out.pool, block, size);
+    stream->has_begun = stream->has_begun || rv == 0;
     return result_of(rv);
 }
 

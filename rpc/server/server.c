@@ -10,6 +10,7 @@
 #include "rpc/server/server_fork.h"
 #include "rpc/server/server_listen.h"
 #include "rpc/server/server_stop.h"
+#include "rpc/server/server_web.h"
 #include "transport/address/transport_error.h"
 #include "transport/channel/unix_file.h"
 #include <bowline/executor.h>
@@ -82,6 +83,9 @@ static int check_options(const struct bow_server_options *options)
     if (bow__header_limit_check(options->max_header_bytes, &reason) < 0) {
         return refuse(options, -EINVAL, reason.bytes);
     }
+    if (bow__server_check_origins(options, &reason) < 0) {
+        return refuse(options, -EINVAL, reason.bytes);
+    }
     if (!bow__compression_is_known(options->compression)) {
         return refuse(options, -EINVAL, "options.compression is none of enum bow_compression");
     }
@@ -137,9 +141,14 @@ static int make(const struct bow_server_options *options, struct bow_context *co
         bow__free(context, server, sizeof(*server));
         return rc;
     }
+    set_limits(server);
     rc = copy_operations(server);
+    if (rc == 0) {
+        rc = bow__server_keep_origins(server);
+    }
     if (rc < 0) {
         bow__server_free_text(server, server->operations_address);
+        bow__server_free_text(server, server->operations_hosts);
         bow__server_free_listeners(server);
         bow__free(context, server, sizeof(*server));
         return rc;
@@ -150,7 +159,6 @@ static int make(const struct bow_server_options *options, struct bow_context *co
     if (options->blocking_on != NULL) {
         (void)bow_executor_ref(options->blocking_on);
     }
-    set_limits(server);
     bow__registry_init(&server->registry, context);
     bow__interceptors_init(&server->interceptors, context);
     bow__health_init(&server->health, context, bow__server_conn_is_leaving);

@@ -32,7 +32,7 @@ static int add_listener(struct bow_server *server, const struct bow_listen_optio
         listener->options.security->ops->ref(listener->options.security);
     }
     if (listener->options.protocols == 0) {
-        listener->options.protocols = BOW__ALL_PROTOCOLS;
+        listener->options.protocols = BOW__DEFAULT_PROTOCOLS;
     }
     while (*end != NULL) {
         end = &(*end)->next;
@@ -114,12 +114,19 @@ static struct bow__worker *worker_on(const struct bow_server *server, const stru
 
 static int secure(struct bow_security *security, struct bow_channel *channel, uint32_t protocols)
 {
+    /* By BOW_PROTOCOL_ bits, those for browsers as one. */
     static const char *const names[] = {
-        [BOW_PROTOCOL_NATIVE] = "bowline/1",
-        [BOW_PROTOCOL_GRPC] = "h2",
-        [BOW_PROTOCOL_NATIVE | BOW_PROTOCOL_GRPC] = "bowline/1,h2",
+        [1] = "bowline/1",
+        [2] = "h2",
+        [3] = "bowline/1,h2",
+        [4] = "h2,http/1.1",
+        [5] = "bowline/1,h2,http/1.1",
+        [6] = "h2,http/1.1",
+        [7] = "bowline/1,h2,http/1.1",
     };
-    struct bow_security_request request = {.alpn = names[protocols]};
+    uint32_t web = (protocols & BOW__WEB_PROTOCOLS) != 0 ? 4 : 0;
+    struct bow_security_request request = {.alpn =
+                                               names[(protocols & BOW__DEFAULT_PROTOCOLS) | web]};
 
     return security->ops->add(security, channel, &request);
 }

@@ -13,6 +13,7 @@
 #include "rpc/server/server_own.h"
 #include "rpc/server/server_services.h"
 #include "rpc/server/server_stop.h"
+#include "rpc/server/server_web.h"
 #include "transport/channel/acceptor.h"
 
 #include <bowline/limits.h>
@@ -173,6 +174,9 @@ static int make_all(struct bow_server *server, enum bow_loop_thread kind)
     }
     if (rc == 0) {
         rc = bow__registry_seal(&server->registry);
+    }
+    if (rc == 0) {
+        rc = bow__server_list_files(server);
     }
     if (rc == 0) {
         rc = make_group(server);

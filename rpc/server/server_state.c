@@ -131,6 +131,9 @@ void bow__server_destroy(struct bow_server *server)
     struct bow_context *context = server->context;
     bow__server_unmake(server);
     bow__registry_fini(&server->registry);
+    bow__web_origins_free(context, server->limits.web_origins);
+    bow__free(context, server->limits.web_files,
+              server->limits.cap_web_files * sizeof(*server->limits.web_files));
     bow__health_fini(&server->health);
     if (server->reflection != NULL) {
         bow__reflection_fini(server->reflection);

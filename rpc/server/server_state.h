@@ -40,7 +40,10 @@
 #include <pthread.h>
 
 /** What options.protocols may name. */
-#define BOW__ALL_PROTOCOLS ((uint32_t)(BOW_PROTOCOL_NATIVE | BOW_PROTOCOL_GRPC))
+#define BOW__ALL_PROTOCOLS (BOW__DEFAULT_PROTOCOLS | BOW__WEB_PROTOCOLS)
+/** What 0 stands for: no port is open to pages of browsers that nobody has opened to them. */
+#define BOW__DEFAULT_PROTOCOLS ((uint32_t)(BOW_PROTOCOL_NATIVE | BOW_PROTOCOL_GRPC))
+#define BOW__WEB_PROTOCOLS ((uint32_t)(BOW_PROTOCOL_CONNECT | BOW_PROTOCOL_GRPC_WEB))
 
 enum bow__server_state {
     BOW__SERVER_NEW = 0,

@@ -50,13 +50,14 @@ RULES = {
     "rpc/well_known": ({"base", "rpc"}, {"base", "rpc/core/codec", "rpc/messages"}),
     "rpc/json": ({"base", "rpc"}, {"base", "rpc/core/codec", "rpc/messages", "rpc/well_known"}),
     "rpc/native": ({"base", "rpc"}, {"base"} | CORE),
-    "rpc/http2": ({"base", "rpc"}, {"base"} | CORE),
+    "rpc/web": ({"base", "rpc"}, {"base", "rpc/json"} | CORE),
+    "rpc/http2": ({"base", "rpc"}, {"base", "rpc/web"} | CORE),
+    "rpc/http1": ({"base", "rpc"}, {"base", "rpc/web"} | CORE),
     "rpc/metrics": ({"base", "transport", "rpc"}, {"base"}),
-    "rpc/http1": ({"base", "rpc"}, {"base"}),
     "rpc/inspect": ({"base", "transport", "rpc"}, {"base"} | TRANSPORT),
     "rpc/connection": (
         {"base", "transport", "rpc"},
-        {"base", "rpc/metrics", "rpc/native", "rpc/http2"} | TRANSPORT | CORE,
+        {"base", "rpc/metrics", "rpc/native", "rpc/http1", "rpc/http2"} | TRANSPORT | CORE,
     ),
     "rpc/interceptors": ({"base", "transport", "rpc"}, {"base"} | TRANSPORT | CORE),
     "rpc/services": ({"base", "transport", "rpc"}, {"base"} | TRANSPORT | CORE),
@@ -68,7 +69,8 @@ RULES = {
     ),
     "rpc/server/dispatch": (
         {"base", "transport", "rpc"},
-        {"base", "rpc/metrics", "rpc/connection", "rpc/inspect", "rpc/interceptors", "rpc/services"} | TRANSPORT | CORE,
+        {"base", "rpc/metrics", "rpc/connection", "rpc/inspect", "rpc/interceptors", "rpc/services", "rpc/web"}
+        | TRANSPORT | CORE,
     ),
     "rpc/server/operations": (
         {"base", "transport", "rpc"},
@@ -76,7 +78,7 @@ RULES = {
     ),
     "rpc/server": (
         {"base", "transport", "rpc"},
-        {"base", "rpc/metrics", "rpc/connection", "rpc/inspect", "rpc/interceptors", "rpc/services",
+        {"base", "rpc/metrics", "rpc/connection", "rpc/inspect", "rpc/interceptors", "rpc/services", "rpc/web",
          "rpc/server/dispatch", "rpc/server/operations"}
         | TRANSPORT | CORE,
     ),
@@ -123,7 +125,7 @@ PUBLIC_RULES = {
 # include them, and those inside them that may not. rpc/core has locks, for replies come from any
 # thread, but no I/O. The longest name that a file lies in decides.
 ALL_ABOVE = {"examples", "bench", "tests"}
-SESSIONS = {"rpc/native", "rpc/http2", "rpc/http1"}
+SESSIONS = {"rpc/native", "rpc/web", "rpc/http2", "rpc/http1"}
 OUTSIDE = (
     (r"protobuf-c/.*", {"include", "rpc", "otel", "codegen"} | ALL_ABOVE, set()),
     (r"nghttp2/.*", {"rpc/http2"} | ALL_ABOVE, set()),
@@ -204,7 +206,7 @@ ORDER = {
         "server_fork server_metrics",
         "server_dump",
         "server_operations",
-        "server_services server_listen server_reload server_own",
+        "server_services server_listen server_reload server_own server_web",
         "server_stop",
         "server_start",
         "server_run server",
@@ -297,15 +299,24 @@ ORDER = {
         "session",
         "internal",
     ),
-    "rpc/http1": ("fields", "request", "parser response"),
+    "rpc/web": (
+        "codes fields grpc_text query reader retry_info",
+        "web web_call",
+        "content_type end_text origins",
+        "message_json",
+        "request answer",
+    ),
+    "rpc/http1": ("fields", "request", "parser response head", "output", "exchange", "session"),
     "rpc/inspect": ("out snapshot", "gather", "render"),
     "rpc/http2": (
-        "state codes grpc_text retry_info nghttp2",
+        "state codes nghttp2",
         "error",
         "flow inspect heartbeat queue submit",
         "header_block",
         "stream",
+        "web_answer",
         "control answer",
+        "web_request",
         "calls send message",
         "headers",
         "nghttp2_send",

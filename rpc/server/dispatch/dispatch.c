@@ -190,6 +190,7 @@ static struct bow__server_call *begin(struct bow__server_conn *conn, uint64_t ke
     server_call->channel = conn->conn.channel;
     server_call->index = entry->index;
     server_call->counts = &worker->counters.methods[entry->index];
+    server_call->protocol = head->protocol;
     server_call->complete = false;
     server_call->waits = false;
     server_call->n_request = 0;

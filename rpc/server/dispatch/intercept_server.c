@@ -40,7 +40,8 @@ static struct bow__intercept_facts facts(const struct bow__intercepted *it)
     return (struct bow__intercept_facts){
         .method = server_call->call.method,
         .peer = server_call->call.peer,
-        .protocol = server_call->call.session->ops->name,
+        .protocol = server_call->protocol != NULL ? server_call->protocol
+                                                  : server_call->call.session->ops->name,
         .deadline_ns = server_call->call.deadline_ns,
         .loop = server_call->worker->loop,
         .call = &server_call->call,
@@ -177,7 +178,7 @@ void bow__server_intercept_refused(const struct bow__server_conn *conn,
     struct bow_refused_call call = {
         .path = head->path,
         .peer = bow_channel_peer(conn->conn.channel),
-        .protocol = conn->conn.session->ops->name,
+        .protocol = head->protocol != NULL ? head->protocol : conn->conn.session->ops->name,
         .status = status,
         .limit = limit,
         .metadata = head->metadata,

@@ -30,6 +30,9 @@ static void configure(struct bow__conn *conn, struct bow__session_options *optio
     options->heartbeat_ns = worker->limits->heartbeat_ns;
     options->heartbeat_timeout_ns = worker->limits->heartbeat_timeout_ns;
     options->encodings = bow__encodings_built();
+    if ((conn->protocols & (BOW_PROTOCOL_CONNECT | BOW_PROTOCOL_GRPC_WEB)) != 0) {
+        options->web = &worker->web;
+    }
 }
 
 static void on_up(struct bow__conn *conn)

@@ -451,6 +451,13 @@ int bow__worker_new(struct bow_context *context, struct bow_loop *loop, struct b
     init_flight(worker);
     init_backlog(worker);
     bow__loop_compression_init(&worker->compression, context, loop, &limits->compression);
+    worker->web = (struct bow__web){
+        .registry = registry,
+        .compression = &worker->compression.compression,
+        .origins = limits->web_origins,
+        .files = limits->web_files,
+        .n_files = limits->n_web_files,
+    };
     atomic_store_explicit(&worker->refs, 1, memory_order_relaxed);
     pthread_mutex_init(&worker->outside, NULL);
     bow__list_init(&worker->conns);

@@ -18,6 +18,8 @@
 #include "rpc/core/registry.h"
 #include "rpc/server/dispatch/admission.h"
 #include "rpc/server/dispatch/backlog.h"
+#include "rpc/web/origins.h"
+#include "rpc/web/web.h"
 #include <bowline/server.h>
 #include <pthread.h>
 
@@ -43,6 +45,10 @@ struct bow__worker_limits {
     uint64_t max_age_grace_ns;
     struct bow__quotas *quotas; /* NULL: no limits of calls in progress */
     struct bow__compression_options compression;
+    struct bow__web_origins *web_origins; /* NULL: none */
+    const struct bow_file **web_files;
+    size_t n_web_files;
+    size_t cap_web_files;
 };
 
 /** Calls that were answered in the batch under way and take the same time: of one method, begun
@@ -76,6 +82,7 @@ struct bow__worker {
     struct bow__answered answered[BOW__ANSWERED_AT_ONCE];
     uint32_t n_answered; /* of them */
     struct bow__loop_compression compression;
+    struct bow__web web;
     struct bow__admission admission;
     struct bow__in_flight in_flight;
     struct bow__backlog backlog;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* A google.rpc.Status with a RetryInfo; knows nothing of trailers. */
 
-#include "rpc/http2/retry_info.h"
+#include "rpc/web/retry_info.h"
 #include "rpc/core/codec/wire.h"
 
 #include <string.h>

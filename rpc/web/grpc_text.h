@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#ifndef BOWLINE_RPC_HTTP2_GRPC_TEXT_H
-#define BOWLINE_RPC_HTTP2_GRPC_TEXT_H
+#ifndef BOWLINE_RPC_WEB_GRPC_TEXT_H
+#define BOWLINE_RPC_WEB_GRPC_TEXT_H
 
 /*
  * The texts that gRPC puts into header values: time-outs, percent-encoded

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#ifndef BOWLINE_RPC_HTTP2_RETRY_INFO_H
-#define BOWLINE_RPC_HTTP2_RETRY_INFO_H
+#ifndef BOWLINE_RPC_WEB_RETRY_INFO_H
+#define BOWLINE_RPC_WEB_RETRY_INFO_H
 
 /*
  * When to come again, as gRPC's richer error model says it (AIP-193): a google.rpc.Status with a

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Header texts of gRPC, golden and back, and how codes map. */
 #include "rpc/http2/codes.h"
-#include "rpc/http2/grpc_text.h"
+#include "rpc/web/grpc_text.h"
 
 #include <bowline/system.h>
 #include <errno.h>

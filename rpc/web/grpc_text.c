@@ -4,7 +4,7 @@
  * frames and streams.
  */
 
-#include "rpc/http2/grpc_text.h"
+#include "rpc/web/grpc_text.h"
 #include "rpc/core/codec/utf8.h"
 
 #include <bowline/system.h>

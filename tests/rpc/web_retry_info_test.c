@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* When to come again, as the richer error model of gRPC says it: the bytes, and who gets them. */
 #include "rpc/core/in_flight.h"
-#include "rpc/http2/grpc_text.h"
-#include "rpc/http2/retry_info.h"
+#include "rpc/web/grpc_text.h"
+#include "rpc/web/retry_info.h"
 #include "tests/rpc/http2_fed_server.h"
 
 #include <bowline/system.h>

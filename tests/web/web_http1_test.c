@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Calls over HTTP/1.1 in a session by itself: what waits for what, the times that a client has, how
+ * a connection ends. */
+
+#include "tests/support/alloc.h"
+#include "tests/web/web_host.h"
+#include <bowline/limits.h>
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define SECOND_NS UINT64_C(1000000000)
+
+#define HEAD "POST /web.Shop/Say HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n"
+#define SAY HEAD "content-length: 14\r\n\r\n{\"name\":\"Ada\"}"
+#define HOLD HEAD "content-length: 12\r\n\r\n{\"name\":\"h\"}"
+#define OK_ADA                                                                                     \
+    "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nContent-Length: 14\r\n\r\n"              \
+    "{\"text\":\"Ada\"}"
+#define OK_MARK                                                                                    \
+    "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nContent-Length: 12\r\n\r\n"              \
+    "{\"text\":\"!\"}"
+
+struct fixture {
+    struct test_alloc alloc;
+    struct bow_context *context;
+    struct web_host host;
+};
+
+static int set_up(void **state)
+{
+    struct fixture *t = calloc(1, sizeof(*t));
+
+    test_alloc_init(&t->alloc);
+    t->context = test_context_new(&t->alloc);
+    web_host_begin(&t->host, t->context);
+    *state = t;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *t = *state;
+
+    web_host_end(&t->host);
+    test_context_end(t->context, &t->alloc);
+    free(t);
+    return 0;
+}
+
+static ssize_t feed(struct fixture *t, const char *text)
+{
+    return web_host_feed(&t->host, text, strlen(text), strlen(text));
+}
+
+static uint64_t next_time(const struct fixture *t)
+{
+    return t->host.session->ops->next_time(t->host.session);
+}
+
+static int on_time(struct fixture *t, uint64_t at)
+{
+    t->host.now_ns = at;
+    int rc = t->host.session->ops->on_time(t->host.session, at);
+    web_host_drain(&t->host);
+    return rc;
+}
+
+static bool is_done(const struct fixture *t)
+{
+    return t->host.session->ops->is_done(t->host.session);
+}
+
+static bool is_clogged(const struct fixture *t)
+{
+    return t->host.session->ops->is_clogged(t->host.session);
+}
+
+static void test_web_http1_request_at_each_cut_is_answered_the_same(void **state)
+{
+    struct fixture *t = *state;
+    size_t n = strlen(SAY SAY);
+
+    for (size_t step = 1; step <= n; step++) {
+        t->host.n_out = 0;
+        assert_int_equal(web_host_feed(&t->host, SAY SAY, n, step), n);
+        assert_string_equal(t->host.out, OK_ADA OK_ADA);
+    }
+}
+
+static void test_web_http1_request_waits_for_the_answer_before(void **state)
+{
+    struct fixture *t = *state;
+
+    assert_int_equal(feed(t, HOLD SAY), strlen(HOLD));
+    assert_string_equal(t->host.out, "");
+    assert_true(is_clogged(t)); /* so that the host does not read */
+    assert_int_equal(t->host.session->ops->next_time(t->host.session), BOW_NEVER);
+    web_host_answer(&t->host);
+    assert_string_equal(t->host.out, OK_MARK);
+    assert_false(is_clogged(t));
+    assert_int_equal(feed(t, SAY), strlen(SAY));
+    assert_string_equal(t->host.out, OK_MARK OK_ADA);
+}
+
+static void test_web_http1_requests_wait_while_answers_do_not_leave(void **state)
+{
+    struct fixture *t = *state;
+    struct bow__session *session = t->host.session;
+    size_t n_fed = 0;
+
+    /* Without a drain between. */
+    while (!is_clogged(t) && n_fed < 10000) {
+        ssize_t used = session->ops->feed(session, (const uint8_t *)SAY, strlen(SAY), SECOND_NS);
+        n_fed += used > 0 ? 1 : 0;
+    }
+    size_t n_out = session->ops->unsent(session);
+    assert_true(n_out >= 64u << 10 && n_out <= 192u << 10);
+    web_host_drain(&t->host);
+    assert_false(is_clogged(t));
+}
+
+static void test_web_http1_head_that_comes_slowly_ends_by_a_limit(void **state)
+{
+    struct fixture *t = *state;
+    uint64_t begun = t->host.now_ns;
+    size_t used = 0;
+
+    /* A byte a second, each of which is life. */
+    for (size_t n = 1; n < 10; n++) {
+        ssize_t rc = t->host.session->ops->feed(t->host.session, (const uint8_t *)HEAD + used,
+                                                n - used, t->host.now_ns);
+        assert_true(rc >= 0);
+        used += (size_t)rc;
+        assert_int_equal(next_time(t), begun + BOW_LIMIT_HTTP1_REQUEST_NS);
+        t->host.now_ns += SECOND_NS;
+    }
+    assert_int_equal(on_time(t, begun + BOW_LIMIT_HTTP1_REQUEST_NS), -ETIMEDOUT);
+    assert_non_null(strstr(t->host.session->failure.bytes, "BOW_LIMIT_HTTP1_REQUEST_NS"));
+    assert_memory_equal(t->host.out, "HTTP/1.1 408 Request Timeout\r\n", 30);
+    assert_true(is_done(t));
+}
+
+static void test_web_http1_body_that_does_not_come_ends_by_the_limit(void **state)
+{
+    struct fixture *t = *state;
+
+    assert_true(feed(t, HEAD "content-length: 14\r\n\r\n{") > 0);
+    uint64_t until = t->host.now_ns + BOW_LIMIT_HTTP1_REQUEST_NS;
+    assert_int_equal(next_time(t), until);
+    assert_int_equal(on_time(t, until - 1), 0);
+    assert_int_equal(on_time(t, until), -ETIMEDOUT);
+}
+
+static void test_web_http1_stream_of_a_client_may_take_its_time(void **state)
+{
+    struct fixture *t = *state;
+
+    assert_true(feed(t, "POST /web.Shop/Gather HTTP/1.1\r\nhost: a\r\n"
+                        "content-type: application/connect+json\r\n"
+                        "transfer-encoding: chunked\r\n\r\n") > 0);
+    assert_int_equal(next_time(t), BOW_NEVER);
+}
+
+static void test_web_http1_silent_connection_is_closed_in_good_order(void **state)
+{
+    struct fixture *t = *state;
+
+    feed(t, SAY);
+    uint64_t until = t->host.now_ns + 80 * SECOND_NS; /* heartbeat and its time-out */
+    assert_int_equal(next_time(t), until);
+    assert_false(is_done(t));
+    assert_int_equal(on_time(t, until), 0);
+    assert_true(is_done(t));
+}
+
+static void test_web_http1_time_stands_still_while_the_host_does_not_read(void **state)
+{
+    struct fixture *t = *state;
+
+    t->host.session->ops->set_reading(t->host.session, false, t->host.now_ns);
+    assert_int_equal(next_time(t), BOW_NEVER);
+    t->host.now_ns += 1000 * SECOND_NS;
+    t->host.session->ops->set_reading(t->host.session, true, t->host.now_ns);
+    assert_int_equal(next_time(t), t->host.now_ns + 80 * SECOND_NS);
+}
+
+static void test_web_http1_goaway_lets_the_call_end_and_says_close(void **state)
+{
+    struct fixture *t = *state;
+    const struct bow_status reason = {.code = BOW_UNAVAILABLE, .message = "drain"};
+
+    feed(t, HOLD);
+    t->host.session->ops->goaway(t->host.session, &reason);
+    assert_false(is_done(t));
+    web_host_answer(&t->host);
+    assert_non_null(strstr(t->host.out, "Connection: close\r\n"));
+    assert_true(is_done(t));
+}
+
+static void test_web_http1_goaway_ends_a_connection_without_a_call(void **state)
+{
+    struct fixture *t = *state;
+    const struct bow_status reason = {.code = BOW_UNAVAILABLE, .message = "drain"};
+
+    feed(t, SAY);
+    t->host.session->ops->goaway(t->host.session, &reason);
+    assert_true(is_done(t));
+    assert_true(feed(t, SAY) > 0);
+    assert_int_equal(t->host.n_opened, 1);
+}
+
+static void test_web_http1_cut_tells_the_client(void **state)
+{
+    struct fixture *t = *state;
+    const struct bow_status status = {.code = BOW_UNAVAILABLE, .message = "the grace is over"};
+
+    feed(t, HOLD);
+    t->host.session->ops->cut(t->host.session, &status);
+    web_host_drain(&t->host);
+    assert_int_equal(t->host.n_reset, 1);
+    assert_memory_equal(t->host.out, "HTTP/1.1 503 ", 13);
+    assert_non_null(strstr(t->host.out, "the grace is over"));
+    assert_true(is_done(t));
+}
+
+static void test_web_http1_early_answer_ends_the_connection_unless_the_body_is_short(void **state)
+{
+    struct fixture *t = *state;
+
+    feed(t, "POST /a.B/C HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n"
+            "content-length: 2\r\n\r\n{}" SAY);
+    assert_memory_equal(t->host.out, "HTTP/1.1 501 ", 13);
+    assert_non_null(strstr(t->host.out, OK_ADA));
+    t->host.n_out = 0;
+    feed(t, "POST /a.B/C HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n"
+            "transfer-encoding: chunked\r\n\r\n2\r\n{}\r\n");
+    assert_non_null(strstr(t->host.out, "Connection: close\r\n"));
+    assert_false(is_done(t));
+    feed(t, "0\r\n\r\n" SAY);
+    assert_true(is_done(t));
+    assert_null(strstr(t->host.out, "Ada"));
+}
+
+static void test_web_http1_old_client_gets_its_stream_to_the_end_of_the_connection(void **state)
+{
+    struct fixture *t = *state;
+
+    feed(t, "POST /web.Shop/Pour HTTP/1.0\r\ncontent-type: application/connect+json\r\n"
+            "content-length: 7\r\n\r\n");
+    (void)web_host_feed(&t->host, "\0\0\0\0\2{}", 7, 7);
+    assert_non_null(strstr(t->host.out, "Connection: close\r\n"));
+    assert_null(strstr(t->host.out, "chunked"));
+    assert_true(is_done(t));
+}
+
+static void test_web_http1_without_memory_no_call_is_lost(void **state)
+{
+    struct fixture *t = *state;
+
+    for (uint64_t n = 1; n < 40; n++) {
+        web_host_end(&t->host);
+        web_host_begin(&t->host, t->context);
+        t->alloc.fail_at = t->alloc.n_calls + n;
+        (void)web_host_feed(&t->host, SAY, strlen(SAY), 7);
+        t->alloc.fail_at = 0;
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+        TEST(test_web_http1_request_at_each_cut_is_answered_the_same),
+        TEST(test_web_http1_request_waits_for_the_answer_before),
+        TEST(test_web_http1_requests_wait_while_answers_do_not_leave),
+        TEST(test_web_http1_head_that_comes_slowly_ends_by_a_limit),
+        TEST(test_web_http1_body_that_does_not_come_ends_by_the_limit),
+        TEST(test_web_http1_stream_of_a_client_may_take_its_time),
+        TEST(test_web_http1_silent_connection_is_closed_in_good_order),
+        TEST(test_web_http1_time_stands_still_while_the_host_does_not_read),
+        TEST(test_web_http1_goaway_lets_the_call_end_and_says_close),
+        TEST(test_web_http1_goaway_ends_a_connection_without_a_call),
+        TEST(test_web_http1_cut_tells_the_client),
+        TEST(test_web_http1_early_answer_ends_the_connection_unless_the_body_is_short),
+        TEST(test_web_http1_old_client_gets_its_stream_to_the_end_of_the_connection),
+        TEST(test_web_http1_without_memory_no_call_is_lost),
+#undef TEST
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
