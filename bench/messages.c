@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * Messages as JSON and back: `json TYPE FILE N` reads the text of FILE and writes its message, N
- * times each, and says what one takes. json_google.cc does the same by Google's C++.
+ * What is done to messages: `messages OPERATION TYPE FILE N` does it N times to the message whose
+ * JSON is in FILE, and says what one takes. messages_google.cc does the same by Google's C++.
  */
 #include "deviceplugin.bow.h"
 #include "etcd.bow.h"
@@ -10,6 +10,7 @@
 #include "trace_service.bow.h"
 
 #include <bowline/json.h>
+#include <bowline/message.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,7 +44,7 @@ static struct bow_slice file_bytes(const char *path)
     static uint8_t bytes[1 << 22];
     size_t len = file != NULL ? fread(bytes, 1, sizeof bytes, file) : 0;
     if (len == 0 || len == sizeof bytes) {
-        fprintf(stderr, "json: no text, or too long: %s\n", path);
+        fprintf(stderr, "messages: no text, or too long: %s\n", path);
         exit(1);
     }
     fclose(file);
@@ -57,55 +58,99 @@ static double now_ns(void)
     return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
 }
 
-static ProtobufCMessage *read_text(const ProtobufCMessageDescriptor *type, struct bow_slice text,
-                                   struct bow_arena *arena)
+/* What an operation starts from, whichever of it that needs. */
+struct sample {
+    const ProtobufCMessageDescriptor *type;
+    const ProtobufCMessage *message;
+    struct bow_slice text;
+    struct bow_slice bytes;
+    struct bow_arena *arena; /* empty before each */
+};
+
+static int read_text(const struct sample *sample)
 {
     ProtobufCMessage *message = NULL;
-    char reason[200];
-    if (bow_json_read(type, text, NULL, arena, &message, reason, sizeof reason) < 0) {
-        fprintf(stderr, "json: %s\n", reason);
-        exit(1);
-    }
-    return message;
+    return bow_json_read(sample->type, sample->text, NULL, sample->arena, &message, NULL, 0);
 }
 
-static struct bow_slice write_text(const ProtobufCMessage *message, struct bow_arena *arena)
+static int write_text(const struct sample *sample)
 {
     struct bow_slice text;
-    char reason[200];
-    if (bow_json_write(message, NULL, arena, &text, reason, sizeof reason) < 0) {
-        fprintf(stderr, "json: %s\n", reason);
-        exit(1);
+    return bow_json_write(sample->message, NULL, sample->arena, &text, NULL, 0);
+}
+
+static int decode(const struct sample *sample)
+{
+    ProtobufCMessage *message = NULL;
+    return bow_message_decode(sample->type, sample->bytes, NULL, sample->arena, &message, NULL, 0);
+}
+
+static int encode(const struct sample *sample)
+{
+    static uint8_t room[1 << 22];
+    size_t len = 0;
+    return bow_message_encode(sample->message, room, sizeof room, &len);
+}
+
+static int copy(const struct sample *sample)
+{
+    return bow_message_clone(sample->message, sample->arena) != NULL ? 0 : -1;
+}
+
+static const struct {
+    const char *name;
+    int (*run)(const struct sample *sample);
+} operations[] = {
+    {"read", read_text}, {"write", write_text}, {"decode", decode},
+    {"encode", encode},  {"clone", copy},
+};
+
+static size_t operation_of(const char *name)
+{
+    size_t i = 0;
+    while (i < sizeof operations / sizeof operations[0] && strcmp(operations[i].name, name) != 0) {
+        i++;
     }
-    return text;
+    return i;
+}
+
+static int set_up(struct sample *sample, struct bow_arena *kept)
+{
+    ProtobufCMessage *message = NULL;
+    char reason[200] = "no memory";
+    if (bow_json_read(sample->type, sample->text, NULL, kept, &message, reason, sizeof reason) <
+            0 ||
+        bow_message_encode_new(message, kept, &sample->bytes) < 0) {
+        fprintf(stderr, "messages: %s\n", reason);
+        return -1;
+    }
+    sample->message = message;
+    return 0;
 }
 
 int main(int argc, char **argv)
 {
-    const ProtobufCMessageDescriptor *type = argc == 4 ? type_of(argv[1]) : NULL;
-    if (type == NULL) {
-        fprintf(stderr, "usage: json TYPE FILE N\n");
+    struct sample sample = {.type = argc == 5 ? type_of(argv[2]) : NULL};
+    size_t which = argc == 5 ? operation_of(argv[1]) : 0;
+    if (sample.type == NULL || which == sizeof operations / sizeof operations[0]) {
+        fprintf(stderr, "usage: messages read|write|decode|encode|clone TYPE FILE N\n");
         return 2;
     }
-    struct bow_slice text = file_bytes(argv[2]);
-    size_t n = strtoul(argv[3], NULL, 10);
-    struct bow_arena *arena = bow_arena_new(NULL, 0), *kept = bow_arena_new(NULL, 0);
+    size_t n = strtoul(argv[4], NULL, 10);
+    struct bow_arena *kept = bow_arena_new(NULL, 0);
+    sample.arena = bow_arena_new(NULL, 0);
+    sample.text = file_bytes(argv[3]);
+    int rc = set_up(&sample, kept);
     double begin = now_ns();
-    for (size_t i = 0; i < n; i++) {
-        bow_arena_reset(arena);
-        (void)read_text(type, text, arena);
+    for (size_t i = 0; i < n && rc == 0; i++) {
+        bow_arena_reset(sample.arena);
+        rc = operations[which].run(&sample);
     }
-    double middle = now_ns();
-    const ProtobufCMessage *message = read_text(type, text, kept);
-    size_t len = 0;
-    double written = now_ns();
-    for (size_t i = 0; i < n; i++) {
-        bow_arena_reset(arena);
-        len = write_text(message, arena).len;
+    if (rc == 0) {
+        printf("{\"text_bytes\": %zu, \"bytes\": %zu, \"ns\": %.1f}\n", sample.text.len,
+               sample.bytes.len, (now_ns() - begin) / (double)n);
     }
-    printf("{\"bytes\": %zu, \"read_ns\": %.0f, \"write_ns\": %.0f}\n", len,
-           (middle - begin) / (double)n, (now_ns() - written) / (double)n);
-    bow_arena_free(arena);
+    bow_arena_free(sample.arena);
     bow_arena_free(kept);
-    return 0;
+    return rc == 0 ? 0 : 1;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// What json.c does, by Google's C++: MessageToJsonString and JsonStringToMessage. Built by
-// tools/bench --json, where libprotobuf-dev is installed.
+// What messages.c does, by Google's C++: JsonStringToMessage, MessageToJsonString, ParseFromString,
+// SerializeToArray, CopyFrom, each into what the one before has left room in. Built by
+// tools/bench --json and --codec, where libprotobuf-dev is installed.
 #include "deviceplugin.pb.h"
 #include "etcd.pb.h"
 #include "external_auth.pb.h"
@@ -11,8 +12,10 @@
 #include <cstdlib>
 #include <ctime>
 #include <fstream>
+#include <functional>
 #include <google/protobuf/util/json_util.h>
 #include <iterator>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -42,29 +45,50 @@ static double now_ns()
 
 int main(int argc, char **argv)
 {
-    if (argc != 4) {
+    if (argc != 5) {
         return 2;
     }
-    std::ifstream file(argv[2], std::ios::binary);
-    std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-    std::size_t n = std::strtoul(argv[3], nullptr, 10);
-    auto message = make(argv[1]);
-    double begin = now_ns();
-    for (std::size_t i = 0; i < n; i++) {
-        message->Clear();
-        if (!google::protobuf::util::JsonStringToMessage(text, message.get()).ok()) {
-            return 1;
-        }
+    std::ifstream file(argv[3], std::ios::binary);
+    const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+    const std::size_t n = std::strtoul(argv[4], nullptr, 10);
+    const auto message = make(argv[2]);
+    const auto other = make(argv[2]);
+    if (!google::protobuf::util::JsonStringToMessage(text, message.get()).ok()) {
+        return 1;
     }
-    double middle = now_ns();
+    const std::string bytes = message->SerializeAsString();
     std::string written;
+    static char room[1 << 22];
+    const std::map<std::string, std::function<bool()>> operations = {
+        {"read",
+         [&] {
+             other->Clear();
+             return google::protobuf::util::JsonStringToMessage(text, other.get()).ok();
+         }},
+        {"write",
+         [&] {
+             written.clear();
+             return google::protobuf::util::MessageToJsonString(*message, &written).ok();
+         }},
+        {"decode", [&] { return other->ParseFromString(bytes); }},
+        {"encode", [&] { return message->SerializeToArray(room, sizeof room); }},
+        {"clone",
+         [&] {
+             other->CopyFrom(*message);
+             return true;
+         }},
+    };
+    const auto operation = operations.find(argv[1]);
+    if (operation == operations.end()) {
+        return 2;
+    }
+    const double begin = now_ns();
     for (std::size_t i = 0; i < n; i++) {
-        written.clear();
-        if (!google::protobuf::util::MessageToJsonString(*message, &written).ok()) {
+        if (!operation->second()) {
             return 1;
         }
     }
-    std::printf("{\"bytes\": %zu, \"read_ns\": %.0f, \"write_ns\": %.0f}\n", written.size(),
-                (middle - begin) / static_cast<double>(n), (now_ns() - middle) / static_cast<double>(n));
+    std::printf("{\"text_bytes\": %zu, \"bytes\": %zu, \"ns\": %.1f}\n", text.size(), bytes.size(),
+                (now_ns() - begin) / static_cast<double>(n));
     return 0;
 }
