@@ -193,23 +193,6 @@ static const char *proto_type(const struct model_field *field)
     return names[field->proto->type];
 }
 
-static const struct model_field *entry_field(const struct model_field *map, int32_t number)
-{
-    const struct model_message *entry = map->message;
-
-    return &entry->fields[entry->fields[0].proto->number == number ? 0 : 1];
-}
-
-static const struct model_field *key_of(const struct model_field *map)
-{
-    return entry_field(map, 1);
-}
-
-static const struct model_field *value_of(const struct model_field *map)
-{
-    return entry_field(map, 2);
-}
-
 /* The line above a field's functions: its declaration. */
 static void emit_field_heading(struct printer *out, const struct model_field *field)
 {
@@ -217,8 +200,8 @@ static void emit_field_heading(struct printer *out, const struct model_field *fi
     int number = field->proto->number;
 
     if (field->is_map) {
-        printer_printf(out, "\n/* map<%s, %s> %s = %d */\n", proto_type(key_of(field)),
-                       proto_type(value_of(field)), name, number);
+        printer_printf(out, "\n/* map<%s, %s> %s = %d */\n", proto_type(model_map_key(field)),
+                       proto_type(model_map_value(field)), name, number);
         return;
     }
     printer_printf(out, "\n/* %s%s %s = %d */\n", field->is_repeated ? "repeated " : "",
@@ -407,9 +390,9 @@ static void emit_add(const struct emission *emission)
 static void emit_put(const struct emission *emission)
 {
     const struct model_field *field = emission->function->field;
-    const struct model_field *value = value_of(field);
+    const struct model_field *value = model_map_value(field);
     struct memory *memory = emission->out->memory;
-    struct passing key = pass(memory, key_of(field), "key");
+    struct passing key = pass(memory, model_map_key(field), "key");
     const char *callee = callee_for(memory, "put", value, "");
 
     if (value->message != NULL) {
@@ -417,6 +400,19 @@ static void emit_put(const struct emission *emission)
         return;
     }
     emit_call(emission, callee, NULL, and_then(memory, key, pass_with_arena(memory, value)));
+}
+
+static void emit_mutable(const struct emission *emission)
+{
+    const struct model_field *field = emission->function->field;
+    struct memory *memory = emission->out->memory;
+
+    if (field->is_map) {
+        emit_call(emission, "bow_message_mutable_value", model_map_value(field)->message->c_name,
+                  and_then(memory, pass(memory, model_map_key(field), "key"), pass_arena));
+        return;
+    }
+    emit_call(emission, "bow_message_mutable", field->message->c_name, pass_arena);
 }
 
 /* What a map's get points to. */
@@ -437,8 +433,8 @@ static const char *type_of_value(struct memory *memory, const struct model_field
 static void emit_get(const struct emission *emission)
 {
     const struct model_field *field = emission->function->field;
-    const struct model_field *key = key_of(field);
-    const struct model_field *value = value_of(field);
+    const struct model_field *key = model_map_key(field);
+    const struct model_field *value = model_map_value(field);
     struct memory *memory = emission->out->memory;
     struct passing passing = pass(memory, key, "key");
     enum message_value kind = message_value_of(value);
@@ -487,7 +483,7 @@ static void emit_field_function(const struct emission *emission)
                   pass(memory, field, "value"));
         return;
     case MESSAGE_MUTABLE:
-        emit_call(emission, "bow_message_mutable", field->message->c_name, pass_arena);
+        emit_mutable(emission);
         return;
     case MESSAGE_ADD:
         emit_add(emission);
@@ -500,7 +496,7 @@ static void emit_field_function(const struct emission *emission)
         return;
     case MESSAGE_REMOVE:
         emit_call(emission, "bow_message_remove", NULL,
-                  and_then(memory, pass(memory, key_of(field), "key"), pass_arena));
+                  and_then(memory, pass(memory, model_map_key(field), "key"), pass_arena));
         return;
     case MESSAGE_HAS:
         emit_has(emission);
@@ -634,7 +630,7 @@ static const char summary[] =
     " * allocation that failed is remembered by the arena.\n"
     " *\n"
     " *     set_       a value; strings and bytes are copied, and referred to by set_..._ref\n"
-    " *     mutable_   the message in a field, made when there is none\n"
+    " *     mutable_   the message in a field, or of a key, made when there is none\n"
     " *     add_       an element at the end; one that is a message is returned, to be filled\n"
     " *     put_       the value of a key, as add_; get_ points to it (NULL: there is no such "
     "key)\n"

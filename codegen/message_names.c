@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#define MOST_OF_A_FIELD 4 /* functions */
+#define MOST_OF_A_FIELD 5 /* functions */
 
 struct ending {
     enum message_function_kind kind;
@@ -98,6 +98,9 @@ static void add_field(struct naming *naming, const struct model_field *field, si
     if (field->is_map) {
         add(naming, &named, MESSAGE_PUT, "put", "");
         add(naming, &named, MESSAGE_GET, "get", "");
+        if (message_value_of(model_map_value(field)) == MESSAGE_VALUE_MESSAGE) {
+            add(naming, &named, MESSAGE_MUTABLE, "mutable", "");
+        }
         add(naming, &named, MESSAGE_REMOVE, "remove", "");
     } else {
         add(naming, &named, MESSAGE_ADD, "add", "");

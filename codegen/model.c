@@ -531,3 +531,20 @@ const struct model_field **model_fields_by_number(struct memory *memory,
     }
     return sorted;
 }
+
+static const struct model_field *entry_field(const struct model_field *map, int32_t number)
+{
+    const struct model_message *entry = map->message;
+
+    return &entry->fields[entry->fields[0].proto->number == number ? 0 : 1];
+}
+
+const struct model_field *model_map_key(const struct model_field *map)
+{
+    return entry_field(map, 1);
+}
+
+const struct model_field *model_map_value(const struct model_field *map)
+{
+    return entry_field(map, 2);
+}

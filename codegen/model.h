@@ -172,4 +172,10 @@ bool model_is_small(const struct model_file *file);
 const struct model_field **model_fields_by_number(struct memory *memory,
                                                   const struct model_message *message);
 
+/** What the entries of `map`, a field that is one, have for a key. */
+const struct model_field *model_map_key(const struct model_field *map);
+
+/** ... and for a value. */
+const struct model_field *model_map_value(const struct model_field *map);
+
 #endif

@@ -133,6 +133,12 @@ BOW_EXPORT ProtobufCMessage *bow_message_put_message(ProtobufCMessage *message,
                                                      const ProtobufCFieldDescriptor *field,
                                                      const void *key, struct bow_arena *arena);
 
+/** The message that a map has for `key`, to be changed; an empty one is put there when there is
+ * none. */
+BOW_EXPORT ProtobufCMessage *bow_message_mutable_value(ProtobufCMessage *message,
+                                                       const ProtobufCFieldDescriptor *field,
+                                                       const void *key, struct bow_arena *arena);
+
 /** Take all entries of a key out of a map; the others keep their order. Returns whether there was
  * one. */
 BOW_EXPORT bool bow_message_remove(ProtobufCMessage *message, const ProtobufCFieldDescriptor *field,

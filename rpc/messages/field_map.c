@@ -160,6 +160,17 @@ ProtobufCMessage *bow_message_put_message(ProtobufCMessage *message,
                : NULL;
 }
 
+ProtobufCMessage *bow_message_mutable_value(ProtobufCMessage *message,
+                                            const ProtobufCFieldDescriptor *field, const void *key,
+                                            struct bow_arena *arena)
+{
+    ProtobufCMessage *entry =
+        is_map(message, field) && key != NULL ? find(message, field, key) : NULL;
+
+    return entry != NULL ? bow_message_mutable(entry, bow__entry_value(entry->descriptor), arena)
+                         : bow_message_put_message(message, field, key, arena);
+}
+
 bool bow_message_remove(ProtobufCMessage *message, const ProtobufCFieldDescriptor *field,
                         const void *key, struct bow_arena *arena)
 {

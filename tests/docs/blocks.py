@@ -6,7 +6,7 @@ usage: blocks.py TOP PLUGIN PROTOC CC [CFLAGS ...]
 
 Blocks are taken in the order of the page, in one scratch folder a page:
   ```proto   is written to the file the text before names in backquotes
-             (`counter.proto`) and generated
+             (`counter.proto`) and generated, with what it imports
   ```c       is a translation unit of its own: compiled as C11 with warnings as errors;
              below "<!-- file: NAME -->" it has that name, and later blocks may include it
   ```python  is compiled, not run
@@ -65,7 +65,8 @@ class Page:
 
     def generate(self, where, name):
         return self.run([self.protoc, f"--plugin=protoc-gen-bowline={self.plugin}", "-I", where,
-                         "-I", os.path.join(self.top, "codegen"), f"--bowline_out={self.folder}", name])
+                         "-I", os.path.join(self.top, "codegen"), f"--bowline_out={self.folder}",
+                         "--bowline_opt=imports", name])
 
     def proto(self, number, text, before):
         names = NAMED_PROTO.findall(before)

@@ -70,6 +70,24 @@ static void test_map_put_takes_values_of_each_type(void **state)
     drop(p, maps);
 }
 
+static void test_map_mutable_value_is_the_one_that_counts_or_a_new_one(void **state)
+{
+    struct place *p = *state;
+    Codec3__Maps *maps = maps_of(p);
+    const ProtobufCFieldDescriptor *by_number = named(maps, "by_number");
+    const int32_t seven = 7;
+    const int32_t eight = 8;
+
+    ProtobufCMessage *value = bow_message_mutable_value(&maps->base, by_number, &seven, p->arena);
+    assert_true(bow_message_set_string(value, named(value, "f_string"), "x", p->arena));
+    assert_ptr_equal(bow_message_mutable_value(&maps->base, by_number, &seven, p->arena), value);
+    assert_string_equal(maps->by_number[0]->value->f_string, "x"); /* as it was */
+    assert_ptr_not_equal(bow_message_mutable_value(&maps->base, by_number, &eight, p->arena),
+                         value);
+    assert_int_equal(maps->n_by_number, 2);
+    drop(p, maps);
+}
+
 static void test_map_put_of_another_type_is_refused(void **state)
 {
     struct place *p = *state;
@@ -80,6 +98,11 @@ static void test_map_put_of_another_type_is_refused(void **state)
     assert_false(bow_message_put_string(&maps->base, named(maps, "colors"), "a", "b", p->arena));
     assert_false(bow_message_put_bytes(&maps->base, named(maps, "names"), "a", "b", 1, p->arena));
     assert_null(bow_message_put_message(&maps->base, named(maps, "names"), "a", p->arena));
+    assert_null(bow_message_mutable_value(&maps->base, named(maps, "names"), "a", p->arena));
+    assert_true(bow_message_put_string(&maps->base, named(maps, "names"), "there", "b", p->arena));
+    assert_null(bow_message_mutable_value(&maps->base, named(maps, "names"), "there", p->arena));
+    assert_null(bow_message_mutable_value(&maps->base, named(maps, "by_number"), NULL, p->arena));
+    bow_message_clear_field(&maps->base, named(maps, "names"), p->arena);
     assert_false(bow_message_put_string(&maps->base, named(maps, "names"), NULL, "b", p->arena));
     assert_false(bow_message_put_string(&maps->base, named(maps, "names"), "a", NULL, p->arena));
     assert_false(bow_message_remove(&maps->base, named(maps, "names"), NULL, p->arena));
@@ -184,6 +207,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         IN_BOTH(test_map_put_adds_or_replaces),
         IN_BOTH(test_map_put_takes_values_of_each_type),
+        IN_BOTH(test_map_mutable_value_is_the_one_that_counts_or_a_new_one),
         IN_BOTH(test_map_put_of_another_type_is_refused),
         IN_BOTH(test_map_of_proto2_notes_that_key_and_value_are_there),
         IN_BOTH(test_map_with_a_key_twice_gets_and_puts_the_last),

@@ -519,6 +519,9 @@ static void test_typed_map_of_each_key_and_value_gets_what_was_put(void **state)
     assert_true(typed__leaf__set_number(typed__maps__put_a_leaf(message, 3, arena), 4));
     assert_int_equal(typed__maps__get_a_leaf(message, 3)->number, 4);
     assert_null(typed__maps__get_a_leaf(message, 4));
+    assert_int_equal(typed__maps__mutable_a_leaf(message, 3, arena)->number, 4);
+    assert_int_equal(typed__maps__mutable_a_leaf(message, 5, arena)->number, 0);
+    assert_int_equal(message->n_a_leaf, 2);
     ASSERT_ARRIVES(typed__maps, message, arena);
 #define GET(name, key, number) assert_true(*typed__maps__get_##name(arrived, key) == (number));
     EACH_MAP_OF_NUMBERS(GET)
@@ -577,6 +580,7 @@ static void test_typed_null_message_is_left_alone(void **state)
     assert_null(typed__repeated__add_a_leaf(NULL, arena));
     assert_false(typed__maps__put_a_double(NULL, 1, 1, arena));
     assert_null(typed__maps__put_a_leaf(NULL, 1, arena));
+    assert_null(typed__maps__mutable_a_leaf(NULL, 1, arena));
     assert_null(typed__maps__get_a_double(NULL, 1));
     assert_null(typed__maps__get_a_string(NULL, 1));
     assert_false(typed__maps__remove_a_double(NULL, 1, arena));

@@ -161,10 +161,32 @@ static inline uint8_t *put_varint(struct encoder *e, uint64_t value, uint8_t *at
     return bow__wire_write_varint_before(e->begin, at, value);
 }
 
+static inline uint64_t tag_of(const ProtobufCFieldDescriptor *field, enum bow__wire_type type)
+{
+    return (uint64_t)field->id << 3 | type;
+}
+
 static inline uint8_t *put_tag(struct encoder *e, const ProtobufCFieldDescriptor *field,
                                enum bow__wire_type type, uint8_t *at)
 {
-    return put_varint(e, (uint64_t)field->id << 3 | type, at);
+    return put_varint(e, tag_of(field, type), at);
+}
+
+BOW__LONG_WAY static uint8_t *put_tagged_in_little_room(struct encoder *e, uint64_t tag,
+                                                        uint64_t value, uint8_t *at)
+{
+    at = put_varint(e, value, at);
+    return at != NULL ? put_varint(e, tag, at) : NULL;
+}
+
+/* A tag with the number, or the length, behind it: where there is room for any, it is asked once.
+ */
+static inline uint8_t *put_tagged(struct encoder *e, uint64_t tag, uint64_t value, uint8_t *at)
+{
+    if (at - e->begin < BOW__WIRE_TAG_BYTES + BOW__WIRE_VARINT_BYTES) {
+        return put_tagged_in_little_room(e, tag, value, at);
+    }
+    return bow__wire_varint_before(bow__wire_varint_before(at, value), tag);
 }
 
 /* `at` is where the value begins, or NULL. */
@@ -174,17 +196,30 @@ static inline uint8_t *put_tag_of(struct encoder *e, const ProtobufCFieldDescrip
     return at != NULL ? put_tag(e, field, type, at) : NULL;
 }
 
+/* Of 8 to 32 bytes, as most texts have, from both ends: less than a call of memcpy() costs. */
+static inline void copy(uint8_t *to, const void *from, size_t len)
+{
+    const uint8_t *data = from;
+    if (len >= 8 && len <= 16) {
+        memcpy(to, data, 8);
+        memcpy(to + len - 8, data + len - 8, 8);
+    } else if (len > 16 && len <= 32) {
+        memcpy(to, data, 16);
+        memcpy(to + len - 16, data + len - 16, 16);
+    } else if (len > 0) {
+        memcpy(to, data, len);
+    }
+}
+
 static inline uint8_t *put_prefixed(struct encoder *e, const ProtobufCFieldDescriptor *field,
                                     const void *data, size_t len, uint8_t *at)
 {
     if (len > (size_t)(at - e->begin) || (data == NULL && len > 0)) {
         return NULL;
     }
-    if (len > 0) {
-        at -= len;
-        memcpy(at, data, len);
-    }
-    return put_tag_of(e, field, BOW__WIRE_LEN, put_varint(e, len, at));
+    at -= len;
+    copy(at, data, len);
+    return put_tagged(e, tag_of(field, BOW__WIRE_LEN), len, at);
 }
 
 static inline uint8_t *put_string(struct encoder *e, const ProtobufCFieldDescriptor *field,
@@ -239,7 +274,7 @@ static inline uint8_t *put_sub_message(struct encoder *e, const ProtobufCFieldDe
     if (begin == NULL) {
         return NULL;
     }
-    return put_tag_of(e, field, BOW__WIRE_LEN, put_varint(e, (size_t)(at - begin), begin));
+    return put_tagged(e, tag_of(field, BOW__WIRE_LEN), (size_t)(at - begin), begin);
 }
 
 static inline uint8_t *put_fixed32(struct encoder *e, uint32_t value, uint8_t *at)
@@ -265,8 +300,8 @@ static inline uint8_t *put_fixed64(struct encoder *e, uint64_t value, uint8_t *a
  * when it has its default; `at` is then returned as it is. That is decided here
  * and not before, for so each field costs one dispatch on its type.
  */
-static inline uint8_t *put_value(struct encoder *e, const ProtobufCFieldDescriptor *field,
-                                 const void *member, bool is_implicit, uint8_t *at)
+static BOW__SHORT_WAY uint8_t *put_value(struct encoder *e, const ProtobufCFieldDescriptor *field,
+                                         const void *member, bool is_implicit, uint8_t *at)
 {
     uint64_t value;
     switch (field->type) {
@@ -295,13 +330,30 @@ static inline uint8_t *put_value(struct encoder *e, const ProtobufCFieldDescript
             return at;
         }
         return put_tag_of(e, field, BOW__WIRE_FIXED64, put_fixed64(e, value, at));
+    case PROTOBUF_C_TYPE_INT64: /* the rest are varint_of()'s, of which no second dispatch */
+    case PROTOBUF_C_TYPE_UINT64:
+        value = load_u64(member);
+        break;
+    case PROTOBUF_C_TYPE_SINT64:
+        value = varint_of(PROTOBUF_C_TYPE_SINT64, member);
+        break;
+    case PROTOBUF_C_TYPE_SINT32:
+        value = varint_of(PROTOBUF_C_TYPE_SINT32, member);
+        break;
+    case PROTOBUF_C_TYPE_UINT32:
+        value = varint_of(PROTOBUF_C_TYPE_UINT32, member);
+        break;
+    case PROTOBUF_C_TYPE_BOOL:
+        value = varint_of(PROTOBUF_C_TYPE_BOOL, member);
+        break;
     default:
-        value = varint_of(field->type, member);
-        if (is_implicit && value == 0) {
-            return at;
-        }
-        return put_tag_of(e, field, BOW__WIRE_VARINT, put_varint(e, value, at));
+        value = varint_of(PROTOBUF_C_TYPE_INT32, member);
+        break;
     }
+    if (is_implicit && value == 0) {
+        return at;
+    }
+    return put_tagged(e, tag_of(field, BOW__WIRE_VARINT), value, at);
 }
 
 static inline uint8_t *put_packed_number(struct encoder *e, ProtobufCType type, const void *member,
@@ -333,33 +385,48 @@ static uint8_t *put_packed(struct encoder *e, const ProtobufCFieldDescriptor *fi
             return NULL;
         }
     }
-    return put_tag_of(e, field, BOW__WIRE_LEN, put_varint(e, (size_t)(end - at), at));
+    return put_tagged(e, tag_of(field, BOW__WIRE_LEN), (size_t)(end - at), at);
 }
 
-/* All elements of a field. One that is not repeated is an array of one. */
+/* Elements that are sent whatever they are: of a repeated field, or one of a field that is present.
+ */
+BOW__LONG_WAY static uint8_t *put_elements(struct encoder *e, const ProtobufCFieldDescriptor *field,
+                                           const char *array, size_t n, uint8_t *at)
+{
+    size_t size = bow__value_size(field->type);
+    for (const char *member = array + n * size; n > 0 && at != NULL; n--) {
+        member -= size;
+        at = put_value(e, field, member, false, at);
+    }
+    return at;
+}
+
+static inline uint8_t *put_repeated(struct encoder *e, const ProtobufCFieldDescriptor *field,
+                                    const ProtobufCMessage *message, uint8_t *at)
+{
+    size_t n = *(const size_t *)member_at(message, field->quantifier_offset);
+    const char *array = pointer_at(member_at(message, field->offset));
+    if (n == 0) {
+        return at;
+    }
+    if (array == NULL) {
+        return NULL;
+    }
+    bool is_packed = (field->flags & PROTOBUF_C_FIELD_FLAG_PACKED) != 0;
+    return is_packed ? put_packed(e, field, array, n, at) : put_elements(e, field, array, n, at);
+}
+
 static inline uint8_t *put_field(struct encoder *e, const ProtobufCFieldDescriptor *field,
                                  const ProtobufCMessage *message, uint8_t *at)
 {
-    const char *array = member_at(message, field->offset);
-    size_t n = 1;
-    bool is_implicit = lacks_presence(field);
+    const void *member = member_at(message, field->offset);
+    if (lacks_presence(field)) {
+        return put_value(e, field, member, true, at);
+    }
     if (field->label == PROTOBUF_C_LABEL_REPEATED) {
-        n = *(const size_t *)member_at(message, field->quantifier_offset);
-        array = pointer_at(array);
-        if (n > 0 && array == NULL) {
-            return NULL;
-        }
-        if (n > 0 && (field->flags & PROTOBUF_C_FIELD_FLAG_PACKED) != 0) {
-            return put_packed(e, field, array, n, at);
-        }
-    } else if (!is_implicit && !is_present(field, message)) {
-        return at;
+        return put_repeated(e, field, message, at);
     }
-    while (n > 0 && at != NULL) {
-        n--;
-        at = put_value(e, field, array + n * bow__value_size(field->type), is_implicit, at);
-    }
-    return at;
+    return is_present(field, message) ? put_value(e, field, member, false, at) : at;
 }
 
 static uint8_t *put_unknown(struct encoder *e, const ProtobufCMessageUnknownField *unknown,
@@ -381,16 +448,23 @@ static uint8_t *put_message(struct encoder *e, const ProtobufCMessage *message, 
     if (type == NULL || (message->n_unknown_fields > 0 && message->unknown_fields == NULL)) {
         return NULL;
     }
-    for (size_t i = message->n_unknown_fields; i > 0 && at != NULL; i--) {
+    for (size_t i = message->n_unknown_fields; i > 0; i--) {
         at = put_unknown(e, &message->unknown_fields[i - 1], at);
+        if (at == NULL) {
+            return NULL;
+        }
     }
     if (type->n_fields == 0) { /* and `fields` may be NULL */
         return at;
     }
-    const ProtobufCFieldDescriptor *field = type->fields + type->n_fields;
-    while (field != type->fields && at != NULL) {
+    const ProtobufCFieldDescriptor *const first = type->fields;
+    const ProtobufCFieldDescriptor *field = first + type->n_fields;
+    while (field != first) {
         field--;
         at = put_field(e, field, message, at);
+        if (at == NULL) {
+            return NULL;
+        }
     }
     return at;
 }

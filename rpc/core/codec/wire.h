@@ -215,24 +215,31 @@ static inline uint8_t *bow__wire_write_varint(uint8_t *at, uint64_t value)
     return at;
 }
 
-/** Write so that the varint ends at `end`; NULL when [begin, end) is too small, else its start. */
-static inline uint8_t *bow__wire_write_varint_before(uint8_t *begin, uint8_t *end, uint64_t value)
+/** Write so that the varint ends at `end`, before which ten bytes have room; returns its start. */
+static inline uint8_t *bow__wire_varint_before(uint8_t *end, uint64_t value)
 {
-    if (value < 0x80 && end > begin) {
+    if (value < 0x80) {
         end[-1] = (uint8_t)value;
         return end - 1;
     }
-    if (value < 0x4000 && end - begin >= 2) { /* so at least 0x80 */
+    if (value < 0x4000) {
         end[-2] = (uint8_t)(value | 0x80);
         end[-1] = (uint8_t)(value >> 7);
         return end - 2;
     }
     size_t size = bow__wire_varint_size(value);
-    if ((size_t)(end - begin) < size) {
-        return NULL;
-    }
     bow__wire_write_varint(end - size, value);
     return end - size;
+}
+
+/** The same where there may be less: NULL when [begin, end) is too small. */
+static inline uint8_t *bow__wire_write_varint_before(uint8_t *begin, uint8_t *end, uint64_t value)
+{
+    size_t room = (size_t)(end - begin);
+    if (room < BOW__WIRE_VARINT_BYTES && room < bow__wire_varint_size(value)) {
+        return NULL;
+    }
+    return bow__wire_varint_before(end, value);
 }
 
 #endif

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""What JSON costs: five messages as services send them, read and written by Bowline and by Google's C++,
-in turn, on one core."""
+"""What messages cost: five as services send them, as JSON and back, decoded, encoded and cloned, by Bowline
+and by Google's C++ in turn, on one core."""
 import base64
 import json
 import os
@@ -16,7 +16,7 @@ PROTOS = {"examples/spans": ["common", "resource", "trace", "trace_service"],
           "examples/ext_authz": ["status", "http_status", "core", "external_auth"],
           "examples/device_plugin": ["deviceplugin"],
           "bench": ["points"]}
-ROUND_NS = 3e8  # that a program reads, and writes, in a round
+ROUND_NS = 3e8  # that an operation takes in a round
 
 
 def noise(rand, n):
@@ -100,38 +100,54 @@ def build_google(folder):
         sources += [os.path.join(folder, name + ".pb.cc") for name in names]
     flags = subprocess.run(["pkg-config", "--cflags", "--libs", "protobuf"], check=True, capture_output=True,
                            text=True).stdout.split()
-    program = os.path.join(folder, "json_google")
+    program = os.path.join(folder, "messages_google")
     subprocess.run(["g++", "-O2", "-std=c++17", f"-I{folder}", "-o", program,
-                    os.path.join(bench.TOP, "bench", "json_google.cc"), *sources, *flags], check=True)
+                    os.path.join(bench.TOP, "bench", "messages_google.cc"), *sources, *flags], check=True)
     return program
 
 
-def run_once(program, folder, name, n):
-    done = subprocess.run(bench.pin(0) + [program, name, os.path.join(folder, name + ".json"), str(n)],
+def run_once(program, folder, operation, name, n):
+    done = subprocess.run(bench.pin(0) + [program, operation, name, os.path.join(folder, name + ".json"), str(n)],
                           check=True, capture_output=True, text=True)
     return json.loads(done.stdout)
 
 
-def run(rounds):
-    folder = os.path.join(bench.BUILD, "json-samples")
+def medians(programs, folder, operation, name, rounds):
+    once = run_once(programs["Bowline"], folder, operation, name, 100)
+    n = {who: max(int(ROUND_NS / run_once(program, folder, operation, name, 100)["ns"]), 100)
+         for who, program in programs.items()}
+    rows = {who: [] for who in programs}
+    for _ in range(rounds):
+        for who, program in programs.items():
+            rows[who].append(run_once(program, folder, operation, name, n[who])["ns"])
+    return once, {who: statistics.median(row) for who, row in rows.items()}
+
+
+def run(rounds, operations, report_name):
+    """`ratio`: Google's time beside Bowline's, so above 1 where Bowline is the faster one."""
+    folder = os.path.join(bench.BUILD, "messages-samples")
     write_samples(folder)
-    programs = {"Bowline": bench.program("json"), "Google C++": build_google(folder)}
+    programs = {"Bowline": bench.program("messages"), "Google C++": build_google(folder)}
     programs = {who: program for who, program in programs.items() if program}
     report = {}
-    print(f"{'message':<9} {'bytes':>7}  {'':<5} " + "".join(f"{who:>14}" for who in programs) + "   ratio")
+    print(f"{'message':<9} {'bytes':>7} {'as JSON':>8}  {'':<7}" + "".join(f"{who:>14}" for who in programs) +
+          "   ratio")
     for name in SAMPLES:
-        rows = {who: [] for who in programs}
-        once = run_once(programs["Bowline"], folder, name, 100)
-        n = max(int(ROUND_NS / max(once["read_ns"], once["write_ns"])), 100)
-        for _ in range(rounds):
-            for who, program in programs.items():
-                rows[who].append(run_once(program, folder, name, n if who == "Bowline" else n // 5 + 1))
-        report[name] = {"bytes": once["bytes"]}
-        for what in ["read_ns", "write_ns"]:
-            medians = {who: statistics.median(row[what] for row in rows[who]) for who in programs}
-            ratio = medians.get("Google C++", 0) / medians["Bowline"]
-            report[name][what] = {**medians, "ratio": ratio}
-            print(f"{name:<9} {once['bytes']:>7,}  {what[:-3]:<5} " +
-                  "".join(f"{medians[who] / 1e3:>11,.1f} us" for who in programs) +
-                  (f"  {ratio:>5.1f} x" if ratio else ""))
-    bench.write_report("bench-json.json", report)
+        report[name] = {}
+        for operation in operations:
+            once, ns = medians(programs, folder, operation, name, rounds)
+            ratio = ns.get("Google C++", 0) / ns["Bowline"]
+            report[name].update({"bytes": once["bytes"], "text_bytes": once["text_bytes"],
+                                 operation: {**ns, "ratio": ratio}})
+            print(f"{name:<9} {once['bytes']:>7,} {once['text_bytes']:>8,}  {operation:<7}" +
+                  "".join(f"{ns[who] / 1e3:>11,.2f} us" for who in programs) +
+                  (f"  {ratio:>5.2f} x" if ratio else ""))
+    bench.write_report(report_name, report)
+
+
+def run_json(rounds):
+    run(rounds, ["read", "write"], "bench-json.json")
+
+
+def run_codec(rounds):
+    run(rounds, ["decode", "encode", "clone"], "bench-codec.json")
