@@ -5,10 +5,10 @@
  * nothing of the fields of messages.
  */
 #include "rpc/json/json_read_value.h"
+#include "base/base64.h"
 #include "rpc/core/codec/decode_array.h"
 #include "rpc/core/codec/message_info.h"
 #include "rpc/core/codec/value.h"
-#include "rpc/json/base64.h"
 #include "rpc/json/map_keys.h"
 #include <bowline/message.h>
 #include <math.h>
@@ -183,8 +183,8 @@ static bool read_bytes(struct bow__json_reader *r, ProtobufCBinaryData *member)
     if (data == NULL) {
         return bow__json_no_memory(r);
     }
-    size_t len = bow__base64_read(data, text);
-    if (len == SIZE_MAX) {
+    size_t len;
+    if (bow__base64_decode(text, data, &len) < 0) {
         return bow__json_refuse(r, begin, "no base64");
     }
     *member = (ProtobufCBinaryData){.len = len, .data = data};

@@ -1,35 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Base64, four characters for three bytes. */
-#include "rpc/json/base64.h"
+#include "base/base64.h"
+#include <errno.h>
 
 static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-static char *write_four(char *to, uint32_t bits)
-{
-    to[0] = alphabet[bits >> 18];
-    to[1] = alphabet[bits >> 12 & 63];
-    to[2] = alphabet[bits >> 6 & 63];
-    to[3] = alphabet[bits & 63];
-    return to + 4;
-}
-
-char *bow__base64_write(char *to, struct bow_slice bytes)
+size_t bow__base64_encode(struct bow_slice bytes, char *out)
 {
     const uint8_t *at = bytes.data;
     size_t left = bytes.len;
+    char *to = out;
 
     for (; left >= 3; left -= 3, at += 3) {
-        to = write_four(to, (uint32_t)at[0] << 16 | (uint32_t)at[1] << 8 | at[2]);
+        uint32_t bits = (uint32_t)at[0] << 16 | (uint32_t)at[1] << 8 | at[2];
+        to[0] = alphabet[bits >> 18];
+        to[1] = alphabet[bits >> 12 & 63];
+        to[2] = alphabet[bits >> 6 & 63];
+        to[3] = alphabet[bits & 63];
+        to += 4;
     }
     if (left > 0) {
-        uint32_t second = left > 1 ? at[1] : 0;
-        to = write_four(to, (uint32_t)at[0] << 16 | second << 8);
-        to[-1] = '=';
-        if (left == 1) {
-            to[-2] = '=';
+        uint32_t bits = (uint32_t)at[0] << 8 | (left > 1 ? at[1] : 0u);
+        *to++ = alphabet[bits >> 10];
+        *to++ = alphabet[bits >> 4 & 63];
+        if (left > 1) {
+            *to++ = alphabet[bits << 2 & 63];
         }
     }
-    return to;
+    return (size_t)(to - out);
 }
 
 #define NO 0xff
@@ -50,11 +48,11 @@ static const uint8_t values[256] = {
     /* clang-format on */
 };
 
-size_t bow__base64_read(uint8_t *to, struct bow_slice text)
+int bow__base64_decode(struct bow_slice text, uint8_t *out, size_t *ret_len)
 {
     const uint8_t *at = text.data;
     size_t left = text.len;
-    uint8_t *begin = to;
+    uint8_t *to = out;
 
     if (left % 4 == 0 && left > 0 && at[left - 1] == '=') { /* padding fills up the last four */
         left -= at[left - 2] == '=' ? 2 : 1;
@@ -62,22 +60,24 @@ size_t bow__base64_read(uint8_t *to, struct bow_slice text)
     for (; left >= 4; left -= 4, at += 4) {
         uint8_t a = values[at[0]], b = values[at[1]], c = values[at[2]], d = values[at[3]];
         if (((a | b | c | d) & 0x80) != 0) {
-            return SIZE_MAX;
+            return -EBADMSG;
         }
         *to++ = (uint8_t)(a << 2 | b >> 4);
         *to++ = (uint8_t)(b << 4 | c >> 2);
         *to++ = (uint8_t)(c << 6 | d);
     }
     if (left == 0) {
-        return (size_t)(to - begin);
+        *ret_len = (size_t)(to - out);
+        return 0;
     }
     uint8_t a = values[at[0]], b = left > 1 ? values[at[1]] : NO, c = left > 2 ? values[at[2]] : 0;
     if (((a | b | c) & 0x80) != 0) {
-        return SIZE_MAX;
+        return -EBADMSG;
     }
     *to++ = (uint8_t)(a << 2 | b >> 4);
     if (left > 2) {
         *to++ = (uint8_t)(b << 4 | c >> 2);
     }
-    return (size_t)(to - begin);
+    *ret_len = (size_t)(to - out);
+    return 0;
 }
