@@ -194,7 +194,7 @@ class Run:
             self.n_left_out += 1
             return
         self.n_messages += 1
-        fault = check_binary(peer, message) or check_json(peer, message, pool)
+        fault = check_binary(peer, message, pool) or check_json(peer, message, pool)
         if fault:
             raise Fault(f"{message.DESCRIPTOR.full_name}: {fault[:1500]}")
 

@@ -5,7 +5,7 @@ import math
 import struct
 import subprocess
 
-from google.protobuf import json_format
+from google.protobuf import descriptor_pool, json_format, message_factory
 
 class Peer:
     """What message_peer.h serves."""
@@ -186,17 +186,42 @@ def wire(message):
     return message.SerializeToString(deterministic=True)
 
 
-def same(a, b):
-    """By bytes, for NaN is not itself; what an Any holds may have its fields in another order."""
-    return wire(a) == wire(b) or str(a) == str(b)
+def sort_contents(message, pool):
+    """Encode anew what each Any holds, for its fields may be in any order."""
+    if message.DESCRIPTOR.full_name == "google.protobuf.Any" and message.type_url:
+        type = pool.FindMessageTypeByName(message.type_url.rpartition("/")[2])
+        content = message_factory.MessageFactory(pool).GetPrototype(type).FromString(message.value)
+        sort_contents(content, pool)
+        message.value = wire(content)
+        return
+    for field, value in message.ListFields():
+        if field.message_type is None:
+            continue
+        if field.message_type.GetOptions().map_entry:
+            if field.message_type.fields_by_name["value"].message_type is not None:
+                for key in value:
+                    sort_contents(value[key], pool)
+        else:
+            for inner in value if field.label == field.LABEL_REPEATED else [value]:
+                sort_contents(inner, pool)
 
 
-def check_binary(peer, message):
+def same(a, b, pool=None):
+    """By bytes, for NaN is not itself."""
+    pool = pool or descriptor_pool.Default()
+    if wire(a) == wire(b):
+        return True
+    sort_contents(a, pool)
+    sort_contents(b, pool)
+    return wire(a) == wire(b)
+
+
+def check_binary(peer, message, pool=None):
     """What is wrong, or None."""
     taken, result = peer.ask("b", message, wire(message))
     if not taken:
         return f"refused {message}: {result.decode()}"
-    if not same(type(message).FromString(result), message):
+    if not same(type(message).FromString(result), message, pool):
         return f"decoded {wire(message)!r}, and encoded {result!r}"
     return None
 
@@ -208,7 +233,7 @@ def check_json(peer, message, pool=None):
     taken, result = peer.ask("r", message, text)
     if not taken:
         return f"refused {text!r}: {result.decode()}"
-    if not same(type(message).FromString(result), message):
+    if not same(type(message).FromString(result), message, pool):
         return f"read {text!r} as {type(message).FromString(result)}"
     taken, result = peer.ask("w", message, data)
     if not taken:
@@ -217,6 +242,6 @@ def check_json(peer, message, pool=None):
         again = json_format.Parse(result, type(message)(), descriptor_pool=pool)
     except json_format.ParseError as error:
         return f"wrote {result!r}, which Python refuses: {error}"
-    if not same(again, message):
+    if not same(again, message, pool):
         return f"wrote {message} as {result!r}"
     return None
