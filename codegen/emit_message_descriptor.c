@@ -96,7 +96,10 @@ static const char *flags_of(struct memory *memory, const struct model_file *file
     printer_text(&flags, field->is_deprecated ? " | PROTOBUF_C_FIELD_FLAG_DEPRECATED" : "");
     printer_text(&flags, field->oneof != NULL ? " | PROTOBUF_C_FIELD_FLAG_ONEOF" : "");
     printer_text(&flags, field->is_group ? " | BOW_DESCRIPTOR_GROUP" : "");
-    if (field->is_string && !file->is_proto3) {
+    bool is_text =
+        field->proto->type == GOOGLE__PROTOBUF__FIELD_DESCRIPTOR_PROTO__TYPE__TYPE_STRING;
+    printer_text(&flags, is_text && field->is_bytes ? " | BOW_DESCRIPTOR_TEXT" : "");
+    if (is_text && !file->is_proto3) {
         printer_text(&flags, " | BOW_DESCRIPTOR_UNCHECKED");
     }
     return flags.len > 0 ? printer_finish(&flags) + 3 : "0";

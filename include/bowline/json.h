@@ -110,7 +110,8 @@ BOW_EXPORT BOW_MUST_USE int bow_json_write_to(const ProtobufCMessage *message,
  * Read `text` as a message of `type`. `options` NULL: the defaults.
  *
  * A string must not have a NUL inside, of which C would see the text before it; "\u0000" is
- * refused. Required fields (proto2) have to be there.
+ * refused, except where protobuf-c's string_as_bytes has made the length known. Required fields
+ * (proto2) have to be there.
  *
  * When it fails, `reason` (may be NULL) says where and why: the field's path, line and column, both
  * from 1 on and the latter in characters, as in "demo.HelloRequest.name at 3:14: a string is

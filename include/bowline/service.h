@@ -111,6 +111,9 @@ enum bow_descriptor_flags {
     /* Of PROTOBUF_C_TYPE_MESSAGE: a group on the wire. libprotobuf-c's pack writes a length. */
     BOW_DESCRIPTOR_GROUP = 1 << 16,
     BOW_DESCRIPTOR_UNCHECKED = 1 << 17, /* a string of proto2: need not be UTF-8 */
+    /* Of PROTOBUF_C_TYPE_BYTES: a string all the same, by protobuf-c's string_as_bytes, which may
+     * have a NUL inside. */
+    BOW_DESCRIPTOR_TEXT = 1 << 18,
 };
 
 /** What a message's declaration says of it. */

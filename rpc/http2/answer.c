@@ -5,6 +5,7 @@
  */
 
 #include "base/alloc.h"
+#include "base/base64.h"
 #include "rpc/http2/codes.h"
 #include "rpc/http2/internal.h"
 #include "rpc/web/grpc_text.h"

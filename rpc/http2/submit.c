@@ -6,6 +6,7 @@
  */
 
 #include "base/alloc.h"
+#include "base/base64.h"
 #include "rpc/core/compression/encodings.h"
 #include "rpc/core/header_limit.h"
 #include "rpc/core/metadata.h"

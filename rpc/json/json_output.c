@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Room for the text, and the text of single values. */
 #include "rpc/json/json_output.h"
+#include "base/base64.h"
 #include "rpc/core/codec/utf8.h"
-#include "rpc/json/base64.h"
 #include "rpc/json/decimal.h"
 #include "rpc/json/json_bytes.h"
 #include <math.h>
@@ -193,7 +193,11 @@ void bow__json_put_bytes(struct bow__json_output *out, struct bow_slice bytes)
     while (bytes.len > 0) {
         size_t n = bytes.len < BYTES_PIECE ? bytes.len : BYTES_PIECE;
         char *to = bow__json_room(out, BYTES_PIECE / 3 * 4 + 4);
-        out->at = bow__base64_write(to, (struct bow_slice){bytes.data, n});
+        size_t len = bow__base64_encode((struct bow_slice){bytes.data, n}, to);
+        for (; len % 4 != 0; len++) {
+            to[len] = '=';
+        }
+        out->at = to + len;
         bytes.data += n;
         bytes.len -= n;
     }

@@ -5,9 +5,10 @@
  * nothing of the fields of messages.
  */
 #include "rpc/json/json_read_value.h"
+#include "base/base64.h"
 #include "rpc/core/codec/decode_array.h"
+#include "rpc/core/codec/message_info.h"
 #include "rpc/core/codec/value.h"
-#include "rpc/json/base64.h"
 #include "rpc/json/map_keys.h"
 #include <bowline/message.h>
 #include <math.h>
@@ -145,6 +146,28 @@ static bool read_bool(struct bow__json_reader *r, protobuf_c_boolean *member)
     return bow__json_refuse_next(r, "true or false");
 }
 
+/* A string of which C knows the length: it may have a NUL inside. */
+static bool read_text_as_bytes(struct bow__json_reader *r, ProtobufCBinaryData *member)
+{
+    struct bow_slice text;
+
+    if (bow__json_peek(r) != '"') {
+        return bow__json_refuse_next(r, "a string");
+    }
+    if (!bow__json_read_text(r, &text)) {
+        return false;
+    }
+    uint8_t *data = text.len > 0 ? bow__arena_alloc_bytes(r->arena, text.len) : NULL;
+    if (text.len > 0 && data == NULL) {
+        return bow__json_no_memory(r);
+    }
+    if (text.len > 0) {
+        memcpy(data, text.data, text.len);
+    }
+    *member = (ProtobufCBinaryData){.len = text.len, .data = data};
+    return true;
+}
+
 static bool read_bytes(struct bow__json_reader *r, ProtobufCBinaryData *member)
 {
     struct bow_slice text;
@@ -160,8 +183,8 @@ static bool read_bytes(struct bow__json_reader *r, ProtobufCBinaryData *member)
     if (data == NULL) {
         return bow__json_no_memory(r);
     }
-    size_t len = bow__base64_read(data, text);
-    if (len == SIZE_MAX) {
+    size_t len;
+    if (bow__base64_decode(text, data, &len) < 0) {
         return bow__json_refuse(r, begin, "no base64");
     }
     *member = (ProtobufCBinaryData){.len = len, .data = data};
@@ -261,6 +284,9 @@ enum bow__json_got bow__json_read_scalar(struct bow__json_reader *r,
 {
     if (field->type == PROTOBUF_C_TYPE_ENUM) {
         return read_enum(r, field->descriptor, member);
+    }
+    if (bow__field_is_text(field)) {
+        return read_text_as_bytes(r, member) ? BOW__JSON_VALUE : BOW__JSON_FAILED;
     }
     return read_plain(r, field->type, member) ? BOW__JSON_VALUE : BOW__JSON_FAILED;
 }

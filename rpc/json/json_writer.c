@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* What the writers share: reasons, values of fields, maps. Knows nothing of whole messages. */
 #include "rpc/json/json_writer.h"
+#include "rpc/core/codec/message_info.h"
 #include "rpc/core/codec/value.h"
 #include "rpc/json/map_keys.h"
 #include <bowline/well_known.h>
@@ -58,10 +59,16 @@ static bool put_text(struct bow__json_writer *w, const ProtobufCFieldDescriptor 
            bow__json_writer_refuse(w, ": not UTF-8");
 }
 
-static bool put_bytes(struct bow__json_writer *w, const ProtobufCBinaryData *bytes)
+static bool put_bytes(struct bow__json_writer *w, const ProtobufCFieldDescriptor *field,
+                      const ProtobufCBinaryData *bytes)
 {
     if (bytes->data == NULL && bytes->len > 0) {
         return bow__json_writer_refuse(w, " is NULL, but has a length of %zu", bytes->len);
+    }
+    if (bow__field_is_text(field)) {
+        const char *text = bytes->len > 0 ? (const char *)bytes->data : "";
+        return bow__json_put_string(&w->out, text, bytes->len) ||
+               bow__json_writer_refuse(w, ": not UTF-8");
     }
     bow__json_put_bytes(&w->out, (struct bow_slice){bytes->data, bytes->len});
     return true;
@@ -135,7 +142,7 @@ bool bow__json_write_scalar(struct bow__json_writer *w, const ProtobufCFieldDesc
     case PROTOBUF_C_TYPE_STRING:
         return put_text(w, field, *(const char *const *)member);
     default: /* bytes */
-        return put_bytes(w, member);
+        return put_bytes(w, field, member);
     }
 }
 

@@ -108,13 +108,14 @@ static void put_string(struct line *line, const char *text)
     put_quoted(line, (const uint8_t *)text, strnlen(text, most), true);
 }
 
-static void put_bytes(struct line *line, const ProtobufCBinaryData *bytes)
+static void put_bytes(struct line *line, const ProtobufCFieldDescriptor *field,
+                      const ProtobufCBinaryData *bytes)
 {
     if (bytes->data == NULL && bytes->len > 0) {
         put_text(line, "NULL");
         return;
     }
-    put_quoted(line, bytes->data, bytes->len, false);
+    put_quoted(line, bytes->data, bytes->len, bow__field_is_text(field));
 }
 
 /* Numbers */
@@ -210,7 +211,7 @@ static void put_scalar(struct line *line, const ProtobufCFieldDescriptor *field,
         put_enum(line, field->descriptor, *(const int32_t *)member);
         break;
     default:
-        put_bytes(line, member);
+        put_bytes(line, field, member);
         break;
     }
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * Time-outs, percent-encoding and base64 as gRPC writes them. Knows nothing of
- * frames and streams.
+ * Time-outs and percent-encoding as gRPC writes them. Knows nothing of frames and streams.
  */
 
 #include "rpc/web/grpc_text.h"
@@ -197,67 +196,4 @@ size_t bow__grpc_text_cut(struct bow_slice text, size_t max)
         max--;
     }
     return max;
-}
-
-static const char base64_digits[] =
-    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-size_t bow__base64_size(size_t n)
-{
-    return n / 3 * 4 + (n % 3 > 0 ? n % 3 + 1 : 0);
-}
-
-size_t bow__base64_encode(struct bow_slice bytes, char *out)
-{
-    char *at = out;
-
-    for (size_t i = 0; i < bytes.len; i += 3) {
-        size_t n = bytes.len - i < 3 ? bytes.len - i : 3;
-        uint32_t group = (uint32_t)bytes.data[i] << 16;
-        group |= n > 1 ? (uint32_t)bytes.data[i + 1] << 8 : 0;
-        group |= n > 2 ? (uint32_t)bytes.data[i + 2] : 0;
-        *at++ = base64_digits[group >> 18];
-        *at++ = base64_digits[group >> 12 & 63];
-        if (n > 1) {
-            *at++ = base64_digits[group >> 6 & 63];
-        }
-        if (n > 2) {
-            *at++ = base64_digits[group & 63];
-        }
-    }
-    return (size_t)(at - out);
-}
-
-static int base64_digit(uint8_t byte)
-{
-    const char *at = byte == 0 ? NULL : strchr(base64_digits, byte);
-    return at == NULL ? -1 : (int)(at - base64_digits);
-}
-
-int bow__base64_decode(struct bow_slice text, uint8_t *out, size_t *ret_len)
-{
-    uint32_t bits = 0;
-    unsigned n_bits = 0;
-    size_t len = 0;
-
-    for (size_t i = 0; i < 2 && text.len > 0 && text.data[text.len - 1] == '='; i++) {
-        text.len--;
-    }
-    if (text.len % 4 == 1) {
-        return -EBADMSG;
-    }
-    for (size_t i = 0; i < text.len; i++) {
-        int digit = base64_digit(text.data[i]);
-        if (digit < 0) {
-            return -EBADMSG;
-        }
-        bits = bits << 6 | (uint32_t)digit;
-        n_bits += 6;
-        if (n_bits >= 8) {
-            n_bits -= 8;
-            out[len++] = (uint8_t)(bits >> n_bits);
-        }
-    }
-    *ret_len = len;
-    return 0;
 }

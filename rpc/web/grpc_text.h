@@ -4,7 +4,7 @@
 
 /*
  * The texts that gRPC puts into header values: time-outs, percent-encoded
- * messages, base64. Pure functions over slices; the forms are those of
+ * messages. Pure functions over slices; the forms are those of
  * https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md.
  */
 
@@ -39,17 +39,5 @@ size_t bow__grpc_percent_decode(struct bow_slice text, char *out, size_t cap);
 
 /** The largest length <= `max` at which `text` can be cut without splitting a UTF-8 character. */
 size_t bow__grpc_text_cut(struct bow_slice text, size_t max);
-
-/** Bytes that bow__base64_encode() writes for `n` bytes. */
-size_t bow__base64_size(size_t n);
-
-/** Write `bytes` as base64 without padding. Returns the length. */
-size_t bow__base64_encode(struct bow_slice bytes, char *out);
-
-/**
- * Read base64, padded or not, into `out` (at least 3/4 of the text's length). Returns 0, or
- * -EBADMSG.
- */
-int bow__base64_decode(struct bow_slice text, uint8_t *out, size_t *ret_len);
 
 #endif

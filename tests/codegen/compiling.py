@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """Compiling what was generated, as strict users do."""
 
+import concurrent.futures
+import os
 import pathlib
 import subprocess
 
-from protoc import ROOT
+from protoc import HERE, ROOT
+
+PRELUDE = HERE / "prelude.h"
 
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
 
@@ -12,6 +16,25 @@ WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
 def command_errors(command):
     done = subprocess.run(command, capture_output=True, text=True, timeout=900)
     return "" if done.returncode == 0 else f"{' '.join(map(str, command))}\n{done.stderr[:4000]}"
+
+
+def complaints(commands):
+    """What these say, as many of them at a time as there are cores."""
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        return [error for error in pool.map(command_errors, commands) if error]
+
+
+def precompiled_prelude(command, language, folder):
+    """What includes the prelude before a source that `command` compiles, read once for all of them;
+    `folder` is to be one of its own."""
+    folder.mkdir(parents=True)
+    header = folder / PRELUDE.name
+    header.write_text(f'#include "{PRELUDE}"\n')
+    made = folder / (PRELUDE.name + (".pch" if "clang" in " ".join(command) else ".gch"))
+    error = command_errors([*command, "-x", f"{language}-header", str(header), "-o", str(made)])
+    if error:
+        raise RuntimeError(error)
+    return ["-include", str(header)]
 
 
 class Compilers:

@@ -6,9 +6,7 @@ import random
 import re
 import subprocess
 
-from protoc import HERE
-
-PRELUDE = HERE / "prelude.h"
+from compiling import PRELUDE
 
 # Of C up to 23, C++ up to 20, and GNU C.
 KEYWORDS = """

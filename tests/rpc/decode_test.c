@@ -8,6 +8,7 @@
 #include "codec_plain.pb-c.h"
 #include "tests/rpc/codec_fixture.h"
 
+#include <bowline/service.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -577,6 +578,32 @@ static void test_decode_copies_a_long_string_that_cannot_stay(void **state)
     codec_end(&f);
 }
 
+/* As the generator says of string_as_bytes: a NUL inside ends nothing. */
+static void test_decode_text_with_a_length_must_be_utf8(void **state)
+{
+    struct codec_fixture f;
+    ProtobufCMessageDescriptor type = codec3__scalars__descriptor;
+    ProtobufCFieldDescriptor fields[32];
+    (void)state;
+    size_t index = (size_t)(protobuf_c_message_descriptor_get_field(&type, 16) - type.fields);
+    assert_true(type.n_fields <= 32);
+    memcpy(fields, type.fields, type.n_fields * sizeof fields[0]);
+    fields[index].flags |= BOW_DESCRIPTOR_TEXT;
+    type.fields = fields;
+    type.message_init = NULL;
+    codec_begin(&f);
+    Codec3__Scalars *m = codec_decode(&f, &type, BYTES("\x82\x01\x04\xc3\xa9\0z"));
+    assert_int_equal(m->f_bytes.len, 4);
+    assert_memory_equal(m->f_bytes.data, "\xc3\xa9\0z", 4);
+    codec_refuse(&f, &type, BYTES("\x82\x01\x03z\0\xc3"),
+                 "codec3.Scalars.f_bytes at byte 5: not UTF-8");
+    bow__text_clear(&f.reason);
+    fields[index].flags |= BOW_DESCRIPTOR_UNCHECKED;
+    m = codec_decode(&f, &type, BYTES("\x82\x01\x03z\0\xc3"));
+    assert_int_equal(m->f_bytes.len, 3);
+    codec_end(&f);
+}
+
 static void test_decode_checks_long_strings_where_they_lie(void **state)
 {
     static const struct {
@@ -639,6 +666,7 @@ int main(void)
         cmocka_unit_test(test_decode_known_field_of_another_wire_type_is_unknown),
         cmocka_unit_test(test_decode_bad_wire_types_are_refused),
         cmocka_unit_test(test_decode_text_must_be_utf8_without_nul),
+        cmocka_unit_test(test_decode_text_with_a_length_must_be_utf8),
         cmocka_unit_test(test_decode_bad_tags_and_lengths_are_refused),
         cmocka_unit_test(test_decode_overlong_but_whole_varints_are_taken),
         cmocka_unit_test(test_decode_with_a_block_points_bytes_into_it),

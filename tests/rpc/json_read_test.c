@@ -500,6 +500,24 @@ static void test_json_read_ignores_what_is_unknown_when_told_to(void **state)
     json_end(&f);
 }
 
+static void test_json_read_of_strings_as_bytes_takes_a_nul(void **state)
+{
+    struct json_fixture f;
+    const ProtobufCMessageDescriptor *type = &json2__text__descriptor;
+    const char *text = "{\"text\":\"a\\u0000\xc3\xa9\",\"more\":[\"\",\"b\"],\"bytes\":\"AA==\"}";
+    (void)state;
+    json_begin(&f);
+    Json2__Text *message = json_read(&f, type, text);
+    assert_int_equal(message->text.len, 4);
+    assert_memory_equal(message->text.data, "a\0\xc3\xa9", 4);
+    assert_int_equal(message->more[0].len, 0);
+    json_again(&f, type, text, text);
+    json_refuse(&f, type, "{\"text\":1}", "json2.Text.text at 1:9: a string is needed");
+    message->text.data[3] = 'x';
+    json_refuse_write(&f, message, "json2.Text.text: not UTF-8");
+    json_end(&f);
+}
+
 static void test_json_read_of_required_fields_must_be_there(void **state)
 {
     struct json_fixture f;
@@ -740,6 +758,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_json_read_of_map_keys_is_strict),
         cmocka_unit_test(test_json_read_of_names_in_both_forms),
         cmocka_unit_test(test_json_read_ignores_what_is_unknown_when_told_to),
+        cmocka_unit_test(test_json_read_of_strings_as_bytes_takes_a_nul),
         cmocka_unit_test(test_json_read_of_required_fields_must_be_there),
         cmocka_unit_test(test_json_read_of_required_fields_that_are_null_is_refused),
         cmocka_unit_test(test_json_read_of_a_required_enum_does_not_ignore_its_value),

@@ -37,6 +37,9 @@ static void test_message_print_of_each_kind_of_field(void **state)
     assert_string_equal(line_of(json_read(&f, &json__choice__descriptor, "{\"text\":\"\"}")),
                         "text: \"\"");
     assert_string_equal(line_of(json_read(&f, &json__tree__descriptor, "{}")), "");
+    assert_string_equal(line_of(json_read(&f, &json2__text__descriptor,
+                                          "{\"text\":\"\xc3\xa9\\u0000\",\"bytes\":\"w6k=\"}")),
+                        "text: \"\xc3\xa9\\000\" bytes: \"\\303\\251\"");
     json_end(&f);
 }
 

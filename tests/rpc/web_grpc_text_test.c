@@ -183,56 +183,6 @@ static void test_text_cut_splits_no_character(void **state)
     assert_int_equal(bow__grpc_text_cut(slice("a\xE2\x82\xAC"), 4), 4);
 }
 
-static void expect_from_base64(const char *encoded, size_t len, const char *plain)
-{
-    uint8_t bytes[64];
-    size_t n = 0;
-
-    assert_int_equal(
-        bow__base64_decode((struct bow_slice){(const uint8_t *)encoded, len}, bytes, &n), 0);
-    assert_int_equal(n, strlen(plain));
-    assert_memory_equal(bytes, plain, n);
-}
-
-static void expect_base64(const char *plain, const char *encoded)
-{
-    char text[64];
-    size_t len = bow__base64_encode(slice(plain), text);
-
-    /* Written without padding, read with it and without. */
-    assert_int_equal(len, strcspn(encoded, "="));
-    assert_int_equal(len, bow__base64_size(strlen(plain)));
-    assert_memory_equal(text, encoded, len);
-    expect_from_base64(encoded, strlen(encoded), plain);
-    expect_from_base64(encoded, len, plain);
-}
-
-/* The vectors of RFC 4648, section 10. */
-static void test_base64_goes_both_ways(void **state)
-{
-    (void)state;
-    expect_base64("", "");
-    expect_base64("f", "Zg==");
-    expect_base64("fo", "Zm8=");
-    expect_base64("foo", "Zm9v");
-    expect_base64("foob", "Zm9vYg==");
-    expect_base64("fooba", "Zm9vYmE=");
-    expect_base64("foobar", "Zm9vYmFy");
-    expect_base64("\xFB\xFF\xFE", "+//+");
-}
-
-static void test_base64_decode_of_anything_else_fails(void **state)
-{
-    static const char *const bad[] = {"A", "Zm9vA", "Zm 9", "Zm9-", "====", "Zg=x"};
-    uint8_t bytes[64];
-    size_t n = 0;
-
-    (void)state;
-    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-        assert_int_equal(bow__base64_decode(slice(bad[i]), bytes, &n), -EBADMSG);
-    }
-}
-
 static void test_codes_map_as_grpc_specifies(void **state)
 {
     (void)state;
@@ -270,8 +220,6 @@ int main(void)
         cmocka_unit_test(test_percent_decode_makes_text_of_what_is_none),
         cmocka_unit_test(test_percent_decode_cuts_at_a_character),
         cmocka_unit_test(test_text_cut_splits_no_character),
-        cmocka_unit_test(test_base64_goes_both_ways),
-        cmocka_unit_test(test_base64_decode_of_anything_else_fails),
         cmocka_unit_test(test_codes_map_as_grpc_specifies),
     };
 

@@ -155,7 +155,7 @@ ORDER = {
         "decode",
     ),
     "rpc/json": (
-        "base64 decimal_powers json_bytes json_names json_path json_types map_keys",
+        "decimal_powers json_bytes json_names json_path json_types map_keys",
         "decimal decimal_read decimal_write",
         "json_output time_text",
         "json_reader json_writer message_print",

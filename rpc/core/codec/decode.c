@@ -301,12 +301,27 @@ static const uint8_t *read_string(struct bow__decoder *d, const ProtobufCFieldDe
     return bow__utf8_copy((uint8_t *)text, at, len) ? at + len : check_string(d, field, at, len);
 }
 
+/* A string whose length is known has no NUL that it would end at. */
+BOW__LONG_WAY static const uint8_t *check_text(struct bow__decoder *d,
+                                               const ProtobufCFieldDescriptor *field,
+                                               const uint8_t *at, size_t len)
+{
+    size_t valid = bow__utf8_prefix((struct bow_slice){at, len}, true);
+    return valid == len ? at : bow__decode_refuse(d, field, at + valid, "not UTF-8");
+}
+
+static bool is_checked_text(const ProtobufCFieldDescriptor *field)
+{
+    return (field->flags & ((uint32_t)BOW_DESCRIPTOR_TEXT | BOW_DESCRIPTOR_UNCHECKED)) ==
+           BOW_DESCRIPTOR_TEXT;
+}
+
 static const uint8_t *read_bytes(struct bow__decoder *d, const ProtobufCFieldDescriptor *field,
                                  const uint8_t *at, ProtobufCBinaryData *slot)
 {
     size_t len;
     at = read_len(d, field, at, &len);
-    if (at == NULL) {
+    if (at == NULL || (is_checked_text(field) && check_text(d, field, at, len) == NULL)) {
         return NULL;
     }
     slot->len = len;

@@ -16,4 +16,10 @@ bow__message_info(const ProtobufCMessageDescriptor *type)
     return (const struct bow_message_info *)type->reserved1;
 }
 
+/** Whether bytes are a string in the .proto. Thread: any. */
+static inline bool bow__field_is_text(const ProtobufCFieldDescriptor *field)
+{
+    return field->type == PROTOBUF_C_TYPE_BYTES && (field->flags & BOW_DESCRIPTOR_TEXT) != 0;
+}
+
 #endif

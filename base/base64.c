@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Base64, four characters for three bytes. */
-#include "rpc/json/base64.h"
+#include "base/base64.h"
+#include <errno.h>
 #include <string.h>
 
 /*
@@ -32,30 +33,29 @@ static const char pairs[64 * 64][2] = {
 };
 /* clang-format on */
 
-static inline char *write_four(char *to, uint32_t bits)
+static inline void write_four(char *to, uint32_t bits)
 {
     memcpy(to, pairs[bits >> 12], 2);
     memcpy(to + 2, pairs[bits & 0xfff], 2);
-    return to + 4;
 }
 
-char *bow__base64_write(char *to, struct bow_slice bytes)
+size_t bow__base64_encode(struct bow_slice bytes, char *out)
 {
     const uint8_t *at = bytes.data;
     size_t left = bytes.len;
+    char *to = out;
 
-    for (; left >= 3; left -= 3, at += 3) {
-        to = write_four(to, (uint32_t)at[0] << 16 | (uint32_t)at[1] << 8 | at[2]);
+    for (; left >= 3; left -= 3, at += 3, to += 4) {
+        write_four(to, (uint32_t)at[0] << 16 | (uint32_t)at[1] << 8 | at[2]);
     }
     if (left > 0) {
-        uint32_t second = left > 1 ? at[1] : 0;
-        to = write_four(to, (uint32_t)at[0] << 16 | second << 8);
-        to[-1] = '=';
-        if (left == 1) {
-            to[-2] = '=';
-        }
+        char last[4];
+
+        write_four(last, (uint32_t)at[0] << 16 | (left > 1 ? (uint32_t)at[1] << 8 : 0));
+        memcpy(to, last, left + 1);
+        to += left + 1;
     }
-    return to;
+    return (size_t)(to - out);
 }
 
 #define NO 0xff
@@ -76,11 +76,11 @@ static const uint8_t values[256] = {
     /* clang-format on */
 };
 
-size_t bow__base64_read(uint8_t *to, struct bow_slice text)
+int bow__base64_decode(struct bow_slice text, uint8_t *out, size_t *ret_len)
 {
     const uint8_t *at = text.data;
     size_t left = text.len;
-    uint8_t *begin = to;
+    uint8_t *to = out;
 
     if (left % 4 == 0 && left > 0 && at[left - 1] == '=') { /* padding fills up the last four */
         left -= at[left - 2] == '=' ? 2 : 1;
@@ -88,22 +88,24 @@ size_t bow__base64_read(uint8_t *to, struct bow_slice text)
     for (; left >= 4; left -= 4, at += 4) {
         uint8_t a = values[at[0]], b = values[at[1]], c = values[at[2]], d = values[at[3]];
         if (((a | b | c | d) & 0x80) != 0) {
-            return SIZE_MAX;
+            return -EBADMSG;
         }
         *to++ = (uint8_t)(a << 2 | b >> 4);
         *to++ = (uint8_t)(b << 4 | c >> 2);
         *to++ = (uint8_t)(c << 6 | d);
     }
     if (left == 0) {
-        return (size_t)(to - begin);
+        *ret_len = (size_t)(to - out);
+        return 0;
     }
     uint8_t a = values[at[0]], b = left > 1 ? values[at[1]] : NO, c = left > 2 ? values[at[2]] : 0;
     if (((a | b | c) & 0x80) != 0) {
-        return SIZE_MAX;
+        return -EBADMSG;
     }
     *to++ = (uint8_t)(a << 2 | b >> 4);
     if (left > 2) {
         *to++ = (uint8_t)(b << 4 | c >> 2);
     }
-    return (size_t)(to - begin);
+    *ret_len = (size_t)(to - out);
+    return 0;
 }
