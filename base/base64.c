@@ -58,6 +58,16 @@ size_t bow__base64_encode(struct bow_slice bytes, char *out)
     return (size_t)(to - out);
 }
 
+size_t bow__base64_encode_padded(struct bow_slice bytes, char *out)
+{
+    size_t len = bow__base64_encode(bytes, out);
+
+    while (len % 4 != 0) {
+        out[len++] = '=';
+    }
+    return len;
+}
+
 #define NO 0xff
 /* Of each character; both alphabets. */
 static const uint8_t values[256] = {

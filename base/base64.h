@@ -2,7 +2,7 @@
 #ifndef BOWLINE_BASE_BASE64_H
 #define BOWLINE_BASE_BASE64_H
 
-/* Base64 (RFC 4648), for JSON and for header values. Written without padding. */
+/* Base64 (RFC 4648), for JSON, for header values and for bodies that are texts. */
 
 #include <bowline/slice.h>
 #include <stddef.h>
@@ -14,8 +14,11 @@ static inline size_t bow__base64_size(size_t n)
     return n / 3 * 4 + (n % 3 > 0 ? n % 3 + 1 : 0);
 }
 
-/** Write `bytes` in the standard alphabet. Returns the length. */
+/** Write `bytes` in the standard alphabet, without padding. Returns the length. */
 size_t bow__base64_encode(struct bow_slice bytes, char *out);
+
+/** The same with padding: 4 characters for each 3 bytes begun. */
+size_t bow__base64_encode_padded(struct bow_slice bytes, char *out);
 
 /** Bytes that `len` characters have at most. */
 static inline size_t bow__base64_bytes(size_t len)

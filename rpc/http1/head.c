@@ -3,6 +3,7 @@
  * metadata is left out, field by field. */
 
 #include "rpc/http1/head.h"
+#include "base/base64.h"
 #include "rpc/core/compression/encodings.h"
 #include "rpc/core/metadata.h"
 #include "rpc/web/grpc_text.h"

@@ -193,11 +193,7 @@ void bow__json_put_bytes(struct bow__json_output *out, struct bow_slice bytes)
     while (bytes.len > 0) {
         size_t n = bytes.len < BYTES_PIECE ? bytes.len : BYTES_PIECE;
         char *to = bow__json_room(out, BYTES_PIECE / 3 * 4 + 4);
-        size_t len = bow__base64_encode((struct bow_slice){bytes.data, n}, to);
-        for (; len % 4 != 0; len++) {
-            to[len] = '=';
-        }
-        out->at = to + len;
+        out->at = to + bow__base64_encode_padded((struct bow_slice){bytes.data, n}, to);
         bytes.data += n;
         bytes.len -= n;
     }

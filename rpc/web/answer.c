@@ -5,8 +5,8 @@
  */
 
 #include "rpc/web/answer.h"
+#include "base/base64.h"
 #include "rpc/core/compression/encodings.h"
-#include "rpc/json/base64.h"
 #include "rpc/web/codes.h"
 #include "rpc/web/content_type.h"
 #include "rpc/web/end_text.h"
@@ -126,12 +126,13 @@ static struct bow__block *to_base64(struct bow__web_call *call, unsigned flags,
     if (n_first > 0) {
         head[PREFIX_BYTES] = bytes.data[0];
     }
-    char *at =
-        bow__base64_write((char *)block->data, (struct bow_slice){head, PREFIX_BYTES + n_first});
+    char *text = (char *)block->data;
+    size_t at = bow__base64_encode_padded((struct bow_slice){head, PREFIX_BYTES + n_first}, text);
     if (bytes.len > n_first) {
-        at = bow__base64_write(at, (struct bow_slice){bytes.data + n_first, bytes.len - n_first});
+        at += bow__base64_encode_padded(
+            (struct bow_slice){bytes.data + n_first, bytes.len - n_first}, text + at);
     }
-    *ret_len = (size_t)(at - (char *)block->data);
+    *ret_len = at;
     return block;
 }
 

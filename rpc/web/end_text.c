@@ -2,6 +2,7 @@
 /* Statuses as JSON and as trailers. What a client is asked to wait is among the details. */
 
 #include "rpc/web/end_text.h"
+#include "base/base64.h"
 #include "rpc/core/codec/utf8.h"
 #include "rpc/core/codec/wire.h"
 #include "rpc/json/json_output.h"

@@ -2,6 +2,7 @@
 /* A list of header fields in an arena. */
 
 #include "rpc/web/fields.h"
+#include "base/base64.h"
 #include "rpc/web/grpc_text.h"
 
 #include <stdint.h>

@@ -5,9 +5,9 @@
  */
 
 #include "rpc/web/request.h"
+#include "base/base64.h"
 #include "rpc/core/compression/compression.h"
 #include "rpc/core/registry.h"
-#include "rpc/json/base64.h"
 #include "rpc/web/content_type.h"
 #include "rpc/web/message_json.h"
 #include "rpc/web/origins.h"
@@ -261,7 +261,8 @@ static int decode_parameter(struct bow__web_call *call, struct bow_slice value, 
     call->reader.block = block;
     len = bow__query_decode(value, block->data);
     if (len != SIZE_MAX && is_base64) {
-        len = bow__base64_read(block->data, (struct bow_slice){block->data, len});
+        struct bow_slice text = {block->data, len};
+        len = bow__base64_decode(text, block->data, &len) == 0 ? len : SIZE_MAX;
     }
     if (len == SIZE_MAX) {
         bow__text_printf(&call->reason, "the URL's message is not %s",
