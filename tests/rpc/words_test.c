@@ -135,7 +135,7 @@ static void test_words_of_a_server_that_is_not_made_name_the_option(void **state
     expect_not_made(&options, "options.loop, options.group and options.workers");
     options.backlog = -1;
     expect_not_made(&options, "options.backlog");
-    options.protocols = 8;
+    options.protocols = 1u << 31;
     expect_not_made(&options, "options.protocols");
     options.unix_mode = 01000;
     expect_not_made(&options, "options.unix_mode");
@@ -163,7 +163,7 @@ static void test_words_of_an_address_that_is_not_added_say_why(void **state)
     server_options.loop = bow_test_loop(words->test);
     assert_int_equal(bow_server_new(&server_options, &server), 0);
     expect_not_listened(server, &options, -EINVAL, "options.address is NULL");
-    options.protocols = 8;
+    options.protocols = 1u << 31;
     expect_not_listened(server, &options, -EINVAL, "options.protocols");
     options.unix_mode = 01000;
     expect_not_listened(server, &options, -EINVAL, "options.unix_mode");
