@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Hold the C of the library's own services, which is kept so that it builds without protoc, to
-what the generator makes of their .proto now.
+"""Hold the C of the library's own services, and of what it reads of a .proto, which is kept so that
+it builds without protoc, to what the generator makes of their .proto now.
 
     services_test.py PLUGIN PROTOC           compare, print what differs
     services_test.py PLUGIN PROTOC --write   keep what comes out
@@ -13,9 +13,12 @@ import tempfile
 
 from protoc import ROOT, Protoc
 
-SERVICES = ROOT / "rpc" / "services"
-PROTOS = SERVICES / "protos"
-KEPT = SERVICES / "generated"
+# The folders with protos/ and generated/. The library sets fields itself, so it has no use for the
+# typed functions; nobody reflects on a schema's messages.
+FOLDERS = {
+    "rpc/services": ["no_messages"],
+    "rpc/schema": ["no_messages", "lite", "no_json"],
+}
 
 
 def read(folder):
@@ -23,38 +26,50 @@ def read(folder):
             for path in sorted(folder.rglob("*.[ch]"))}
 
 
-def generate(protoc, system):
-    protos = sorted(str(path.relative_to(PROTOS)) for path in PROTOS.rglob("*.proto"))
+def generate(protoc, folder, options, system):
+    protos = ROOT / folder / "protos"
+    names = sorted(str(path.relative_to(protos)) for path in protos.rglob("*.proto"))
     with tempfile.TemporaryDirectory() as out:
-        # The library sets fields itself, so it has no use for the typed functions.
-        protoc.generate(out, protos, [PROTOS, system], ["no_messages"])
-        return read(pathlib.Path(out))
+        protoc.generate(out, names, [protos, system], options)
+        made = read(pathlib.Path(out))
+    return {name: text for name, text in made.items() if not is_empty(folder, name)}
 
 
-def write(made):
+def is_empty(folder, name):
+    """Stubs of a .proto without services."""
+    return folder == "rpc/schema" and ".bow." in name
+
+
+def write(folder, made):
     for name, text in made.items():
-        path = KEPT / name
+        path = ROOT / folder / "generated" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
 
 
-def compare(made, kept):
+def compare(folder, made, kept):
     n_different = 0
     for name in sorted({*made, *kept}):
         if made.get(name) != kept.get(name):
             n_different += 1
-            print(f"rpc/services/generated/{name} is not what comes out; run tools/update-services")
+            print(f"{folder}/generated/{name} is not what comes out; run tools/update-services")
     return n_different
 
 
 def main():
-    made = generate(Protoc(sys.argv[1], sys.argv[2]), "/usr/include")
+    protoc = Protoc(sys.argv[1], sys.argv[2])
+    n_files = n_different = 0
+    for folder, options in FOLDERS.items():
+        made = generate(protoc, folder, options, "/usr/include")
+        if sys.argv[3:] == ["--write"]:
+            write(folder, made)
+        else:
+            n_files += len(made)
+            n_different += compare(folder, made, read(ROOT / folder / "generated"))
     if sys.argv[3:] == ["--write"]:
-        write(made)
         return 0
-    n_different = compare(made, read(KEPT))
-    print(f"{len(made)} files, {n_different} different")
-    return 1 if n_different or not made else 0
+    print(f"{n_files} files, {n_different} different")
+    return 1 if n_different or not n_files else 0
 
 
 if __name__ == "__main__":

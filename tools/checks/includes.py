@@ -49,6 +49,7 @@ RULES = {
     "rpc/messages": ({"base", "rpc"}, {"base", "rpc/core/codec"}),
     "rpc/well_known": ({"base", "rpc"}, {"base", "rpc/core/codec", "rpc/messages"}),
     "rpc/json": ({"base", "rpc"}, {"base", "rpc/core/codec", "rpc/messages", "rpc/well_known"}),
+    "rpc/schema": ({"base", "rpc"}, {"base", "rpc/core/codec", "rpc/messages", "rpc/json"}),
     "rpc/native": ({"base", "rpc"}, {"base"} | CORE),
     "rpc/http2": ({"base", "rpc"}, {"base"} | CORE),
     "rpc/connection": (
@@ -90,7 +91,7 @@ PUBLIC_LEVELS = {
         "idle", "loop", "loop_stats", "proxy_protocol", "security", "submit", "task", "timer", "trace",
     },
     "rpc": {"access_log", "bearer", "call", "call_set", "call_stream", "client", "compression",
-            "health", "interceptor", "json", "message", "message_field", "message_print", "metadata", "metadata_interceptor", "metrics", "payload", "result", "server", "service", "status", "stream", "well_known"},
+            "health", "interceptor", "json", "message", "message_field", "message_print", "metadata", "metadata_interceptor", "metrics", "payload", "result", "schema", "server", "service", "status", "stream", "well_known"},
     "tls": {"tls"},
     "testing": {"testing"},
 }
@@ -144,6 +145,13 @@ ORDER = {
         "json_read_value json_write_known",
         "json_read_known",
         "json_read json_write",
+    ),
+    "rpc/schema": (
+        "features layout proto_text ranges schema.pb-c",
+        "schema",
+        "declare default_value enum_type schema_files schema_print service_type",
+        "message_type",
+        "schema_build",
     ),
     "rpc/core/compression": ("coder", "compress_zlib compress_zstd", "encodings", "compression"),
     "rpc/core/call": (
