@@ -106,6 +106,18 @@ static int take_arrays(struct making *it)
     return 0;
 }
 
+static int check_oneofs(const struct making *it)
+{
+    const Bow__Schema__Message *proto = it->symbol->proto.message;
+
+    for (size_t i = 0; i < proto->n_oneof; i++) {
+        if (!bow__schema_is_name(proto->oneof[i]->name)) {
+            return refuse(it, NULL, "one of its oneofs has no name");
+        }
+    }
+    return 0;
+}
+
 static int sort_fields(struct making *it)
 {
     const Bow__Schema__Message *proto = it->symbol->proto.message;
@@ -411,6 +423,9 @@ int bow__schema_make_message(struct bow_schema *schema, struct bow__schema_symbo
     const Bow__Schema__MessageOptions *options = symbol->proto.message->options;
 
     int rc = take_arrays(&it);
+    if (rc == 0) {
+        rc = check_oneofs(&it);
+    }
     if (rc == 0) {
         rc = sort_fields(&it);
     }

@@ -69,6 +69,17 @@ void bow__proto_text_printf(struct bow__proto_text *text, const char *format, ..
     va_end(again);
 }
 
+void bow__proto_text_put(struct bow__proto_text *text, struct bow_slice bytes)
+{
+    for (size_t i = 0; i < bytes.len; i++) {
+        if (bytes.data[i] < ' ' || bytes.data[i] == 0x7f) {
+            bow__proto_text_printf(text, "\\%03o", bytes.data[i]);
+        } else {
+            put(text, (const char *)&bytes.data[i], 1);
+        }
+    }
+}
+
 void bow__proto_text_quote(struct bow__proto_text *text, struct bow_slice bytes)
 {
     put(text, "\"", 1);

@@ -26,6 +26,9 @@ void bow__proto_text_indent(struct bow__proto_text *text);
 
 void bow__proto_text_printf(struct bow__proto_text *text, const char *format, ...) BOW_PRINTF(2, 3);
 
+/** Bytes as they are, but for control characters, which are escaped: nobody has looked at them. */
+void bow__proto_text_put(struct bow__proto_text *text, struct bow_slice bytes);
+
 /** A string between quotes, with the escapes of a .proto; the bytes of UTF-8 stay. */
 void bow__proto_text_quote(struct bow__proto_text *text, struct bow_slice bytes);
 

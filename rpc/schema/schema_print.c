@@ -90,14 +90,15 @@ static void put_type_name(struct printing *it, const char *scope, const char *ty
     size_t n = package_length(it);
 
     if (type == NULL || type[0] != '.') {
-        bow__proto_text_printf(&it->text, "%s", type != NULL ? type : "?");
+        bow__proto_text_put(&it->text, bow__schema_slice(type != NULL ? type : "?"));
         return;
     }
     const char *rest = type + 1;
     if (n > 0 && strncmp(rest, it->file->proto->package, n) == 0 && rest[n] == '.') {
         rest += n + 1;
     }
-    bow__proto_text_printf(&it->text, "%s", is_hidden(it, scope, rest, type + 1) ? type : rest);
+    bow__proto_text_put(&it->text,
+                        bow__schema_slice(is_hidden(it, scope, rest, type + 1) ? type : rest));
 }
 
 static void put_field_type(struct printing *it, const char *scope, const Bow__Schema__Field *field)
@@ -160,9 +161,11 @@ static void put_default(struct printing *it, const Bow__Schema__Field *field, un
     if (field->type == TYPE_STRING) {
         bow__proto_text_quote(&it->text, text);
     } else if (field->type == TYPE_BYTES) { /* escaped as it is */
-        bow__proto_text_printf(&it->text, "\"%.*s\"", (int)text.len, (const char *)text.data);
+        bow__proto_text_printf(&it->text, "\"");
+        bow__proto_text_put(&it->text, text);
+        bow__proto_text_printf(&it->text, "\"");
     } else {
-        bow__proto_text_printf(&it->text, "%.*s", (int)text.len, (const char *)text.data);
+        bow__proto_text_put(&it->text, text);
     }
 }
 

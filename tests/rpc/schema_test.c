@@ -419,6 +419,33 @@ static void test_schema_prints_a_proto(void **state)
     bow_schema_free(schema);
 }
 
+/* Of extensions nothing is made, so nobody has looked at them; a terminal is to be safe all the
+ * same. */
+static void test_schema_prints_no_control_characters(void **state)
+{
+    Bow__Schema__Field extension;
+    Bow__Schema__Field *extensions[] = {&extension};
+    struct bow_schema *schema;
+    struct bow_slice text;
+    struct proto p;
+
+    (void)state;
+    proto_init(&p);
+    set_field(&extension, "more", 100, 1, 11, ".shop.\033[31m");
+    extension.extendee = "\033[2J";
+    extension.json_name = "\033";
+    extension.has_default_value = true;
+    extension.default_value = (ProtobufCBinaryData){1, (uint8_t *)(uintptr_t) "\033"};
+    p.file.n_extension = 1;
+    p.file.extension = extensions;
+    assert_int_equal(build(&p, &schema, NULL, 0), 0);
+    assert_int_equal(bow_schema_print(schema, "shop.proto", NULL, &text), 0);
+    assert_non_null(strstr((const char *)text.data, "\\033[2J"));
+    assert_null(strchr((const char *)text.data, '\033'));
+    free((void *)(uintptr_t)text.data);
+    bow_schema_free(schema);
+}
+
 /* Refusals */
 
 static struct bow_slice encoded(struct proto *p, struct bow_arena *arena)
@@ -523,6 +550,9 @@ static void test_schema_refuses_names(void **state)
     p.message.name = "Or der\n";
     assert_refused(&p, -EBADMSG,
                    "shop.proto: shop: declares something by a name that is none: \"Or der\\x0a\"");
+    proto_init(&p);
+    p.oneof.name = "\033";
+    assert_refused(&p, -EBADMSG, "shop.proto: shop.Order: one of its oneofs has no name");
     proto_init(&p);
     p.enumeration.name = "Order";
     assert_refused(&p, -EBADMSG, "shop.proto: shop.Order: is declared twice, before in shop.proto");
@@ -800,6 +830,7 @@ int main(void)
         cmocka_unit_test(test_schema_empty_message_is_as_generated),
         cmocka_unit_test(test_schema_finds_what_its_files_declare),
         cmocka_unit_test(test_schema_prints_a_proto),
+        cmocka_unit_test(test_schema_prints_no_control_characters),
         cmocka_unit_test(test_schema_refuses_fields_that_clash),
         cmocka_unit_test(test_schema_refuses_types_that_are_missing_or_others),
         cmocka_unit_test(test_schema_refuses_maps_that_are_none),

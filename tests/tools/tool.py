@@ -48,6 +48,7 @@ def server(address="127.0.0.1:0", *options):
     """The server, by its address; what it said at its end is in `lines` afterwards."""
     running = Program(SERVER, address, *options)
     try:
+        running.wait_line("^listening on ")
         running.address = address if address.startswith("unix:") else f"127.0.0.1:{running.port()}"
         yield running
         running.stop()

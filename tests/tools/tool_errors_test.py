@@ -141,6 +141,7 @@ def test_command_line():
     for command in ("call", "list", "describe", "ping", "health", "bench", "new"):
         assert f"usage: bowline {command}" in Run(command, "--help").ok()
     Run("cal").failed(2, "no command \"cal\"")
+    assert "\x1b" not in Run("c\x1b[31mal").failed(2, "c\\x1b[31mal").err
     Run("call", "x").failed(2, "something is missing")
     Run("ping", "x", "y").failed(2, "\"y\" is more than it takes")
     Run("ping", "x", "--rate", "5").failed(2, "--rate is an option of bench, not of ping")

@@ -87,6 +87,17 @@ static int list_methods(struct peer *peer, const struct options *options, const 
     return rc;
 }
 
+static void put_name(const struct options *options, const char *name, bool is_first)
+{
+    if (options->json) {
+        printf("%s", is_first ? "" : ",");
+        say_json_string(stdout, name, strlen(name));
+    } else {
+        say_text(stdout, name);
+        putchar('\n');
+    }
+}
+
 static int list_services(struct peer *peer, const struct options *options)
 {
     struct source_names names;
@@ -96,8 +107,7 @@ static int list_services(struct peer *peer, const struct options *options)
         printf("{\"services\":[");
     }
     for (size_t i = 0; rc == EXIT_OK && i < names.n; i++) {
-        printf(options->json ? "%s\"%s\"" : "%s%s\n", options->json && i > 0 ? "," : "",
-               names.names[i]);
+        put_name(options, names.names[i], i == 0);
     }
     if (rc == EXIT_OK && options->json) {
         printf("]}\n");

@@ -77,7 +77,9 @@ static void put_statuses(const struct report *report)
         }
     }
     if (report->failure[0] != '\0') {
-        printf("  the first that failed: %s\n", report->failure);
+        printf("  the first that failed: ");
+        say_text(stdout, report->failure);
+        putchar('\n');
     }
 }
 

@@ -7,15 +7,31 @@
 #include <string.h>
 #include <unistd.h>
 
+#define MAX_LINE 4096
+
+void say_text(FILE *file, const char *text)
+{
+    for (; *text != '\0'; text++) {
+        unsigned char c = (unsigned char)*text;
+        if (c < ' ' || c == 0x7f) {
+            fprintf(file, "\\x%02x", c);
+        } else {
+            fputc(c, file);
+        }
+    }
+}
+
 int say_failed(int code, const char *format, ...)
 {
+    char line[MAX_LINE];
     va_list args;
 
     fflush(stdout); /* results stand before what ended them */
     fprintf(stderr, "%sbowline:%s ", colour_on(stderr, COLOUR_RED), colour_off(stderr));
     va_start(args, format);
-    vfprintf(stderr, format, args);
+    vsnprintf(line, sizeof(line), format, args);
     va_end(args);
+    say_text(stderr, line);
     fputc('\n', stderr);
     return code;
 }

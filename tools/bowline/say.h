@@ -23,6 +23,9 @@ enum {
 /** "bowline: ..." on standard error. Returns: `code`. */
 int say_failed(int code, const char *format, ...) BOW_PRINTF(2, 3);
 
+/** Write what a peer said: control characters are escaped, so that a terminal is not led by it. */
+void say_text(FILE *file, const char *text);
+
 /** The exit code of a call's status. */
 static inline int exit_of(enum bow_code code)
 {

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-#define MAX_VALUE 40
+#define MAX_VALUE 80
 
 static void put_seq(char *value, uint64_t seq)
 {
