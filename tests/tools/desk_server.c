@@ -47,6 +47,15 @@ static void on_time(struct bow_timer *timer, void *user)
     (void)bow_call_reply(working->call, &note.base);
 }
 
+/* The timer lies in the call's memory. */
+static void on_cancel(struct bow_call *call, enum bow_code why, void *user)
+{
+    struct working *working = user;
+
+    bow_timer_stop(&working->timer);
+    (void)bow_call_fail(call, why, "nobody waits");
+}
+
 static void work(struct bow_call *call, const Desk__Task *task, void *user)
 {
     struct working *working = bow_call_alloc(call, sizeof(*working));
@@ -59,6 +68,7 @@ static void work(struct bow_call *call, const Desk__Task *task, void *user)
     working->call = call;
     bow_timer_init(&working->timer, bow_call_loop(call), on_time, working);
     bow_timer_start(&working->timer, (uint64_t)task->sleep_us * 1000);
+    bow_call_on_cancel(call, on_cancel, working);
 }
 
 static void add(struct desk__desk__sum__call call, const Desk__Note *note, void *user)
