@@ -316,4 +316,19 @@
  * than 128 bytes first. Answers the same. */
 #define BOW_LIMIT_TRACESTATE_BYTES ((size_t)512)
 
+/** Bytes of all files of one schema (<bowline/schema.h>), serialized. Answers a server whose
+ * reflection goes on without end. */
+#define BOW_LIMIT_SCHEMA_BYTES ((size_t)16 << 20)
+
+/** Memory of one schema: the files as they are, decoded, and what is made of them. Answers
+ * declarations of few bytes of which each takes many. */
+#define BOW_LIMIT_SCHEMA_MEMORY_BYTES ((size_t)256 << 20)
+
+/** Bytes of a name in a schema, with all that it is declared in. Answers long names in each other,
+ * of which each is as long as all those around it. */
+#define BOW_LIMIT_SCHEMA_NAME_BYTES ((size_t)1 << 10)
+
+/** Fields of one message of a schema. Answers a type whose empty message takes megabytes. */
+#define BOW_LIMIT_SCHEMA_FIELDS 65536u
+
 #endif

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#ifndef BOWLINE_RPC_SCHEMA_ENUM_TYPE_H
+#define BOWLINE_RPC_SCHEMA_ENUM_TYPE_H
+
+#include "rpc/schema/schema.h"
+
+/** Fill in the descriptor of an enum, `symbol->made`. Returns 0; -EBADMSG; -ENOMEM, -EMSGSIZE. */
+int bow__schema_make_enum(struct bow_schema *schema, struct bow__schema_symbol *symbol,
+                          struct bow__text *reason);
+
+#endif
