@@ -149,14 +149,20 @@ struct bow_client_options {
                                printable ASCII, shorter than BOW_USER_AGENT_BYTES; copied; NULL:
                                nothing */
     const char
-        *assumed_encodings;     /* what each server of the target is known to take, "gzip" or
-                                   "zstd,gzip": with it a connection's first requests may be compressed,
-                                   before the server has said what it takes; copied; NULL: nothing */
-    const char *health_service; /* ask each server by grpc.health.v1 for this service, as
-                                   "shop.Orders", or "" for the whole server, and send it calls only
-                                   while it says SERVING; see above; shorter than
-                                   BOW_HEALTH_SERVICE_BYTES; with loop or group; copied; NULL: no
-                                   server is asked */
+        *assumed_encodings;       /* what each server of the target is known to take, "gzip" or
+                                     "zstd,gzip": with it a connection's first requests may be compressed,
+                                     before the server has said what it takes; copied; NULL: nothing */
+    const char *health_service;   /* ask each server by grpc.health.v1 for this service, as
+                                     "shop.Orders", or "" for the whole server, and send it calls only
+                                     while it says SERVING; see above; shorter than
+                                     BOW_HEALTH_SERVICE_BYTES; with loop or group; copied; NULL: no
+                                     server is asked */
+    uint64_t metrics_interval_ns; /* between calls of on_metrics; 0: none */
+    /** The time to take the client's metrics somewhere, by the functions of <bowline/metrics.h> and
+     * <bowline/metrics_text.h>: from the first call on, until the client is freed or that call's
+     * loop shuts down; of a confined client while its loop is driven. Thread: that loop. */
+    void (*on_metrics)(const struct bow_client *client, void *user);
+    void *metrics_user;
 };
 
 /** Bytes of options.health_service at most, with a NUL. */

@@ -245,6 +245,10 @@
  * max_queued_calls. */
 #define BOW_LIMIT_QUEUED_CALLS 1024u
 
+/** Methods that a client counts by name on one loop; the others together. Answers a program that
+ * makes methods up. */
+#define BOW_LIMIT_CLIENT_METHODS 256u
+
 /** Bytes of the calls that a client queues, their requests above all; the first may be larger.
  * Answers a program whose server is away. Option: max_queued_bytes. */
 #define BOW_LIMIT_QUEUED_BYTES ((size_t)64 << 20)

@@ -53,9 +53,10 @@ struct bow_loop_stats {
     uint64_t lag_ns;         /* by how much the last timer that fired was late */
     uint64_t max_lag_ns;
     uint64_t failed_polls;
-    uint64_t rebuilds; /* of the poller */
-    uint64_t pauses;   /* of I/O, because an error repeated at once */
-    uint64_t holds;    /* longer than max_hold_ns */
+    uint64_t rebuilds;    /* of the poller */
+    uint64_t pauses;      /* of I/O, because an error repeated at once */
+    uint64_t holds;       /* longer than max_hold_ns */
+    uint64_t max_hold_ns; /* the longest that one held it, also if shorter; 0 without max_hold_ns */
 };
 
 /** Fill in as much of `stats` as its size allows. Thread: any; numbers of other threads' loops may

@@ -114,6 +114,12 @@ struct bow_server_options {
     bool reflection;         /* with grpc.reflection.v1 and v1alpha: whoever can call the server can
                                 read its .proto files, of all services that are added; default: off
                               */
+    uint64_t metrics_interval_ns; /* between calls of on_metrics; 0: none */
+    /** The time to take the server's metrics somewhere, by the functions of <bowline/metrics.h> and
+     * <bowline/metrics_text.h>; once more when it has stopped, unless its loop has shut down
+     * before. Thread: the loop that accepts. */
+    void (*on_metrics)(const struct bow_server *server, void *user);
+    void *metrics_user;
 };
 
 #define BOW_SERVER_OPTIONS_INIT                                                                    \

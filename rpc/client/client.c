@@ -8,7 +8,6 @@
 #include "base/options.h"
 #include "base/refuse.h"
 #include "transport/address/transport_error.h"
-#include <bowline/metrics.h>
 
 #include <bowline/security.h>
 #include <errno.h>
@@ -82,6 +81,9 @@ static void unlock_settling(struct bow_client *client)
 
 static void on_settled(struct bow__balancer *balancer)
 {
+    if (atomic_load(&balancer->client->metrics_balancer) == balancer) {
+        bow_timer_stop(&balancer->client->metrics_timer);
+    }
     pthread_mutex_lock(&balancer->client->lock);
     balancer->settled = true;
     unlock_settling(balancer->client);
@@ -472,22 +474,6 @@ struct bow__balancer *bow__client_balancer(struct bow_client *client)
         atomic_store_explicit(&balancer->used, true, memory_order_release);
     }
     return balancer;
-}
-
-int bow_client_metrics(const struct bow_client *client, struct bow_metrics *metrics)
-{
-    struct bow_metrics sum = BOW_METRICS_INIT;
-
-    if (metrics->size < sizeof(metrics->size) || metrics->size > sizeof(sum)) {
-        return bow__refuse(client->config.context, -EINVAL,
-                           "bow_client_metrics: begin with BOW_METRICS_INIT");
-    }
-    sum.size = metrics->size;
-    for (uint32_t i = 0; i < client->n_balancers; i++) {
-        bow__counters_add(&client->balancers[i].calls.counters, &sum);
-    }
-    memcpy(metrics, &sum, metrics->size);
-    return 0;
 }
 
 enum bow_client_state bow_client_get_state(const struct bow_client *client)

@@ -34,6 +34,10 @@ struct bow_client {
     uint32_t n_balancers;
     struct bow__subchannel *subchannels; /* of all balancers, one after the other */
     atomic_bool closing;
+    /* Whose loop calls options.on_metrics: exchanged by each balancer as it opens, kept by the
+     * first; then read by that loop. */
+    _Atomic(struct bow__balancer *) metrics_balancer;
+    struct bow_timer metrics_timer;
 
     pthread_mutex_t lock;
     pthread_cond_t settled;

@@ -37,7 +37,6 @@ static int send_block(struct bow__client_call *call, struct bow__session *sessio
 static int send_compressed(struct bow__client_call *call, struct bow__session *session,
                            const uint8_t *bytes)
 {
-    size_t len = 0;
 
     if (!bow__compression_wants(&call->calls->compression.compression, call->encoding,
                                 call->compresses, call->n_request)) {
@@ -45,7 +44,7 @@ static int send_compressed(struct bow__client_call *call, struct bow__session *s
     }
     return bow__compression_send(&call->calls->compression.compression, session, call->key,
                                  (enum bow__encoding)call->encoding, BOW__SEND_END,
-                                 (struct bow_slice){bytes, call->n_request}, &len);
+                                 (struct bow_slice){bytes, call->n_request}, &call->n_sent);
 }
 
 static int send_request(struct bow__client_call *call, struct bow__session *session)
@@ -53,6 +52,7 @@ static int send_request(struct bow__client_call *call, struct bow__session *sess
     const uint8_t *bytes = call->block != NULL ? call->block->data : call->request;
     size_t cap = 0;
 
+    call->n_sent = call->n_request;
     int rc = send_compressed(call, session, bytes);
     if (rc <= 0) {
         return rc;
@@ -123,6 +123,10 @@ int bow__client_conn_send(struct bow__client_conn *conn, struct bow__client_call
         session->ops->abandon(session, call->key);
         return rc;
     }
+    if (!bow__method_sends_many(call->method)) {
+        bow__count(&call->counts->bytes_out, call->n_sent);
+    }
+    bow__client_call_count_attempt(call);
     call->conn = &conn->conn;
     call->state = BOW__CLIENT_CALL_OPEN;
     bow__list_push_back(&call->calls->open, &call->at);
@@ -178,6 +182,7 @@ static void take_reply(struct bow__client_conn *conn, uint64_t key, struct bow__
     struct bow__text reason;
 
     bow__text_clear(&reason);
+    bow__client_call_count_received(call, n_bytes);
     call->memory->reply_compressed = message->compressed;
     int rc = bow__open_message(&call->calls->compression.compression, call->intercepted, message,
                                &reason);
@@ -288,6 +293,9 @@ static bool retry(struct bow__client_call *call, struct bow_status *status)
     if (call->intercepted != NULL) {
         bow__intercepted_retries(call->intercepted, status);
     }
+    bow__client_call_count_attempt_end(call, status->code);
+    bow__count(&call->counts->retries, 1);
+    call->calls->counters.now.calls_retried++;
     call->calls->ops->requeue(call, counts_as_retry(call));
     return true;
 }

@@ -11,6 +11,7 @@
 #include "rpc/client/call/stream.h"
 #include "rpc/client/client.h"
 #include "rpc/client/client_deadline.h"
+#include "rpc/client/client_metrics.h"
 #include "rpc/client/intercept_client.h"
 #include "rpc/core/call/call.h"
 #include "rpc/core/codec/encode.h"
@@ -142,6 +143,7 @@ static int cancel_task(void *user)
     case BOW__CLIENT_CALL_OPEN:
     case BOW__CLIENT_CALL_EXPIRING:
     case BOW__CLIENT_CALL_LINGERING:
+        bow__count(&call->counts->cancelled, 1);
         bow__client_call_abandon(call, BOW_CANCELLED);
         bow__client_call_fail(call, BOW_CANCELLED, "the call was cancelled");
         break;
@@ -216,6 +218,7 @@ static int open_balancer(struct bow__balancer *balancer)
     balancer->calls.closing = rc < 0;
     if (rc == 0) {
         bow__client_unsettle(balancer);
+        bow__client_metrics_start(balancer);
     }
     return rc;
 }
@@ -233,6 +236,7 @@ static int begin(struct bow__client_call *call, struct bow__text *reason)
 {
     struct bow__balancer *balancer = bow__balancer_of(call);
 
+    bow__client_call_find_counts(call);
     int rc = open_balancer(balancer);
     if (rc == 0 && balancer->subchannels.config->interceptors.n > 0) {
         rc = bow__client_intercept(call, reason);
@@ -246,8 +250,9 @@ static int begin(struct bow__client_call *call, struct bow__text *reason)
     }
     if (rc == 0 || rc == -ENOTCONN) {
         balancer->calls.n_calls++;
-        balancer->calls.counters.now.calls_started++;
-        bow__counters_touch(&balancer->calls.counters);
+        bow__client_call_count_start(call);
+    } else if (rc == -EAGAIN) {
+        bow__client_call_count_refused(call);
     }
     return rc;
 }
@@ -256,9 +261,11 @@ static void fail_start(struct bow__client_call *call, int rc, const struct bow__
 {
     if (rc != -ENOTCONN) {
         hold_balancer(bow__balancer_of(call));
-        call->calls->counters.now.calls_started++;
+        bow__client_call_find_counts(call);
+        bow__client_call_count_start(call);
     }
     if (call->cancelled) {
+        bow__count(&call->counts->cancelled, 1);
         bow__client_call_fail(call, BOW_CANCELLED, "the call was cancelled");
         return;
     }
@@ -303,6 +310,7 @@ static int start_elsewhere(struct bow__client_call *call, struct bow__text *reas
 
     if (atomic_load_explicit(&balancer->calls.n_queued, memory_order_relaxed) >=
         balancer->subchannels.config->options.max_queued_calls) {
+        bow__client_call_count_refused(call);
         return bow__balancer_refuse_queued(balancer, reason);
     }
     bow_task_init(&call->task, "start call", start_task, call);

@@ -107,6 +107,9 @@ static void submit(struct bow__client_call *call)
     bow__text_clear(&reason);
     call->state = BOW__CLIENT_CALL_POSTED; /* in no list */
     int rc = bow__balancer_submit(bow__balancer_of(call), call, &reason);
+    if (rc == -EAGAIN) {
+        bow__client_call_count_refused(call);
+    }
     if (rc < 0) {
         bow__client_fail_submitted(call, rc, &reason);
     }

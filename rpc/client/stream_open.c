@@ -31,6 +31,7 @@ static bool do_asks(struct bow_stream *stream)
         return false;
     }
     if ((asks & BOW__STREAM_CANCEL) != 0) {
+        bow__count(&stream->call->counts->cancelled, 1);
         fail_call(stream, BOW_CANCELLED, "the call was cancelled");
     } else {
         fail_call(stream, stream->failure_code, stream->failure.bytes);

@@ -275,6 +275,7 @@ static void clear(struct bow__target *target, struct bow_context *context, uint3
     if (target->addresses != NULL) {
         bow__free(context, target->addresses, n * sizeof(*target->addresses));
     }
+    free_text(context, target->text);
     *target = (struct bow__target){0};
 }
 
@@ -288,7 +289,9 @@ int bow__target_init(struct bow__target *target, struct bow_context *context,
     struct walk walk = walk_of(options->target, &target->http2);
     uint32_t n = count(walk);
     target->addresses = bow__alloc_array(context, n, sizeof(*target->addresses));
-    if (target->addresses == NULL) {
+    target->text = bow__dup(context, options->target, strlen(options->target));
+    if (target->addresses == NULL || target->text == NULL) {
+        clear(target, context, n);
         return -ENOMEM;
     }
     while (rc == 0 && next(&walk, &address)) {

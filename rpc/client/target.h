@@ -21,6 +21,7 @@ struct bow__target_address {
 };
 
 struct bow__target {
+    char *text; /* as it was given */
     bool http2;
     uint32_t n_addresses;
     struct bow__target_address *addresses;

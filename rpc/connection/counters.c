@@ -7,7 +7,6 @@
 #include "base/alloc.h"
 
 #include <errno.h>
-#include <string.h>
 
 #define PUBLISH_NS UINT64_C(10000000)
 
@@ -53,26 +52,20 @@ int bow__counters_init(struct bow__counters *counters, struct bow_context *conte
         return 0;
     }
     counters->methods = bow__alloc_array(context, n_methods, sizeof(*counters->methods));
-    counters->published_methods =
-        bow__alloc_array(context, n_methods * BOW__N_METHOD_COUNTS, sizeof(uint64_t));
-    if (counters->methods == NULL || counters->published_methods == NULL) {
-        bow__counters_fini(counters);
-        return -ENOMEM;
-    }
-    return 0;
+    return counters->methods != NULL ? 0 : -ENOMEM;
 }
 
 void bow__counters_fini(struct bow__counters *counters)
 {
-    size_t n_bytes = counters->n_methods * sizeof(struct bow__method_counts);
-
-    if (counters->context == NULL) {
+    if (counters->methods == NULL) {
         return;
     }
-    bow__free(counters->context, counters->methods, n_bytes);
-    bow__free(counters->context, counters->published_methods, n_bytes);
+    for (uint32_t i = 0; i < counters->n_methods; i++) {
+        bow__method_counts_fini(&counters->methods[i], counters->context);
+    }
+    bow__free(counters->context, counters->methods,
+              counters->n_methods * sizeof(struct bow__method_counts));
     counters->methods = NULL;
-    counters->published_methods = NULL;
 }
 
 void bow__counters_touch(struct bow__counters *counters)
@@ -83,21 +76,12 @@ void bow__counters_touch(struct bow__counters *counters)
     }
 }
 
-static void publish(atomic_uint_fast64_t *to, const void *counts, size_t n)
-{
-    const uint64_t *from = counts;
-
-    for (size_t i = 0; i < n; i++) {
-        atomic_store_explicit(&to[i], from[i], memory_order_relaxed);
-    }
-}
-
 void bow__counters_show(struct bow__counters *counters)
 {
-    publish(counters->published, &counters->now.connections_opened, BOW__N_METRICS);
-    if (counters->n_methods > 0) {
-        publish(counters->published_methods, counters->methods,
-                counters->n_methods * BOW__N_METHOD_COUNTS);
+    const uint64_t *from = &counters->now.connections_opened;
+
+    for (size_t i = 0; i < BOW__N_METRICS; i++) {
+        atomic_store_explicit(&counters->published[i], from[i], memory_order_relaxed);
     }
 }
 
@@ -116,24 +100,4 @@ void bow__counters_add(const struct bow__counters *counters, struct bow_metrics 
         to[i] += atomic_load_explicit(&counters->published[i], memory_order_relaxed);
     }
     sum->calls_unanswered += atomic_load_explicit(&counters->n_unanswered, memory_order_relaxed);
-}
-
-void bow__counters_add_method(const struct bow__counters *counters, uint32_t index,
-                              struct bow_method_metrics *sum)
-{
-    const atomic_uint_fast64_t *from = &counters->published_methods[index * BOW__N_METHOD_COUNTS];
-    uint64_t words[BOW__N_METHOD_COUNTS];
-    struct bow__method_counts counts;
-
-    for (size_t i = 0; i < BOW__N_METHOD_COUNTS; i++) {
-        words[i] = atomic_load_explicit(&from[i], memory_order_relaxed);
-    }
-    memcpy(&counts, words, sizeof(counts));
-    sum->started += counts.started;
-    for (size_t code = 0; code < BOW_N_CODES; code++) {
-        sum->ended[code] += counts.ended[code];
-    }
-    sum->bytes_in += counts.bytes_in;
-    sum->bytes_out += counts.bytes_out;
-    sum->total_ns += counts.total_ns;
 }

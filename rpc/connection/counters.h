@@ -3,15 +3,16 @@
 #define BOWLINE_RPC_CONNECTION_COUNTERS_H
 
 /*
- * What one loop counts for a server or client. `now` and `methods` are plain
- * memory of the loop's; a tail task copies them to `published` at most every 10 ms,
- * and readers add up what was published.
+ * What one loop counts for a server or client. `now` is plain memory of the loop's;
+ * a tail task copies it to `published` at most every 10 ms, and readers add up what was
+ * published. `methods` are read as they are (rpc/metrics/method_counts.h).
  *
  * Design. Published words are stored and loaded relaxed: each is right by itself,
  * and nobody concludes from one to another. The gauge of unanswered calls is an atomic
  * of its own, for handlers let go of such calls on any thread.
  */
 
+#include "rpc/metrics/method_counts.h"
 #include <bowline/metrics.h>
 #include <bowline/timer.h>
 #include <stdatomic.h>
@@ -20,21 +21,11 @@
 #define BOW__METRICS_OFFSET offsetof(struct bow_metrics, connections_opened)
 #define BOW__N_METRICS ((sizeof(struct bow_metrics) - BOW__METRICS_OFFSET) / sizeof(uint64_t))
 
-struct bow__method_counts {
-    uint64_t started;
-    uint64_t ended[BOW_N_CODES];
-    uint64_t bytes_in;
-    uint64_t bytes_out;
-    uint64_t total_ns;
-};
-
-#define BOW__N_METHOD_COUNTS (sizeof(struct bow__method_counts) / sizeof(uint64_t))
-
 struct bow__counters {
     struct bow_context *context;
     struct bow_loop *loop;
     struct bow_metrics now;             /* loop only */
-    struct bow__method_counts *methods; /* loop only; the last one is for unknown methods */
+    struct bow__method_counts *methods; /* the last one is for unknown methods */
     uint32_t n_methods;
     bool armed; /* loop only: the timer or the task is under way */
     bool posted;
@@ -43,7 +34,6 @@ struct bow__counters {
     void (*on_published)(void *owner);
     void *owner;
     atomic_uint_fast64_t published[BOW__N_METRICS];
-    atomic_uint_fast64_t *published_methods; /* n_methods × BOW__N_METHOD_COUNTS */
     atomic_uint_fast64_t n_unanswered;
 };
 
@@ -71,7 +61,5 @@ static inline bool bow__counters_is_posted(const struct bow__counters *counters)
 
 /** Add what was published. Thread: any. */
 void bow__counters_add(const struct bow__counters *counters, struct bow_metrics *sum);
-void bow__counters_add_method(const struct bow__counters *counters, uint32_t index,
-                              struct bow_method_metrics *sum);
 
 #endif

@@ -101,6 +101,7 @@ struct bow_server {
     atomic_bool hurry_posted; /* exchanged by who posts, cleared by the task */
     struct bow_timer lame_timer;
     struct bow_timer grace_timer;
+    struct bow_timer metrics_timer;
     struct bow_loop_hook hook; /* of the main loop */
     bool hooked;
     bool draining; /* main loop only, as is the next */

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "rpc/core/errors.h"
 #include "rpc/server/server_fork.h"
+#include "rpc/server/server_metrics.h"
 #include <bowline/metrics.h>
 
 #include <errno.h>
@@ -65,6 +66,7 @@ static void unhook(struct bow_server *server)
     server->hooked = false;
     bow_timer_stop(&server->lame_timer);
     bow_timer_stop(&server->grace_timer);
+    bow__server_metrics_stop(server);
 }
 
 static bool is_last_part(struct bow_server *server)
@@ -81,6 +83,7 @@ static void part_done_on_main(struct bow_server *server)
     if (server->hooked && is_last_part(server)) {
         bow_loop_remove_hook(server->main, &server->hook);
         unhook(server);
+        bow__server_metrics_last(server);
     }
     part_done(server);
 }
@@ -230,6 +233,8 @@ static int open_task(void *user)
     server->hooked = rc == 0;
     if (rc < 0) {
         drain(server);
+    } else {
+        bow__server_metrics_start(server);
     }
     return rc;
 }

@@ -116,6 +116,7 @@ static void test_admission_over_the_servers_limit_refuses_and_recovers(void **st
     expect_refused(t, "max_server_calls (2)");
     expect_refused(t, "max_server_calls (2)");
     CALLS_WAIT_METRIC(t, calls_refused_server, 2);
+    assert_int_equal(calls_n_refused(t->server, BOW_REFUSED_SERVER), 2);
     answer_one(t);
     expect_say(t);
     CALLS_WAIT_METRIC(t, calls_refused_method, 0);
@@ -137,6 +138,7 @@ static void test_admission_over_a_methods_limit_leaves_the_others(void **state)
     assert_non_null(strstr(result.status.message, "bow_server_limit_calls() (2)"));
     bow_result_fini(&result);
     CALLS_WAIT_METRIC(t, calls_refused_method, 1);
+    assert_int_equal(calls_n_refused(t->server, BOW_REFUSED_METHOD), 1);
     expect_say(t);
     expect_say(t);
     answer_one(t);
@@ -314,6 +316,7 @@ static void test_admission_near_the_ceiling_refuses_new_calls_and_goes_on_with_o
     assert_non_null(strstr(t->result.status.message, "max_bytes (4194304)"));
     expect_refused(t, "over 90 % of the context's max_bytes (4194304)");
     CALLS_WAIT_METRIC(t, calls_refused_memory, n_refused + 1);
+    assert_int_equal(calls_n_refused(t->server, BOW_REFUSED_MEMORY), n_refused + 1);
     for (int i = 0; i < n_held; i++) {
         answer_one(t);
         assert_int_equal(t->result.status.code, BOW_OK);

@@ -6,6 +6,7 @@
 
 #include "bound.h"
 
+#include <bowline/metrics_text.h>
 #include <bowline/stream.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -91,6 +92,99 @@ static void test_bindings_f56_each_ends_where_it_belongs(void **state)
         for (int per_worker = 0; per_worker <= has_to_be_tcp(); per_worker++) {
             bound_begin(&bound, (enum binding)binding);
             serve_once(&bound, per_worker > 0);
+            bound_end(&bound);
+        }
+    }
+}
+
+/* Whichever loop had them. */
+
+#define N_COUNTED 12
+
+struct text {
+    size_t len;
+    char bytes[64 << 10];
+};
+
+struct counted {
+    struct bow_method_metrics metrics;
+    struct bow_histogram times;
+};
+
+static void count_say(const struct bow_method_metrics *metrics, void *user)
+{
+    struct counted *counted = user;
+
+    if (strcmp(metrics->path, "/calls.Echo/Say") == 0) {
+        counted->metrics = *metrics;
+        bow_method_metrics_times(metrics, BOW_TIME_CALL, BOW_OK, &counted->times);
+    }
+}
+
+static int keep_text(const char *text, size_t len, void *user)
+{
+    struct text *all = user;
+
+    assert_true(len < sizeof(all->bytes) - all->len);
+    memcpy(all->bytes + all->len, text, len);
+    all->len += len;
+    return 0;
+}
+
+/* A reply leaves before its time is counted. */
+static void expect_counted(struct bound *bound, const struct bow_server *server)
+{
+    struct counted counted;
+    struct bow_loop *driven = bound_driven(bound);
+
+    do {
+        if (driven != NULL) {
+            assert_int_equal(bow_loop_run_once(driven, BOUND_TURN_NS), 0);
+        }
+        bow_server_each_method(server, count_say, &counted);
+    } while (counted.times.count < N_COUNTED);
+    assert_int_equal(counted.times.count, N_COUNTED);
+    assert_int_equal(counted.metrics.started, N_COUNTED);
+    assert_int_equal(counted.metrics.ended[BOW_OK], N_COUNTED);
+    assert_int_equal(counted.metrics.received.count, N_COUNTED);
+    assert_int_equal(counted.metrics.in_flight, 0);
+}
+
+static void expect_loops(const struct bound *bound, const struct bow_server *server)
+{
+    static struct text text;
+    uint32_t n_expected = bound->binding >= GROUP ? BOUND_N_WORKERS : 1;
+    uint32_t n = 0;
+
+    text.len = 0;
+    assert_int_equal(bow_server_metrics_text(server, BOW_METRICS_PROMETHEUS, keep_text, &text), 0);
+    text.bytes[text.len] = '\0';
+    for (const char *at = text.bytes;
+         (at = strstr(at, "\nbowline_server_loop_turns_total{")) != NULL; at++) {
+        n++;
+    }
+    assert_int_equal(n, n_expected);
+}
+
+static void test_bindings_metrics_add_up_over_their_loops(void **state)
+{
+    for (int binding = OWN; binding < N_BINDINGS; binding++) {
+        for (int per_worker = 0; per_worker <= has_to_be_tcp(); per_worker++) {
+            struct bound bound = {.t = *state};
+            struct bow_client_options options;
+            bound_begin(&bound, (enum binding)binding);
+            struct bow_server *server = start(&bound, per_worker > 0);
+            for (int i = 0; i < N_COUNTED; i++) { /* each on a connection of its own */
+                calls_client_options(bound.t, &options);
+                struct bow_client *client = calls_new_client(bound.t, &options);
+                bound_expect_say(bound.t, client, bound_driven(&bound));
+                bow_client_free(client);
+            }
+            expect_counted(&bound, server);
+            expect_loops(&bound, server);
+            bound_stop_server(&bound, server);
+            expect_counted(&bound, server); /* also of one that has stopped */
+            bow_server_free(server);
             bound_end(&bound);
         }
     }
@@ -317,6 +411,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_bindings_f56_each_ends_where_it_belongs),
+        TEST(test_bindings_metrics_add_up_over_their_loops),
         TEST(test_bindings_f40_early_calls_wait_for_their_turn_on_each),
         TEST(test_bindings_f57_no_thread_is_left_after_the_end),
         TEST(test_bindings_f57_client_freed_in_its_callback_leaves_no_thread),

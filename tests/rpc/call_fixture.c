@@ -86,6 +86,26 @@ void calls_wait_server_metric(struct calls *t, size_t offset, uint64_t n)
     assert_int_equal(value, n);
 }
 
+struct refused {
+    enum bow_refusal refusal;
+    uint64_t n;
+};
+
+static void add_refused(const struct bow_method_metrics *method, void *user)
+{
+    struct refused *refused = user;
+
+    refused->n += method->refused[refused->refusal];
+}
+
+uint64_t calls_n_refused(const struct bow_server *server, enum bow_refusal refusal)
+{
+    struct refused refused = {refusal, 0};
+
+    bow_server_each_method(server, add_refused, &refused);
+    return refused.n;
+}
+
 static void note(struct calls *t, int *counter)
 {
     pthread_mutex_lock(&t->lock);

@@ -106,6 +106,9 @@ void calls_wait_server_metric(struct calls *t, size_t offset, uint64_t n);
 #define CALLS_WAIT_METRIC(t, name, n)                                                              \
     calls_wait_server_metric((t), offsetof(struct bow_metrics, name), (n))
 
+/** Calls that were refused by that limit, of all methods together, as each is counted. */
+uint64_t calls_n_refused(const struct bow_server *server, enum bow_refusal refusal);
+
 /** Have every name mean these two addresses of IPv4, in this order. The texts are kept. */
 void calls_resolve_to(struct calls *t, const char *first, const char *second);
 

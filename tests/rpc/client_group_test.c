@@ -103,6 +103,40 @@ static void test_group_calls_of_a_thread_end_on_one_loop(void **state)
     end(t, group);
 }
 
+static void expect_all(const struct bow_method_metrics *method, void *user)
+{
+    struct bow_histogram times;
+    int *n_visited = user;
+
+    ++*n_visited;
+    assert_string_equal(method->path, "/calls.Echo/Say");
+    assert_int_equal(method->started, N_LOOPS * N_CALLS);
+    assert_int_equal(method->ended[BOW_OK], N_LOOPS * N_CALLS);
+    assert_int_equal(method->in_flight, 0);
+    assert_int_equal(method->attempts, N_LOOPS * N_CALLS);
+    assert_int_equal(method->sent.count, N_LOOPS * N_CALLS);
+    bow_method_metrics_times(method, BOW_TIME_CALL, BOW_OK, &times);
+    assert_int_equal(times.count, N_LOOPS * N_CALLS);
+    bow_method_metrics_times(method, BOW_TIME_QUEUE, BOW_N_CODES, &times);
+    assert_true(times.count >= N_LOOPS); /* until there was a connection */
+}
+
+static void test_group_calls_of_all_loops_are_counted_as_one_methods(void **state)
+{
+    struct calls *t = *state;
+    struct bow_group *group = use_group(t);
+    struct caller caller = {.t = t, .group = group};
+    int n_visited = 0;
+
+    for (uint32_t i = 0; i < N_LOOPS; i++) {
+        assert_int_equal(bow_loop_execute(bow_group_get(group, i), "call", call_some, &caller), 0);
+        calls_wait(t, &caller.n_done, (int)(i + 1) * N_CALLS);
+    }
+    bow_client_each_method(t->client, expect_all, &n_visited);
+    assert_int_equal(n_visited, 1);
+    end(t, group);
+}
+
 static int call_blocking(void *user)
 {
     struct caller *caller = user;
@@ -143,6 +177,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         TEST(test_group_call_of_a_loop_ends_on_that_loop),
         TEST(test_group_calls_of_a_thread_end_on_one_loop),
+        TEST(test_group_calls_of_all_loops_are_counted_as_one_methods),
         TEST(test_group_blocking_call_on_any_of_its_loops_is_refused),
     };
 

@@ -5,6 +5,7 @@
  * order, and none is refused. PROTOCOL is the argument.
  */
 
+#include "call_fixture.h"
 #include "timed_fixture.h"
 
 #include <bowline/call_stream.h>
@@ -246,6 +247,7 @@ static void test_early_calls_that_take_too_much_while_they_wait_are_refused(void
     timed_advance(timed, SECOND);
     assert_int_equal(bow_server_metrics(timed->pair->server, &metrics), 0);
     assert_int_equal(metrics.calls_refused_connection, n_refused);
+    assert_int_equal(calls_n_refused(timed->pair->server, BOW_REFUSED_CONNECTION), n_refused);
     answer_all(timed);
     assert_int_equal(seen.n_ok, N_CALLS - n_refused);
 }

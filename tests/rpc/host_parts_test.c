@@ -7,6 +7,7 @@
 #include "base/list.h"
 #include "protos/codec3.pb-c.h"
 #include "rpc/client/call/call_ids.h"
+#include "rpc/client/call/client_methods.h"
 #include "rpc/client/call/result.h"
 #include "rpc/connection/counters.h"
 #include "rpc/connection/detect.h"
@@ -22,6 +23,7 @@
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -299,7 +301,7 @@ static void test_counters_are_published_within_their_time(void **state)
     }
     bow__counters_add(&counters, &sum);
     bow__counters_add(&counters, &sum);
-    bow__counters_add_method(&counters, 1, &method);
+    bow__method_counts_add(&counters.methods[1], &method);
     assert_int_equal(sum.heartbeats_lost, 6);
     assert_int_equal(sum.connections_opened, 0);
     assert_int_equal(sum.reconnects, 0);
@@ -444,6 +446,74 @@ static void test_result_keeps_texts_of_its_own(void **state)
     test_context_end(context, &alloc);
 }
 
+/* Methods of a client */
+
+static void test_client_methods_are_told_apart_by_path(void **state)
+{
+    struct test_alloc alloc;
+    struct bow__client_methods called = {0};
+    struct bow_method method = {.path = "/a.B/C"};
+    const struct bow_method same = {.path = "/a.B/C"};
+
+    (void)state;
+    test_alloc_init(&alloc);
+    struct bow_context *context = test_context_new(&alloc);
+    bow__client_methods_init(&called, context);
+    struct bow__method_counts *first = bow__client_methods_find(&called, &method);
+    assert_ptr_equal(bow__client_methods_find(&called, &method), first);
+    assert_ptr_equal(bow__client_methods_find(&called, &same), first);
+    method.path = "/a.B/D"; /* another one at the same address */
+    struct bow__method_counts *second = bow__client_methods_find(&called, &method);
+    assert_ptr_not_equal(second, first);
+    assert_ptr_equal(bow__client_methods_find(&called, &same), first);
+    assert_ptr_equal(bow__client_methods_look(&called, "/a.B/C"), first);
+    assert_ptr_equal(bow__client_methods_look(&called, "/a.B/D"), second);
+    assert_ptr_equal(bow__client_methods_look(&called, "/a.B/E"), &called.others);
+    bow__client_methods_fini(&called);
+    test_context_end(context, &alloc);
+}
+
+static void test_client_methods_beyond_the_limit_count_together(void **state)
+{
+    struct test_alloc alloc;
+    struct bow__client_methods called = {0};
+
+    (void)state;
+    test_alloc_init(&alloc);
+    struct bow_context *context = test_context_new(&alloc);
+    bow__client_methods_init(&called, context);
+    for (unsigned i = 0; i <= BOW_LIMIT_CLIENT_METHODS; i++) {
+        char path[32];
+        const struct bow_method method = {.path = path};
+        (void)snprintf(path, sizeof(path), "/a.B/M%u", i);
+        struct bow__method_counts *counts = bow__client_methods_find(&called, &method);
+        assert_int_equal(counts == &called.others, i == BOW_LIMIT_CLIENT_METHODS);
+        bow__method_counts_time(counts, context, BOW_TIME_CALL, BOW_OK, i, 1);
+    }
+    bow__client_methods_fini(&called);
+    test_context_end(context, &alloc);
+}
+
+static void test_client_methods_without_memory_count_together(void **state)
+{
+    struct test_alloc alloc;
+    struct bow__client_methods called = {0};
+    const struct bow_method method = {.path = "/a.B/C"};
+
+    (void)state;
+    test_alloc_init(&alloc);
+    struct bow_context *context = test_context_new(&alloc);
+    bow__client_methods_init(&called, context);
+    for (size_t n = 1; n <= 2; n++) {
+        alloc.fail_at = alloc.n_calls + n;
+        assert_ptr_equal(bow__client_methods_find(&called, &method), &called.others);
+    }
+    alloc.fail_at = 0;
+    assert_ptr_not_equal(bow__client_methods_find(&called, &method), &called.others);
+    bow__client_methods_fini(&called);
+    test_context_end(context, &alloc);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -453,6 +523,9 @@ int main(void)
         cmocka_unit_test(test_call_f26_ids_are_never_reused),
         cmocka_unit_test(test_family_ends_its_children_and_those_that_join_later),
         cmocka_unit_test(test_counters_are_published_within_their_time),
+        cmocka_unit_test(test_client_methods_are_told_apart_by_path),
+        cmocka_unit_test(test_client_methods_beyond_the_limit_count_together),
+        cmocka_unit_test(test_client_methods_without_memory_count_together),
         cmocka_unit_test(test_call_decode_takes_memory_in_proportion),
         cmocka_unit_test(test_call_decode_f31_takes_messages_above_the_cap),
         cmocka_unit_test(test_result_keeps_texts_of_its_own),

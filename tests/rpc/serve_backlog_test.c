@@ -375,6 +375,8 @@ static void test_backlog_f38_of_calls_that_wait_is_bounded(void **state)
     CALLS_WAIT_METRIC(s->t, calls_started, MAX_CALLS);
     assert_int_equal(bow_server_metrics(s->t->server, &metrics), 0);
     assert_true(metrics.calls_refused_connection > 0);
+    assert_int_equal(calls_n_refused(s->t->server, BOW_REFUSED_CONNECTION),
+                     metrics.calls_refused_connection);
     assert_in_range(metrics.calls_delayed, 3000, 4700);
     assert_in_range(bow_context_bytes(s->t->context), before,
                     before + BOW_LIMIT_QUEUED_REPLY_BYTES + BOW_LIMIT_WAITING_REQUEST_BYTES +

@@ -153,6 +153,7 @@ static void test_elsewhere_waiting_calls_are_bounded(void **state)
     call_plain(s);
     call_plain(s);
     serve_expect_status(s, BOW_RESOURCE_EXHAUSTED, "max_waiting_calls");
+    assert_int_equal(calls_n_refused(s->t->server, BOW_REFUSED_WAITING), 1);
     assert_non_null(strstr(s->peer.text, SERVE_PLAIN));
     assert_int_equal(s->n_entered, 0);
     run_executor();

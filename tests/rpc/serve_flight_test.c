@@ -405,6 +405,7 @@ static void test_flight_f30_decoded_request_without_room_is_refused(void **state
     assert_non_null(strstr(other->text, LIMIT));
     assert_int_equal(serve_count(s, &s->n_entered), 1);
     CALLS_WAIT_METRIC(s->t, calls_refused_bytes, 1);
+    assert_int_equal(calls_n_refused(s->t->server, BOW_REFUSED_BYTES), 1);
     expect_neighbour_served(s);
 
     serve_on_loop(s, answer_all);

@@ -211,6 +211,8 @@ static void test_loop_l39_the_watchdog_names_task_timer_and_event(void **state)
     loops_begin(&t);
     struct bow_loop *loop = loops_new(&t, &options);
     assert_int_equal(bow_loop_execute(loop, "quick", work, &quick), 0);
+    assert_int_equal(bow_loop_run_once(loop, 0), 0);
+    assert_int_equal(stats_of(loop).max_hold_ns, 10 * FAKE_MS); /* the longest, if not too long */
     assert_int_equal(bow_loop_execute(loop, "slow", work, &slow), 0);
     assert_int_equal(bow_loop_run_once(loop, 0), 0);
     assert_string_equal(reports.text, "task/slow/11 "); /* the limit itself is allowed */
@@ -226,6 +228,7 @@ static void test_loop_l39_the_watchdog_names_task_timer_and_event(void **state)
     assert_string_equal(reports.text, "task/slow/11 watch//11 timer//11 ");
     assert_int_equal(reports.fn, (uintptr_t)work_on_time);
     assert_int_equal(stats_of(loop).holds, 3);
+    assert_int_equal(stats_of(loop).max_hold_ns, 11 * FAKE_MS);
     ready_close(&ready);
     bow_loop_unref(loop);
     loops_end(&t);
@@ -268,6 +271,7 @@ static void test_loop_l39_without_a_limit_nobody_looks(void **state)
     assert_int_equal(bow_loop_execute(loop, "slow", work, &slow), 0);
     assert_int_equal(bow_loop_run_once(loop, 0), 0);
     assert_int_equal(stats_of(loop).holds, 0);
+    assert_int_equal(stats_of(loop).max_hold_ns, 0);
     assert_string_equal(t.log, "");
     assert_null(bow_loop_get_holder(loop, &since_ns));
     assert_int_equal(since_ns, 7);

@@ -32,6 +32,7 @@
  * together hold one of them.
  */
 
+#include "base/count.h"
 #include "base/heap.h"
 #include "base/process.h"
 #include "transport/loop/inbox.h"
@@ -83,6 +84,7 @@ struct bow__loop_counters {
     _Atomic(uint64_t) rebuilds;
     _Atomic(uint64_t) pauses;
     _Atomic(uint64_t) holds;
+    _Atomic(uint64_t) max_hold_ns;
 };
 
 struct bow_loop {
@@ -165,12 +167,6 @@ struct bow_loop {
     uint64_t shutdown_at_ns;          /* when the time-out is over */
     struct bow__loop_ending *endings; /* to be told when the loop has terminated */
 };
-
-static inline void bow__count(_Atomic(uint64_t) *counter, uint64_t n)
-{
-    uint64_t before = atomic_load_explicit(counter, memory_order_relaxed);
-    atomic_store_explicit(counter, before + n, memory_order_relaxed);
-}
 
 static inline enum bow_loop_state bow__loop_state(const struct bow_loop *loop)
 {

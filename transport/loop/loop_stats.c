@@ -26,36 +26,24 @@ void bow__loop_mark(struct bow_loop *loop, enum bow__loop_phase next)
     loop->phase = next;
 }
 
-static void raise_to(_Atomic(uint64_t) *maximum, uint64_t value)
-{
-    if (value > atomic_load_explicit(maximum, memory_order_relaxed)) {
-        atomic_store_explicit(maximum, value, memory_order_relaxed);
-    }
-}
-
 void bow__loop_end_turn_time(struct bow_loop *loop)
 {
     bow__loop_mark(loop, BOW__LOOP_IDLE);
-    raise_to(&loop->counters.max_turn_ns, loop->turn_ns);
+    bow__count_most(&loop->counters.max_turn_ns, loop->turn_ns);
     loop->turn_ns = 0;
 }
 
 void bow__loop_note_lag(struct bow_loop *loop, uint64_t lag_ns)
 {
     atomic_store_explicit(&loop->counters.lag_ns, lag_ns, memory_order_relaxed);
-    raise_to(&loop->counters.max_lag_ns, lag_ns);
-}
-
-static uint64_t read_counter(const _Atomic(uint64_t) *counter)
-{
-    return atomic_load_explicit(counter, memory_order_relaxed);
+    bow__count_most(&loop->counters.max_lag_ns, lag_ns);
 }
 
 /* Of what other threads posted, what was neither lazy nor signalled found the loop awake. */
 static uint64_t skipped_wakeups(const struct bow_loop *loop)
 {
-    uint64_t posts = read_counter(&loop->counters.posts_taken);
-    uint64_t others = read_counter(&loop->n_lazy_posts) + read_counter(&loop->inbox.n_signals);
+    uint64_t posts = bow__counted(&loop->counters.posts_taken);
+    uint64_t others = bow__counted(&loop->n_lazy_posts) + bow__counted(&loop->inbox.n_signals);
     return posts > others ? posts - others : 0;
 }
 
@@ -70,28 +58,29 @@ int bow_loop_get_stats(const struct bow_loop *loop, struct bow_loop_stats *stats
     }
     struct bow_loop_stats now = {
         .size = size,
-        .turns = read_counter(&counters->turns),
-        .polls = read_counter(&counters->polls),
-        .events = read_counter(&counters->events),
-        .tasks_run = read_counter(&counters->tasks_run),
-        .tasks_failed = read_counter(&counters->tasks_failed),
-        .tasks_rejected = read_counter(&loop->n_rejected),
-        .timers_fired = read_counter(&counters->timers_fired),
-        .wakeups_sent = read_counter(&loop->inbox.n_signals),
+        .turns = bow__counted(&counters->turns),
+        .polls = bow__counted(&counters->polls),
+        .events = bow__counted(&counters->events),
+        .tasks_run = bow__counted(&counters->tasks_run),
+        .tasks_failed = bow__counted(&counters->tasks_failed),
+        .tasks_rejected = bow__counted(&loop->n_rejected),
+        .timers_fired = bow__counted(&counters->timers_fired),
+        .wakeups_sent = bow__counted(&loop->inbox.n_signals),
         .wakeups_skipped = skipped_wakeups(loop),
-        .pending_tasks = read_counter(&counters->pending_tasks),
-        .pending_timers = read_counter(&counters->pending_timers),
+        .pending_tasks = bow__counted(&counters->pending_tasks),
+        .pending_timers = bow__counted(&counters->pending_timers),
         .channels = bow__loop_n_channels(loop),
-        .pending_tails = read_counter(&counters->pending_tails),
-        .io_ns = read_counter(&counters->io_ns),
-        .task_ns = read_counter(&counters->task_ns),
-        .max_turn_ns = read_counter(&counters->max_turn_ns),
-        .lag_ns = read_counter(&counters->lag_ns),
-        .max_lag_ns = read_counter(&counters->max_lag_ns),
-        .failed_polls = read_counter(&counters->failed_polls),
-        .rebuilds = read_counter(&counters->rebuilds),
-        .pauses = read_counter(&counters->pauses),
-        .holds = read_counter(&counters->holds),
+        .pending_tails = bow__counted(&counters->pending_tails),
+        .io_ns = bow__counted(&counters->io_ns),
+        .task_ns = bow__counted(&counters->task_ns),
+        .max_turn_ns = bow__counted(&counters->max_turn_ns),
+        .lag_ns = bow__counted(&counters->lag_ns),
+        .max_lag_ns = bow__counted(&counters->max_lag_ns),
+        .failed_polls = bow__counted(&counters->failed_polls),
+        .rebuilds = bow__counted(&counters->rebuilds),
+        .pauses = bow__counted(&counters->pauses),
+        .holds = bow__counted(&counters->holds),
+        .max_hold_ns = bow__counted(&counters->max_hold_ns),
     };
     memcpy(stats, &now, size);
     return 0;

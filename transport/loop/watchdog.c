@@ -99,6 +99,7 @@ void bow__watchdog_finish(struct bow__watchdog *watchdog)
     loop->watchdog = watchdog->outer;
     publish(loop, loop->watchdog);
     uint64_t own_ns = bow__time_left(whole_ns, watchdog->inner_ns);
+    bow__count_most(&loop->counters.max_hold_ns, own_ns);
     if (own_ns > loop->options.max_hold_ns) {
         report(watchdog, own_ns, now);
     }

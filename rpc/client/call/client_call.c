@@ -6,6 +6,7 @@
 
 #include "rpc/client/call/client_call.h"
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/misuse.h"
 #include "base/poison.h"
 
@@ -84,6 +85,10 @@ static void count_queued(struct bow__client_call *call)
 {
     call->state = BOW__CLIENT_CALL_QUEUED;
     call->queued_bytes = bow__client_call_bytes(call);
+    if (!call->is_counted_as_queued) {
+        call->is_counted_as_queued = true;
+        call->queued_since_ns = bow_loop_now(call->calls->loop);
+    }
     call->calls->queued_bytes += call->queued_bytes;
     atomic_fetch_add_explicit(&call->calls->n_queued, 1, memory_order_relaxed);
 }
@@ -105,6 +110,88 @@ void bow__client_call_unqueue(struct bow__client_call *call)
     bow__list_remove(&call->at);
     call->calls->queued_bytes -= call->queued_bytes;
     atomic_fetch_sub_explicit(&call->calls->n_queued, 1, memory_order_relaxed);
+}
+
+/* Counting. Times are those of the turns in which things happened, so that no call reads the clock
+ * for them. */
+
+static uint64_t since(const struct bow__client_call *call, uint64_t since_ns)
+{
+    return bow__time_left(bow_loop_now(call->calls->loop), since_ns);
+}
+
+void bow__client_call_find_counts(struct bow__client_call *call)
+{
+    call->counts = bow__client_methods_find(&call->calls->methods, call->method);
+}
+
+void bow__client_call_count_start(struct bow__client_call *call)
+{
+    struct bow__client_calls *calls = call->calls;
+
+    bow__count(&call->counts->started, 1);
+    calls->counters.now.calls_started++;
+    bow__counters_touch(&calls->counters);
+}
+
+/* Of one that was sent, or has ended where it waited. */
+static void count_queue_end(struct bow__client_call *call)
+{
+    if (call->is_counted_as_queued) {
+        bow__method_counts_time(call->counts, call->calls->context, BOW_TIME_QUEUE, BOW_OK,
+                                since(call, call->queued_since_ns), 1);
+        call->is_counted_as_queued = false;
+    }
+}
+
+void bow__client_call_count_attempt(struct bow__client_call *call)
+{
+    uint64_t now = bow_loop_now(call->calls->loop);
+
+    count_queue_end(call);
+    call->is_attempted = true;
+    call->sent_at_ns = now > call->started_ns ? now : call->started_ns;
+    bow__count(&call->counts->attempts, 1);
+}
+
+void bow__client_call_count_attempt_end(struct bow__client_call *call, enum bow_code code)
+{
+    if (!call->is_attempted) {
+        return;
+    }
+    bow__sizes_record(&call->counts->received, call->n_received);
+    bow__sizes_record(&call->counts->sent, call->n_sent);
+    bow__method_counts_time(call->counts, call->calls->context, BOW_TIME_ATTEMPT, code,
+                            since(call, call->sent_at_ns), 1);
+    call->n_received = 0;
+    call->n_sent = 0;
+    call->is_attempted = false;
+}
+
+void bow__client_call_count_refused(struct bow__client_call *call)
+{
+    struct bow__method_counts *counts =
+        call->counts != NULL ? call->counts
+                             : bow__client_methods_look(&call->calls->methods, call->method->path);
+
+    /* Off the loop, too: the one thing here that is added to by several threads. */
+    atomic_fetch_add_explicit(&counts->refused[BOW_REFUSED_QUEUE], 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&call->calls->n_refused, 1, memory_order_relaxed);
+}
+
+static void count_end(struct bow__client_call *call, enum bow_code code)
+{
+    struct bow__client_calls *calls = call->calls;
+    enum bow_code known = (unsigned)code < BOW_N_CODES ? code : BOW_UNKNOWN;
+    uint64_t ns = since(call, call->started_ns);
+
+    count_queue_end(call);
+    bow__client_call_count_attempt_end(call, known);
+    bow__count(&call->counts->ended[known], 1);
+    bow__count(&call->counts->total_ns, ns);
+    bow__method_counts_time(call->counts, calls->context, BOW_TIME_CALL, known, ns, 1);
+    calls->counters.now.calls_ended++;
+    bow__counters_touch(&calls->counters);
 }
 
 /* Completion */
@@ -196,7 +283,6 @@ static bool is_unsent(const struct bow__client_call *call)
 
 void bow__client_call_complete(struct bow__client_call *call, const struct bow_status *status)
 {
-    struct bow__client_calls *calls = call->calls;
     bool kept = status == &call->failure;
 
     struct bow_status final = kept ? *status : bow__result_keep_status(call->memory, status);
@@ -204,9 +290,8 @@ void bow__client_call_complete(struct bow__client_call *call, const struct bow_s
     if (call->intercepted != NULL) {
         bow__client_call_end_interceptors(call, &final);
     }
+    count_end(call, final.code);
     leave(call);
-    calls->counters.now.calls_ended++;
-    bow__counters_touch(&calls->counters);
     run_done(call, &final);
     release(call);
 }
@@ -270,6 +355,7 @@ void bow__client_calls_init(struct bow__client_calls *calls,
     bow__list_init(&calls->open);
     /* Without methods it allocates nothing, so it cannot fail. */
     (void)bow__counters_init(&calls->counters, calls->context, calls->loop, 0, on_published, calls);
+    bow__client_methods_init(&calls->methods, calls->context);
     bow__loop_compression_init(&calls->compression, calls->context, calls->loop, compression);
 }
 
@@ -281,5 +367,6 @@ void bow__client_calls_fini(struct bow__client_calls *calls)
         bow__result_memory_free(call->memory);
         bow__free(calls->context, call, sizeof(*call));
     }
+    bow__client_methods_fini(&calls->methods);
     bow__counters_fini(&calls->counters);
 }

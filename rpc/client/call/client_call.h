@@ -18,6 +18,7 @@
  */
 
 #include "rpc/client/call/call_ids.h"
+#include "rpc/client/call/client_methods.h"
 #include "rpc/client/call/result.h"
 #include "rpc/connection/conn.h"
 #include "rpc/connection/loop_compression.h"
@@ -49,6 +50,7 @@ struct bow__client_calls {
     struct bow__call_ids *ids; /* the client's */
     const struct bow__client_calls_ops *ops;
     atomic_uint n_queued;
+    atomic_uint n_refused; /* because the queue was full: relaxed */
 
     /* The rest belongs to the loop. */
     bool closing;
@@ -59,6 +61,7 @@ struct bow__client_calls {
     size_t queued_bytes;    /* of them */
     struct bow__link open;
     struct bow__counters counters;
+    struct bow__client_methods methods;
     struct bow__loop_compression compression;
     struct bow__client_call *idle;
     uint32_t n_idle;
@@ -117,7 +120,14 @@ struct bow__client_call {
 
     struct bow__block *block; /* the request, when it is not inline */
     size_t n_request;
-    size_t queued_bytes; /* what the queue counts it as, while it is there */
+    size_t queued_bytes;               /* what the queue counts it as, while it is there */
+    struct bow__method_counts *counts; /* the table's, of its method; NULL before it has begun */
+    uint64_t queued_since_ns;          /* while it `is_counted_as_queued` */
+    uint64_t sent_at_ns;               /* while it `is_attempted` */
+    size_t n_received;                 /* message bytes of the attempt, */
+    size_t n_sent;                     /* as they were sent */
+    bool is_counted_as_queued;
+    bool is_attempted;
     bool retried;
     uint8_t compresses;           /* an enum bow_compression; below AUTO: not */
     uint8_t encoding;             /* an enum bow__encoding: of messages that are compressed */
@@ -162,6 +172,31 @@ struct bow__client_call *bow__client_calls_first_queued(const struct bow__client
 void bow__client_call_queue_back(struct bow__client_call *call);
 void bow__client_call_queue_front(struct bow__client_call *call);
 void bow__client_call_unqueue(struct bow__client_call *call);
+
+/** Find where its method is counted; before it is sent. Loop. */
+void bow__client_call_find_counts(struct bow__client_call *call);
+/** Count that it has begun. Loop. */
+void bow__client_call_count_start(struct bow__client_call *call);
+/** It has been sent, and what it waited for is over. Loop. */
+void bow__client_call_count_attempt(struct bow__client_call *call);
+/** A message of it has come or was sent, of `n_bytes` on the wire. Loop. */
+static inline void bow__client_call_count_received(struct bow__client_call *call, size_t n_bytes)
+{
+    call->n_received += n_bytes;
+    bow__count(&call->counts->bytes_in, n_bytes);
+}
+
+static inline void bow__client_call_count_sent(struct bow__client_call *call, size_t n_bytes)
+{
+    call->n_sent += n_bytes;
+    bow__count(&call->counts->bytes_out, n_bytes);
+}
+
+/** That attempt has ended with `code`: it is tried again, or over. Loop. */
+void bow__client_call_count_attempt_end(struct bow__client_call *call, enum bow_code code);
+
+/** Count that it was refused because the queue is full. Thread: any. */
+void bow__client_call_count_refused(struct bow__client_call *call);
 
 /** End it with `status` (borrowed), through its callback, now. Loop, as all that follow. */
 void bow__client_call_complete(struct bow__client_call *call, const struct bow_status *status);

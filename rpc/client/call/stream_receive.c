@@ -204,6 +204,7 @@ static struct bow__work *work_of(const struct bow_stream *stream, struct bow__wo
 void bow__stream_take_message(struct bow_stream *stream, struct bow__message *message)
 {
     stream->n_received++;
+    bow__client_call_count_received(stream->call, message->bytes.len);
     if (bow__stream_is_blocking(stream)) {
         take_blocking(stream, message);
     } else if (stream->paused || stream->in.first != NULL) {

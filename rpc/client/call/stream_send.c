@@ -64,6 +64,7 @@ void bow__stream_check_writable(struct bow_stream *stream)
         return;
     }
     atomic_store(&stream->blocked, false);
+    bow__count(&stream->call->counts->stalls, 1);
     if (refusal(stream) < 0) {
         return;
     }
@@ -83,16 +84,16 @@ static unsigned compresses(const struct bow_stream *stream)
 
 /* Returns 1 when the message is to go as it is. */
 static int send_compressed(struct bow_stream *stream, struct bow__session *session,
-                           struct bow_slice bytes)
+                           struct bow_slice bytes, size_t *ret_len)
 {
     struct bow__compression *compression = &stream->call->calls->compression.compression;
     enum bow__encoding encoding = (enum bow__encoding)stream->call->encoding;
-    size_t len = 0;
 
     if (!bow__compression_wants(compression, encoding, compresses(stream), bytes.len)) {
         return 1;
     }
-    return bow__compression_send(compression, session, stream->call->key, encoding, 0, bytes, &len);
+    return bow__compression_send(compression, session, stream->call->key, encoding, 0, bytes,
+                                 ret_len);
 }
 
 static int send_queued(struct bow__session *session, uint64_t key,
@@ -115,6 +116,7 @@ static int hand_over(struct bow_stream *stream, struct bow__session *session, ui
     size_t len = 0;
 
     bow__intercept_sent(call->intercepted, bow__queued_message_bytes(queued), queued->len);
+    len = queued->len;
     int rc = bow__compression_send_queued(&call->calls->compression.compression, session, key,
                                           (enum bow__encoding)call->encoding, flags, queued, &len);
     if (rc == 0) {
@@ -122,7 +124,10 @@ static int hand_over(struct bow_stream *stream, struct bow__session *session, ui
     } else if (rc > 0) {
         rc = send_queued(session, key, queued, flags);
     }
-    stream->n_sent += rc == 0;
+    if (rc == 0) {
+        stream->n_sent++;
+        bow__client_call_count_sent(call, len);
+    }
     return rc;
 }
 
@@ -216,6 +221,10 @@ void bow__stream_opened(struct bow_stream *stream)
 
 void bow__stream_seal(struct bow_stream *stream)
 {
+    /* One that no longer waits for anything counts its wait all the same, once. */
+    if (atomic_exchange(&stream->blocked, false) && stream->call->counts != NULL) {
+        bow__count(&stream->call->counts->stalls, 1);
+    }
     pthread_mutex_lock(&stream->lock);
     atomic_store(&stream->ended, true);
     bow__message_queue_clear(&stream->posted);
@@ -290,7 +299,8 @@ static int send_in_place(struct bow_stream *stream, const ProtobufCMessage *mess
         return 1;
     }
     bow__intercept_sent(stream->call->intercepted, room, (size_t)n);
-    int rc = send_compressed(stream, session, (struct bow_slice){room, (size_t)n});
+    size_t len = (size_t)n;
+    int rc = send_compressed(stream, session, (struct bow_slice){room, (size_t)n}, &len);
     if (rc > 0) {
         rc = session->ops->commit(session, stream->call->key, 0, (size_t)n);
     }
@@ -298,6 +308,7 @@ static int send_in_place(struct bow_stream *stream, const ProtobufCMessage *mess
         return rc == -ENOENT ? -ECANCELED : rc;
     }
     stream->n_sent++;
+    bow__client_call_count_sent(stream->call, len);
     bow__conn_touch(stream->call->conn);
     check_blocked(stream);
     return 0;

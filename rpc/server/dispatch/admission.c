@@ -9,6 +9,7 @@
 #include "rpc/server/dispatch/admission.h"
 #include "base/alloc.h"
 #include "base/ceiling.h"
+#include "base/count.h"
 #include "rpc/core/errors.h"
 
 #include <errno.h>
@@ -201,30 +202,32 @@ static bool is_method_full(struct bow__admission *admission, uint32_t index, str
 const char *bow__admission_admit(struct bow__admission *admission,
                                  const struct bow__registered_method *entry,
                                  const struct bow__in_flight_share *share,
-                                 struct bow_metrics *metrics, struct bow__text *text,
+                                 struct bow_metrics *metrics,
+                                 _Atomic(uint64_t) refused[BOW_N_REFUSALS], struct bow__text *text,
                                  struct bow_status *ret_status)
 {
-    const char *limit = NULL;
+    enum bow_refusal refusal;
 
     bow__text_clear(text);
     bow__text_printf(text, "%s: ", entry->method->path);
     if (is_short_of_memory(admission, text)) {
         metrics->calls_refused_memory++;
-        limit = "max_bytes";
+        refusal = BOW_REFUSED_MEMORY;
     } else if (!is_probe(entry) && is_crowded(share, text)) {
         metrics->calls_refused_bytes++;
-        limit = "max_bytes_in_flight";
+        refusal = BOW_REFUSED_BYTES;
     } else if (is_server_full(admission, entry->index, text)) {
         metrics->calls_refused_server++;
-        limit = "max_server_calls";
+        refusal = BOW_REFUSED_SERVER;
     } else if (is_method_full(admission, entry->index, text)) {
         metrics->calls_refused_method++;
-        limit = "bow_server_limit_calls";
+        refusal = BOW_REFUSED_METHOD;
     } else {
         return NULL;
     }
+    bow__count(&refused[refusal], 1);
     refuse(admission, text, ret_status);
-    return limit;
+    return bow_refusal_name(refusal);
 }
 
 void bow__admission_leave(struct bow__admission *admission, uint32_t index, bool off_loop)

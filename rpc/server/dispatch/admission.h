@@ -56,13 +56,14 @@ void bow__admission_watch(struct bow__admission *admission, bool is_short);
 
 /**
  * Take a call of `entry` that came on the connection of `share`. Returns NULL when it is taken;
- * else the name of the limit, counts that in `metrics`, and `*ret_status` with `text` says why.
- * Loop.
+ * else the name of the limit, counts that in `metrics` and in `refused` of its method, and
+ * `*ret_status` with `text` says why. Loop.
  */
 const char *bow__admission_admit(struct bow__admission *admission,
                                  const struct bow__registered_method *entry,
                                  const struct bow__in_flight_share *share,
-                                 struct bow_metrics *metrics, struct bow__text *text,
+                                 struct bow_metrics *metrics,
+                                 _Atomic(uint64_t) refused[BOW_N_REFUSALS], struct bow__text *text,
                                  struct bow_status *ret_status);
 
 /** A call of method `index` that was admitted has been let go of; `off_loop`: the calling thread

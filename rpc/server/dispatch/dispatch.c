@@ -19,6 +19,7 @@
 #include <bowline/limits.h>
 
 #include <errno.h>
+#include <string.h>
 
 #define ESCAPED_PATH_BYTES 200u
 /* One that takes more is not left to the end of its batch: a few bytes may inflate to many such. */
@@ -61,15 +62,6 @@ static void refuse_open(struct bow__server_conn *conn, uint64_t key,
     refuse_open_with(conn, key, head, &status, limit);
 }
 
-/* Counted though it never becomes a call. */
-static void count_refused(struct bow__worker *worker, uint32_t index, enum bow_code code)
-{
-    worker->counters.now.calls_started++;
-    worker->counters.now.calls_ended++;
-    worker->counters.methods[index].started++;
-    worker->counters.methods[index].ended[code]++;
-}
-
 static const struct bow__registered_method *find_method(const struct bow__worker *worker,
                                                         const struct bow__request_head *head)
 {
@@ -92,7 +84,7 @@ static void refuse_unknown(struct bow__server_conn *conn, uint64_t key,
     struct bow__text text;
 
     conn->worker->counters.now.unknown_methods++;
-    count_refused(conn->worker, conn->worker->registry->n_methods, BOW_UNIMPLEMENTED);
+    bow__dispatch_count_refused(conn, conn->worker->registry->n_methods, BOW_UNIMPLEMENTED);
     bow__text_clear(&text);
     bow__text_printf(&text, "unknown method ");
     bow__text_escape(&text, head->path, ESCAPED_PATH_BYTES);
@@ -110,7 +102,7 @@ static void refuse_expired(struct bow__server_conn *conn, uint64_t key,
     struct bow__text text;
 
     conn->worker->counters.now.calls_expired_unrun++;
-    count_refused(conn->worker, entry->index, BOW_DEADLINE_EXCEEDED);
+    bow__dispatch_count_refused(conn, entry->index, BOW_DEADLINE_EXCEEDED);
     bow__text_clear(&text);
     bow__text_printf(&text, "the deadline had passed when %s arrived", entry->method->path);
     refuse_open(conn, key, head, BOW_DEADLINE_EXCEEDED, text.bytes, "expired");
@@ -129,11 +121,11 @@ static bool admit(struct bow__server_conn *conn, uint64_t key, const struct bow_
         bow__worker_trim(worker);
     }
     limit = bow__admission_admit(&worker->admission, entry, &conn->share, &worker->counters.now,
-                                 &text, &status);
+                                 worker->counters.methods[entry->index].refused, &text, &status);
     if (limit == NULL) {
         return true;
     }
-    count_refused(worker, entry->index, status.code);
+    bow__dispatch_count_refused(conn, entry->index, status.code);
     refuse_open_with(conn, key, head, &status, limit);
     return false;
 }
@@ -143,7 +135,8 @@ static void refuse_for_memory(struct bow__server_conn *conn, uint64_t key,
                               const struct bow__registered_method *entry)
 {
     conn->worker->counters.now.calls_refused_memory++;
-    count_refused(conn->worker, entry->index, BOW_RESOURCE_EXHAUSTED);
+    bow__count(&conn->worker->counters.methods[entry->index].refused[BOW_REFUSED_MEMORY], 1);
+    bow__dispatch_count_refused(conn, entry->index, BOW_RESOURCE_EXHAUSTED);
     refuse_open(conn, key, head, BOW_RESOURCE_EXHAUSTED, "the server has no memory for a call",
                 "memory");
 }
@@ -200,6 +193,8 @@ static struct bow__server_call *begin(struct bow__server_conn *conn, uint64_t ke
     server_call->complete = false;
     server_call->waits = false;
     server_call->n_request = 0;
+    server_call->n_received = 0;
+    server_call->n_sent = 0;
     if (equip(server_call, &head->metadata) < 0) {
         bow__call_free(&server_call->call);
         return NULL;
@@ -208,7 +203,7 @@ static struct bow__server_call *begin(struct bow__server_conn *conn, uint64_t ke
     set_deadline(server_call, head->time_left_ns);
     bow__dispatch_enlist(server_call);
     worker->counters.now.calls_started++;
-    server_call->counts->started++;
+    bow__count(&server_call->counts->started, 1);
     return server_call;
 }
 
@@ -287,6 +282,7 @@ static bool find_room(struct bow__server_call *server_call)
     if (bow__dispatch_count_request(server_call)) {
         return true;
     }
+    bow__count(&server_call->counts->refused[BOW_REFUSED_BYTES], 1);
     bow__text_clear(&text);
     bow__text_printf(&text,
                      "%s: no room for a request of %zu bytes: ", server_call->call.method->path,
@@ -321,7 +317,8 @@ static void dispatch_message(struct bow__server_call *server_call, struct bow__m
         return;
     }
     bow__text_clear(&reason);
-    server_call->counts->bytes_in += n_bytes;
+    bow__count(&server_call->counts->bytes_in, n_bytes);
+    server_call->n_received = n_bytes;
     int rc = bow__call_decode(&server_call->call, message, &reason);
     bow__session_worked(session, message, n_bytes, rc);
     session->ops->consumed(session, key, bow__consumed_bytes(n_bytes));
@@ -429,6 +426,7 @@ static void on_reset(void *owner, uint64_t key, void *stream, const struct bow_s
     (void)owner;
     (void)key;
     status.code = why->code == BOW_OK ? BOW_CANCELLED : why->code;
+    bow__dispatch_count_cancelled(stream, status.code);
     bow__dispatch_end(stream, &status);
 }
 
@@ -456,12 +454,25 @@ static void on_goaway(void *owner, const struct bow_status *reason)
     (void)reason;
 }
 
+/* By the session, which makes no call of it. A path that was not read counts for the unknown. */
+static void count_crowded(struct bow__worker *worker, struct bow_slice path)
+{
+    const struct bow__registered_method *entry = bow__registry_find(worker->registry, path);
+    uint32_t index = entry != NULL ? entry->index : worker->registry->n_methods;
+
+    bow__count(&worker->counters.methods[index].refused[BOW_REFUSED_CONNECTION], 1);
+}
+
 static void on_refused(void *owner, struct bow_slice path, const struct bow_status *status,
                        const char *limit)
 {
+    struct bow__server_conn *conn = owner;
     struct bow__request_head head = {.path = path};
 
-    bow__server_intercept_refused(owner, &head, status, limit);
+    if (strcmp(limit, bow_refusal_name(BOW_REFUSED_CONNECTION)) == 0) {
+        count_crowded(conn->worker, path);
+    }
+    bow__server_intercept_refused(conn, &head, status, limit);
 }
 
 const struct bow__session_events bow__dispatch_events = {

@@ -9,6 +9,8 @@
  */
 
 #include "rpc/server/dispatch/dispatch_call.h"
+#include "base/clock.h"
+#include "base/hints.h"
 #include "rpc/core/call/call_stream.h"
 #include "rpc/core/errors.h"
 #include "rpc/core/intercept.h"
@@ -20,28 +22,75 @@
 
 /* The batch */
 
+/* A call's time ends when its answer can leave, which is at the end of the batch. */
 static void count_times(struct bow__worker *worker)
 {
-    struct bow__answered *answered = &worker->answered;
-
-    if (answered->counts != NULL) {
-        answered->counts->total_ns +=
-            answered->n * bow__loop_read_clock(worker->loop) - answered->started_ns;
-        *answered = (struct bow__answered){0};
+    if (worker->n_answered == 0) {
+        return;
     }
+    uint64_t now = bow__loop_read_clock(worker->loop);
+    for (uint32_t i = 0; i < worker->n_answered; i++) {
+        const struct bow__answered *answered = &worker->answered[i];
+        uint64_t ns = bow__time_left(now, answered->started_ns);
+        bow__count(&answered->counts->total_ns, ns * answered->n);
+        bow__method_counts_time(answered->counts, worker->context, BOW_TIME_CALL, answered->code,
+                                ns, answered->n);
+    }
+    worker->n_answered = 0;
 }
 
-/* A call's time ends when its answer can leave, which is at the end of the batch. */
-static void count_later(struct bow__server_call *server_call, struct bow__method_counts *counts)
+BOW__LONG_WAY static void begin_answered(struct bow__worker *worker,
+                                         struct bow__method_counts *counts, uint64_t started_ns,
+                                         enum bow_code code)
 {
-    struct bow__answered *answered = &server_call->worker->answered;
-
-    if (answered->counts != counts) {
-        count_times(server_call->worker);
-        answered->counts = counts;
+    if (worker->n_answered == BOW__ANSWERED_AT_ONCE) {
+        count_times(worker);
     }
-    answered->n++;
-    answered->started_ns += server_call->started_ns;
+    worker->answered[worker->n_answered++] = (struct bow__answered){counts, started_ns, code, 1};
+}
+
+static inline void count_later(struct bow__worker *worker, struct bow__method_counts *counts,
+                               uint64_t started_ns, enum bow_code code)
+{
+    if (worker->n_answered > 0) {
+        struct bow__answered *last = &worker->answered[worker->n_answered - 1];
+        if (last->counts == counts && last->started_ns == started_ns && last->code == code) {
+            last->n++;
+            return;
+        }
+    }
+    begin_answered(worker, counts, started_ns, code);
+}
+
+static void count_end(struct bow__server_call *server_call, enum bow_code code)
+{
+    struct bow__method_counts *counts = server_call->counts;
+    enum bow_code known = (unsigned)code < BOW_N_CODES ? code : BOW_UNKNOWN;
+
+    server_call->worker->counters.now.calls_ended++;
+    bow__count(&counts->ended[known], 1);
+    bow__sizes_record(&counts->received, server_call->n_received);
+    bow__sizes_record(&counts->sent, server_call->n_sent);
+    count_later(server_call->worker, counts, server_call->started_ns, known);
+}
+
+void bow__dispatch_count_refused(struct bow__server_conn *conn, uint32_t index, enum bow_code code)
+{
+    struct bow__worker *worker = conn->worker;
+    struct bow__method_counts *counts = &worker->counters.methods[index];
+
+    worker->counters.now.calls_started++;
+    worker->counters.now.calls_ended++;
+    bow__count(&counts->started, 1);
+    bow__count(&counts->ended[code], 1);
+    bow__sizes_record(&counts->received, 0);
+    bow__sizes_record(&counts->sent, 0);
+    count_later(worker, counts, conn->conn.batch_ns, code);
+}
+
+void bow__dispatch_count_cancelled(struct bow__server_call *server_call, enum bow_code code)
+{
+    bow__count(&server_call->counts->cancelled, code == BOW_CANCELLED);
 }
 
 void bow__dispatch_enlist(struct bow__server_call *server_call)
@@ -60,6 +109,11 @@ static size_t bare_weight(const struct bow__server_call *server_call)
 
 void bow__dispatch_stop_waiting(struct bow__server_call *server_call)
 {
+    struct bow__worker *worker = server_call->worker;
+
+    bow__method_counts_time(server_call->counts, worker->context, BOW_TIME_QUEUE, BOW_OK,
+                            bow__time_left(bow_loop_now(worker->loop), server_call->waits_since_ns),
+                            1);
     server_call->waits = false;
     server_call->conn->backlog.n_waiting_bytes -= server_call->n_in_flight;
     bow__list_remove(&server_call->link);
@@ -78,7 +132,7 @@ static void end_outlived(struct bow__server_call *server_call)
     bow__in_flight_give_call(&server_call->conn->share, server_call->n_in_flight);
 }
 
-static void leave_batch(struct bow__server_call *server_call, struct bow__method_counts *counts)
+static void leave_batch(struct bow__server_call *server_call)
 {
     struct bow__conn *conn = &server_call->conn->conn;
 
@@ -86,7 +140,6 @@ static void leave_batch(struct bow__server_call *server_call, struct bow__method
         end_outlived(server_call);
     }
     bow__list_remove(&server_call->link);
-    count_later(server_call, counts);
     if (conn->in_session) {
         bow__age_called(&conn->age, conn->batch_ns);
         return;
@@ -101,14 +154,12 @@ static void leave_batch(struct bow__server_call *server_call, struct bow__method
 static void detach(struct bow__server_call *server_call, const struct bow_status *status)
 {
     enum bow_code code = status->code;
-    struct bow__method_counts *counts = server_call->counts;
 
     if (server_call->call.intercepted != NULL) {
         bow__server_intercept_end(server_call, status);
     }
-    leave_batch(server_call, counts);
-    server_call->worker->counters.now.calls_ended++;
-    counts->ended[(unsigned)code < BOW_N_CODES ? code : BOW_UNKNOWN]++;
+    count_end(server_call, code);
+    leave_batch(server_call);
     bow__conn_touch(&server_call->conn->conn);
 }
 
@@ -216,7 +267,8 @@ static void answered(struct bow_call *call, const struct bow_status *status, siz
     struct bow__server_call *server_call = bow__server_call_of(call);
     struct bow__conn *conn = &server_call->conn->conn;
 
-    server_call->counts->bytes_out += n_bytes;
+    bow__count(&server_call->counts->bytes_out, n_bytes);
+    server_call->n_sent += n_bytes;
     if (server_call->outlives_batch && call->stream == NULL) {
         bow__backlog_note_reply(&server_call->conn->backlog, n_bytes);
     }
@@ -362,6 +414,7 @@ void bow__dispatch_wait(struct bow__server_call *server_call)
         outlive_batch(server_call);
     }
     server_call->waits = true;
+    server_call->waits_since_ns = bow_loop_now(server_call->worker->loop);
     backlog->n_waiting_bytes += server_call->n_in_flight;
     bow__list_push_back(&backlog->waiting, &server_call->link);
 }

@@ -35,6 +35,11 @@ void bow__dispatch_outlive_batch(struct bow__server_conn *conn);
 /** Look at what waits to be sent on the connection. */
 void bow__dispatch_count_backlog(struct bow__server_conn *conn);
 
+/** A call of method `index` was refused on arrival, and never becomes one: counted all the same. */
+void bow__dispatch_count_refused(struct bow__server_conn *conn, uint32_t index, enum bow_code code);
+/** The client has ended the call with `code`: count it if it has cancelled it. */
+void bow__dispatch_count_cancelled(struct bow__server_call *server_call, enum bow_code code);
+
 /** The end of a batch of events. A member of struct bow__conn_ops. */
 void bow__dispatch_end_batch(struct bow__conn *conn);
 

@@ -30,6 +30,7 @@ static void refuse_executor(struct bow__server_call *server_call, int rc)
     bow__text_printf(&text, "%s: ", server_call->call.method->path);
     if (rc == -EAGAIN) {
         server_call->worker->counters.now.calls_refused_waiting++;
+        bow__count(&server_call->counts->refused[BOW_REFUSED_WAITING], 1);
         bow__text_printf(&text, "%u calls wait for the executor of its handler (max_waiting_calls)",
                          executor->max_waiting);
         status.retry_after_ns = server_call->worker->limits->retry_after_ns;
@@ -104,6 +105,7 @@ static bool refuse_wait(struct bow__server_call *server_call)
     struct bow__text text;
 
     server_call->worker->counters.now.calls_refused_connection++;
+    bow__count(&server_call->counts->refused[BOW_REFUSED_CONNECTION], 1);
     bow__text_clear(&text);
     bow__text_printf(&text, "%s: %zu bytes of calls wait on this connection, for ",
                      server_call->call.method->path, conn->backlog.n_waiting_bytes);

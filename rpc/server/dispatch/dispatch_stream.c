@@ -33,7 +33,8 @@ int bow__dispatch_stream_begin(struct bow__server_call *server_call)
 void bow__dispatch_stream_message(struct bow__server_call *server_call,
                                   struct bow__message *message, bool end)
 {
-    server_call->counts->bytes_in += message->bytes.len;
+    bow__count(&server_call->counts->bytes_in, message->bytes.len);
+    server_call->n_received += message->bytes.len;
     bow__call_stream_take(&server_call->call, message, end);
 }
 
@@ -41,7 +42,11 @@ void bow__dispatch_stream_sent(struct bow_call *call, size_t n_bytes)
 {
     struct bow__server_call *server_call = bow__server_call_of(call);
 
-    server_call->counts->bytes_out += n_bytes;
+    bow__count(&server_call->counts->bytes_out, n_bytes);
+    server_call->n_sent += n_bytes;
+    if (bow__call_stream_waiting(call->stream) >= BOW_STREAM_WRITABLE_BYTES) {
+        bow__count(&server_call->counts->stalls, 1);
+    }
     bow__conn_touch(&server_call->conn->conn);
 }
 

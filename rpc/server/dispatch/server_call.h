@@ -34,6 +34,9 @@ struct bow__server_call {
     bool waits;          /* before its handler, in the list of its connection's backlog */
     size_t n_request;    /* bytes that its metadata and its unary request take beside it */
     size_t n_in_flight;  /* what it counts for, once it outlives its batch */
+    size_t n_received;   /* message bytes, */
+    size_t n_sent;       /* as they were sent */
+    uint64_t waits_since_ns;
     struct bow_channel *channel_ref; /* a reference, once nobody waits for the call */
     struct bow__server_call *next;   /* idle */
     _Alignas(16) uint8_t slab[];

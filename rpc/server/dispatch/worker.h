@@ -45,12 +45,17 @@ struct bow__worker_limits {
     struct bow__compression_options compression;
 };
 
-/** Calls of one method that were answered in the batch under way. */
+/** Calls that were answered in the batch under way and take the same time: of one method, begun
+ * together, and with one code. */
 struct bow__answered {
-    struct bow__method_counts *counts; /* NULL: there are none */
-    uint64_t n;
-    uint64_t started_ns; /* all of them added up; wraps */
+    struct bow__method_counts *counts;
+    uint64_t started_ns;
+    enum bow_code code;
+    uint32_t n;
 };
+
+/** Of those that follow each other; more are counted at once. */
+#define BOW__ANSWERED_AT_ONCE 8u
 
 struct bow__worker {
     struct bow_context *context;
@@ -68,7 +73,8 @@ struct bow__worker {
     struct bow_task look_task;
     pthread_mutex_t outside; /* for executors' threads, once the loop has ended; the quarantine */
     struct bow__counters counters;
-    struct bow__answered answered;
+    struct bow__answered answered[BOW__ANSWERED_AT_ONCE];
+    uint32_t n_answered; /* of them */
     struct bow__loop_compression compression;
     struct bow__admission admission;
     struct bow__in_flight in_flight;
