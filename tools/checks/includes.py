@@ -227,7 +227,7 @@ ORDER = {
     ),
     "otel": (
         "attributes sender span_queue",
-        "resource span_message",
+        "resource report span_message",
         "exporter",
     ),
     "transport/channel": (
