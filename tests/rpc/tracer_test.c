@@ -6,6 +6,7 @@
 
 #include "session_peer.h"
 #include "span_sink.h"
+#include "tests/support/sanitized.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -295,7 +296,12 @@ static void test_tracer_late_call_has_both_spans(void **state)
     struct bow_call *held = calls_take_held(calls);
     calls_wait(calls, &calls->n_done, 1);
     calls_wait(calls, &calls->n_cancelled, 1);
-    expect_both(BOW_DEADLINE_EXCEEDED);
+    span_sink_wait(sink, 2);
+    const struct kept_span *client = span_sink_find(sink, BOW_SPAN_CLIENT);
+    const struct kept_span *server = span_sink_find(sink, BOW_SPAN_SERVER);
+    expect_child(&server->span, &client->span);
+    assert_int_equal(client->span.code, BOW_DEADLINE_EXCEEDED);
+    assert_int_equal(server->span.code, calls->why); /* or the client's word of it came first */
     assert_int_equal(calls_reply(held, 1), -ECANCELED);
 }
 
@@ -470,6 +476,56 @@ static void test_tracer_always_and_never(void **state)
     assert_int_equal(sink->spans[0].span.kind, BOW_SPAN_CLIENT);
     assert_non_null(strstr(seen.text, "-01;"));
     assert_int_equal(seen.span.flags, 0);
+}
+
+/* In 20 calls, when as many were made before as builds keep that look for misuse. */
+static size_t count_allocations(void)
+{
+    for (int i = 0; i < 100; i++) {
+        say();
+    }
+    size_t n_before = calls->alloc.n_calls;
+    for (int i = 0; i < 20; i++) {
+        say();
+    }
+    return calls->alloc.n_calls - n_before;
+}
+
+/* As many as without a tracer, which but under a sanitizer is none: there nghttp2 gets memory for
+ * each header. */
+static void expect_no_allocation(enum bow_sampling sampling, int n_spans)
+{
+    struct bow_tracer_options options = span_sink_options(sink);
+    struct bow_server_options server_options;
+    struct bow_client_options client_options;
+
+    calls_server_options(calls, &server_options);
+    calls->server = calls_start_server(calls, &server_options);
+    calls_client_options(calls, &client_options);
+    calls->client = calls_new_client(calls, &client_options);
+    size_t n_plain = count_allocations();
+    calls_free_client(calls);
+    calls_kill_server(calls);
+    calls_name_address(calls->address, sizeof(calls->address));
+    options.sampling = sampling;
+    begin_alike(&options);
+    size_t n_traced = count_allocations();
+    if (!TEST_IS_SANITIZED || !calls_is_grpc()) {
+        assert_int_equal(n_traced, n_plain);
+    }
+    span_sink_wait(sink, n_spans);
+}
+
+static void test_tracer_unsampled_call_allocates_nothing(void **state)
+{
+    (void)state;
+    expect_no_allocation(BOW_SAMPLING_NEVER, 0);
+}
+
+static void test_tracer_sampled_call_allocates_nothing(void **state)
+{
+    (void)state;
+    expect_no_allocation(BOW_SAMPLING_ALWAYS, 240);
 }
 
 /* Events */
@@ -687,6 +743,8 @@ int main(int argc, char **argv)
         TEST(test_tracer_ratio_decides_of_a_trace_that_begins),
         TEST(test_tracer_ratio_of_nothing_is_nothing),
         TEST(test_tracer_always_and_never),
+        TEST(test_tracer_unsampled_call_allocates_nothing),
+        TEST(test_tracer_sampled_call_allocates_nothing),
         TEST(test_tracer_messages_are_events_by_option),
         TEST(test_tracer_events_are_bounded),
         TEST(test_tracer_retry_is_an_event),
