@@ -21,7 +21,9 @@
 #include "base/list.h"
 #include "base/log.h"
 #include "base/options.h"
+#include "opentelemetry/proto/collector/metrics/v1/metrics_service.bow.h"
 #include "opentelemetry/proto/collector/trace/v1/trace_service.bow.h"
+#include "otel/report.h"
 #include "otel/resource.h"
 #include "otel/sender.h"
 #include "otel/span_message.h"
@@ -68,8 +70,12 @@ struct bow_otel_exporter {
     atomic_uint n_flushers;
     _Atomic(uint64_t) log_due_ns;
 
-    struct bow__otel_sender sender;
+    struct bow__otel_sender sender;   /* of spans */
     struct bow__otel_parcel *parcels; /* being sent */
+    uint64_t start_unix_ns;
+    struct bow__otel_report_queue reports;
+    struct bow__otel_sender report_sender;
+    struct bow__otel_report *report; /* being sent */
     struct bow_timer delay;
     struct bow_task closing;
     bool is_closing;
@@ -85,6 +91,10 @@ struct bow_otel_exporter {
     atomic_uint_fast64_t n_dropped;
     atomic_uint_fast64_t n_rejected;
     atomic_uint_fast64_t n_lost;
+    atomic_uint_fast64_t n_points_exported;
+    atomic_uint_fast64_t n_points_rejected;
+    atomic_uint_fast64_t n_points_lost;
+    atomic_uint_fast64_t n_reports_dropped;
 };
 
 static void count(atomic_uint_fast64_t *counter, uint64_t n)
@@ -232,6 +242,102 @@ static void on_idle(struct bow__otel_sender *sender)
     step(exporter_of(sender));
 }
 
+/* Metrics, as another */
+
+static uint64_t unix_now(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_sec * SECOND_NS + (uint64_t)now.tv_nsec;
+}
+
+static struct bow__otel_report_head head_of(const struct bow_otel_exporter *exporter)
+{
+    return (struct bow__otel_report_head){
+        .resource = exporter->resource,
+        .start_unix_ns = exporter->start_unix_ns,
+        .now_unix_ns = unix_now(),
+    };
+}
+
+/* NULL: nothing was counted so far, or there was no memory. */
+static void push_report(struct bow_otel_exporter *exporter, struct bow__otel_report *report)
+{
+    if (report != NULL && bow__otel_report_push(&exporter->reports, report)) {
+        (void)wake(exporter);
+    } else {
+        count(&exporter->n_reports_dropped, report != NULL);
+    }
+}
+
+void bow_otel_server_metrics(const struct bow_server *server, void *user)
+{
+    struct bow_otel_exporter *exporter = user;
+    const struct bow__otel_report_head head = head_of(exporter);
+
+    push_report(exporter, bow__otel_report_server(exporter->context, &head, server));
+}
+
+void bow_otel_client_metrics(const struct bow_client *client, void *user)
+{
+    struct bow_otel_exporter *exporter = user;
+    const struct bow__otel_report_head head = head_of(exporter);
+
+    push_report(exporter, bow__otel_report_client(exporter->context, &head, client));
+}
+
+static struct bow_otel_exporter *exporter_of_reports(struct bow__otel_sender *sender)
+{
+    return BOW__CONTAINER(sender, struct bow_otel_exporter, report_sender);
+}
+
+static uint64_t take_report(struct bow__otel_sender *sender, struct bow_arena *arena,
+                            const ProtobufCMessage **ret_request)
+{
+    struct bow_otel_exporter *exporter = exporter_of_reports(sender);
+
+    (void)arena;
+    exporter->report = bow__otel_report_take(&exporter->reports);
+    if (exporter->report == NULL) {
+        return 0;
+    }
+    *ret_request = &exporter->report->request->base;
+    return exporter->report->n_points;
+}
+
+static int64_t rejected_points(const ProtobufCMessage *reply, const char **ret_text)
+{
+    const Bow__Otel__ExportMetricsServiceResponse *response =
+        (const Bow__Otel__ExportMetricsServiceResponse *)reply;
+
+    if (response->partial_success == NULL) {
+        return 0;
+    }
+    *ret_text = response->partial_success->error_message;
+    return response->partial_success->rejected_data_points;
+}
+
+static void report_ended(struct bow__otel_sender *sender, enum bow__otel_fate fate,
+                         uint64_t n_items, uint64_t n_rejected)
+{
+    struct bow_otel_exporter *exporter = exporter_of_reports(sender);
+
+    if (fate == BOW__OTEL_LOST) {
+        count(&exporter->n_points_lost, n_items);
+    } else {
+        count(&exporter->n_points_exported, n_items - n_rejected);
+        count(&exporter->n_points_rejected, n_rejected);
+    }
+    bow__otel_report_free(&exporter->reports, exporter->report);
+    exporter->report = NULL;
+}
+
+static void on_report_idle(struct bow__otel_sender *sender)
+{
+    step(exporter_of_reports(sender));
+}
+
 /* What is done next; on the loop that sends */
 
 static bool has_flushers(struct bow_otel_exporter *exporter)
@@ -264,6 +370,8 @@ static void lose_all(struct bow_otel_exporter *exporter)
     bow_timer_stop(&exporter->delay);
     lose(exporter, left);
     bow__otel_sender_end(&exporter->sender);
+    bow__otel_sender_end(&exporter->report_sender);
+    bow__otel_report_queue_fini(&exporter->reports);
 }
 
 static void send_some(struct bow_otel_exporter *exporter)
@@ -276,6 +384,36 @@ static void send_some(struct bow_otel_exporter *exporter)
     }
 }
 
+static void step_spans(struct bow_otel_exporter *exporter, bool is_due)
+{
+    uint64_t n = bow__otel_span_queue_count(&exporter->queue);
+
+    if (exporter->sender.state != BOW__OTEL_IDLE) {
+        return;
+    }
+    if (n == 0) {
+        set_attention(exporter, IDLE);
+        exporter->steps_again |= bow__otel_span_queue_count(&exporter->queue) > 0;
+    } else if (is_due || n >= exporter->options.max_batch_spans || has_flushers(exporter)) {
+        send_some(exporter);
+    } else {
+        wait_for_more(exporter);
+    }
+}
+
+static bool is_sending(const struct bow_otel_exporter *exporter)
+{
+    return exporter->sender.state != BOW__OTEL_IDLE ||
+           exporter->report_sender.state != BOW__OTEL_IDLE;
+}
+
+static bool has_nothing(struct bow_otel_exporter *exporter)
+{
+    return bow__otel_span_queue_count(&exporter->queue) == 0 &&
+           atomic_load_explicit(&exporter->reports.n, memory_order_relaxed) == 0;
+}
+
+/* Reports go as they come: whoever pushes one says so. */
 static void step_once(struct bow_otel_exporter *exporter)
 {
     bool is_due = exporter->is_due;
@@ -284,20 +422,10 @@ static void step_once(struct bow_otel_exporter *exporter)
     if (atomic_load(&exporter->is_stopped)) {
         lose_all(exporter);
     }
-    if (exporter->sender.state != BOW__OTEL_IDLE) {
-        return;
-    }
-    uint64_t n = bow__otel_span_queue_count(&exporter->queue);
-    if (n == 0) {
-        set_attention(exporter, IDLE);
-        exporter->steps_again = bow__otel_span_queue_count(&exporter->queue) > 0;
-        if (!exporter->steps_again) {
-            settle(exporter);
-        }
-    } else if (is_due || n >= exporter->options.max_batch_spans || has_flushers(exporter)) {
-        send_some(exporter);
-    } else {
-        wait_for_more(exporter);
+    bow__otel_sender_go(&exporter->report_sender);
+    step_spans(exporter, is_due);
+    if (!exporter->steps_again && !is_sending(exporter) && has_nothing(exporter)) {
+        settle(exporter);
     }
 }
 
@@ -316,8 +444,7 @@ static void step(struct bow_otel_exporter *exporter)
         step_once(exporter);
     } while (exporter->steps_again);
     exporter->is_stepping = false;
-    if (exporter->is_closing && exporter->sender.state == BOW__OTEL_IDLE &&
-        !atomic_load(&exporter->is_posted)) {
+    if (exporter->is_closing && !is_sending(exporter) && !atomic_load(&exporter->is_posted)) {
         finish(exporter);
     }
 }
@@ -456,6 +583,10 @@ int bow_otel_exporter_stats(const struct bow_otel_exporter *exporter,
         .spans_lost = counted(&exporter->n_lost),
         .exports = counted(&exporter->sender.n_batches),
         .retries = counted(&exporter->sender.n_retries),
+        .points_exported = counted(&exporter->n_points_exported),
+        .points_rejected = counted(&exporter->n_points_rejected),
+        .points_lost = counted(&exporter->n_points_lost),
+        .reports_dropped = counted(&exporter->n_reports_dropped),
     };
     size_t size = ret_stats->size;
 
@@ -474,6 +605,7 @@ static void free_all(struct bow_otel_exporter *exporter)
     struct bow_context *context = exporter->context;
 
     bow__otel_span_queue_fini(&exporter->queue);
+    bow__otel_report_queue_fini(&exporter->reports);
     bow_arena_free(exporter->arena);
     if (exporter->target != NULL) {
         bow__free(context, exporter->target, strlen(exporter->target) + 1);
@@ -506,9 +638,13 @@ static void close_without_loop(struct bow_otel_exporter *exporter, int rc)
         return; /* nothing says that it has */
     }
     exporter->is_closing = true;
-    if (exporter->sender.state != BOW__OTEL_SENDING || rc == -ECHILD) {
+    bool has_call = exporter->sender.state == BOW__OTEL_SENDING ||
+                    exporter->report_sender.state == BOW__OTEL_SENDING;
+    if (!has_call || rc == -ECHILD) {
         bow__otel_span_queue_free(&exporter->queue, exporter->parcels);
+        bow__otel_report_free(&exporter->reports, exporter->report);
         bow_arena_free(exporter->sender.arena);
+        bow_arena_free(exporter->report_sender.arena);
         bow_client_free(exporter->client);
         free_all(exporter);
     }
@@ -675,6 +811,7 @@ static void init(struct bow_otel_exporter *exporter, const struct bow_otel_optio
 
     exporter->context = bow_context_ref(options->context);
     exporter->options = *options;
+    exporter->start_unix_ns = unix_now();
     atomic_init(&exporter->refs, 1);
     bow_task_init(&exporter->work, "export", work_task, exporter);
     bow_task_init(&exporter->closing, "close exporter", closing_task, exporter);
@@ -696,6 +833,13 @@ static void init_sending(struct bow_otel_exporter *exporter)
         .ended = ended,
         .on_idle = on_idle,
     };
+    static const struct bow__otel_signal metrics = {
+        .items = "metrics",
+        .take = take_report,
+        .rejected = rejected_points,
+        .ended = report_ended,
+        .on_idle = on_report_idle,
+    };
     const struct bow__otel_sender_options options = {
         .timeout_ns = exporter->options.timeout_ns,
         .backoff_min_ns = exporter->options.backoff_min_ns,
@@ -706,6 +850,9 @@ static void init_sending(struct bow_otel_exporter *exporter)
     bow__otel_sender_init(&exporter->sender, &spans, bow__otel__trace_service__export__method(),
                           exporter->context, exporter->client, exporter->loop, exporter->target,
                           &options);
+    bow__otel_sender_init(&exporter->report_sender, &metrics,
+                          bow__otel__metrics_service__export__method(), exporter->context,
+                          exporter->client, exporter->loop, exporter->target, &options);
     bow_timer_init(&exporter->delay, exporter->loop, on_delay, exporter);
 }
 

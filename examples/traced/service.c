@@ -153,6 +153,9 @@ int main(int argc, char **argv)
     options.on_started = on_started;
     options.started_user = argv[2];
     int rc = tracing_start(&tracing, context, hand.name, argv[3]);
+    options.metrics_interval_ns = 60 * UINT64_C(1000000000); /* and once at the end */
+    options.on_metrics = bow_otel_server_metrics;
+    options.metrics_user = tracing.exporter;
     if (rc == 0 && argc > 4) {
         rc = connect_next(&hand, context, options.loop, argv[4], &tracing);
     }

@@ -271,6 +271,9 @@ bow_client_start(struct bow_client *client, const struct bow_method *method,
  */
 BOW_EXPORT void bow_client_cancel(struct bow_client *client, uint64_t id);
 
+/** The target that the client was made with. Lives as long as the client. Thread: any. */
+BOW_EXPORT const char *bow_client_target(const struct bow_client *client);
+
 /** The best state of the client's connections, as a hint: it may have changed by now. Thread: any.
  */
 BOW_EXPORT enum bow_client_state bow_client_get_state(const struct bow_client *client);

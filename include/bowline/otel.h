@@ -3,8 +3,8 @@
 #define BOWLINE_OTEL_H
 
 /*
- * libbowline-otel: sends spans (<bowline/tracer.h>) to OpenTelemetry's Collector, or to any other
- * server of its protocol, OTLP over gRPC.
+ * libbowline-otel: sends spans (<bowline/tracer.h>), and metrics (<bowline/metrics.h>), to
+ * OpenTelemetry's Collector, or to any other server of its protocol, OTLP over gRPC.
  *
  *     loops: spans that have ended ──► queue, bounded ──► batches ──► the collector
  *                                        │ full              │ refused, given up
@@ -40,9 +40,11 @@
 extern "C" {
 #endif
 
+struct bow_client;
 struct bow_loop;
 struct bow_otel_exporter;
 struct bow_security;
+struct bow_server;
 
 /** What a resource has beside its name: "deployment.environment.name", "prod". UTF-8. */
 struct bow_otel_attribute {
@@ -81,15 +83,19 @@ struct bow_otel_options {
 
 /** What has become of spans, since the exporter was made. */
 struct bow_otel_stats {
-    size_t size;             /* sizeof this struct, set by the INIT */
-    uint64_t spans_waiting;  /* now: in the queue, or being sent */
-    uint64_t bytes_waiting;  /* their memory */
-    uint64_t spans_exported; /* the collector has them */
-    uint64_t spans_dropped;  /* the queue had no room, or the exporter had been stopped */
-    uint64_t spans_rejected; /* by the collector, of batches that it took (partial_success) */
-    uint64_t spans_lost;     /* of batches that it refused for good, or that were given up */
-    uint64_t exports;        /* batches that were begun to be sent */
-    uint64_t retries;        /* tries after the first */
+    size_t size;              /* sizeof this struct, set by the INIT */
+    uint64_t spans_waiting;   /* now: in the queue, or being sent */
+    uint64_t bytes_waiting;   /* their memory */
+    uint64_t spans_exported;  /* the collector has them */
+    uint64_t spans_dropped;   /* the queue had no room, or the exporter had been stopped */
+    uint64_t spans_rejected;  /* by the collector, of batches that it took (partial_success) */
+    uint64_t spans_lost;      /* of batches that it refused for good, or that were given up */
+    uint64_t exports;         /* batches that were begun to be sent */
+    uint64_t retries;         /* tries after the first */
+    uint64_t points_exported; /* of metrics: the collector has them */
+    uint64_t points_rejected; /* by the collector, of reports that it took */
+    uint64_t points_lost;     /* of reports that it refused for good, or that were given up */
+    uint64_t reports_dropped; /* sixteen waited already; the next one says the same and more */
 };
 
 #define BOW_OTEL_STATS_INIT BOW__INIT(struct bow_otel_stats, )
@@ -115,6 +121,26 @@ BOW_EXPORT BOW_MUST_USE int bow_otel_exporter_new(const struct bow_otel_options 
  */
 BOW_EXPORT void bow_otel_trace(struct bow_otel_exporter *exporter,
                                struct bow_tracer_options *options);
+
+/**
+ * Send what a server, or a client, has counted: for on_metrics of its options, with the exporter as
+ * metrics_user, which has to outlive it.
+ *
+ *     options.metrics_interval_ns = 60000000000;
+ *     options.on_metrics = bow_otel_server_metrics;
+ *     options.metrics_user = exporter;
+ *
+ * The metrics are those of gRPC (proposal A66), cumulative since the exporter was made:
+ * grpc.server.call.started, .duration, .sent_total_compressed_message_size and
+ * .rcvd_total_compressed_message_size; grpc.client.call.duration, grpc.client.attempt.started,
+ * .duration and both sizes. Attributes are grpc.method, grpc.target of a client, and of durations
+ * grpc.status. Of several servers of one process each needs an exporter of its own.
+ *
+ * Thread:  any that on_metrics may run on
+ */
+BOW_EXPORT void bow_otel_server_metrics(const struct bow_server *server, void *exporter);
+/** The same of a client. */
+BOW_EXPORT void bow_otel_client_metrics(const struct bow_client *client, void *exporter);
 
 /**
  * Send what waits now, and wait for that, for `timeout_ns` at most. Spans of calls that ended in

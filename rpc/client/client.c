@@ -476,6 +476,11 @@ struct bow__balancer *bow__client_balancer(struct bow_client *client)
     return balancer;
 }
 
+const char *bow_client_target(const struct bow_client *client)
+{
+    return client->config.target.text;
+}
+
 enum bow_client_state bow_client_get_state(const struct bow_client *client)
 {
     static const int ranks[] = {

@@ -154,9 +154,69 @@ static void on_export(struct bow_call *call, const Bow__Otel__ExportTraceService
     }
 }
 
+/* Metrics */
+
+static void keep_sum(struct collector *collector, const Bow__Otel__Metric *metric)
+{
+    for (size_t i = 0; i < metric->sum->n_data_points; i++) {
+        const Bow__Otel__NumberDataPoint *point = metric->sum->data_points[i];
+        assert_true(metric->sum->is_monotonic);
+        append(collector->metrics, sizeof(collector->metrics), "%s %s ", metric->name,
+               metric->unit);
+        append_attributes(collector->metrics, sizeof(collector->metrics), point->attributes,
+                          point->n_attributes);
+        append(collector->metrics, sizeof(collector->metrics), " = %" PRId64 "\n", point->as_int);
+    }
+}
+
+static void keep_histogram(struct collector *collector, const Bow__Otel__Metric *metric)
+{
+    for (size_t i = 0; i < metric->histogram->n_data_points; i++) {
+        const Bow__Otel__HistogramDataPoint *point = metric->histogram->data_points[i];
+        uint64_t n = 0;
+        assert_int_equal(point->n_bucket_counts, point->n_explicit_bounds + 1);
+        assert_true(point->start_time_unix_nano < point->time_unix_nano);
+        append(collector->metrics, sizeof(collector->metrics), "%s %s ", metric->name,
+               metric->unit);
+        append_attributes(collector->metrics, sizeof(collector->metrics), point->attributes,
+                          point->n_attributes);
+        append(collector->metrics, sizeof(collector->metrics), " = %" PRIu64, point->count);
+        for (size_t k = 0; k < point->n_bucket_counts; k++) {
+            n += point->bucket_counts[k];
+        }
+        assert_int_equal(n, point->count);
+        append(collector->metrics, sizeof(collector->metrics), point->sum > 0 ? "\n" : " of 0\n");
+    }
+}
+
+static void on_metrics(struct bow_call *call, const Bow__Otel__ExportMetricsServiceRequest *request,
+                       void *user)
+{
+    struct collector *collector = user;
+    struct calls *t = collector->t;
+    const Bow__Otel__ScopeMetrics *scope = request->resource_metrics[0]->scope_metrics[0];
+    Bow__Otel__ExportMetricsServiceResponse response =
+        BOW__OTEL__EXPORT_METRICS_SERVICE_RESPONSE__INIT;
+
+    pthread_mutex_lock(&t->lock);
+    collector->metrics[0] = '\0';
+    for (size_t i = 0; i < scope->n_metrics; i++) {
+        if (scope->metrics[i]->data_case == BOW__OTEL__METRIC__DATA_SUM) {
+            keep_sum(collector, scope->metrics[i]);
+        } else {
+            keep_histogram(collector, scope->metrics[i]);
+        }
+    }
+    collector->n_reports++;
+    pthread_cond_broadcast(&t->changed);
+    pthread_mutex_unlock(&t->lock);
+    (void)bow__otel__metrics_service__export__reply(call, &response);
+}
+
 void collector_start(struct collector *collector, struct calls *t, const char *address)
 {
     static const struct bow__otel__trace_service__handlers handlers = {.export_ = on_export};
+    static const struct bow__otel__metrics_service__handlers metrics = {.export_ = on_metrics};
     struct bow_server_options options = BOW_SERVER_OPTIONS_INIT;
 
     collector->t = t;
@@ -165,6 +225,7 @@ void collector_start(struct collector *collector, struct calls *t, const char *a
     options.grace_ns = 1;
     assert_int_equal(bow_server_new(&options, &collector->server), 0);
     assert_int_equal(bow__otel__trace_service__serve(collector->server, &handlers, collector), 0);
+    assert_int_equal(bow__otel__metrics_service__serve(collector->server, &metrics, collector), 0);
     if (bow_server_start(collector->server) != 0) {
         fail_msg("%s", bow_server_error(collector->server));
     }

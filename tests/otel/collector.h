@@ -9,6 +9,7 @@
 
 #include "tests/rpc/call_fixture.h"
 
+#include "opentelemetry/proto/collector/metrics/v1/metrics_service.bow.h"
 #include "opentelemetry/proto/collector/trace/v1/trace_service.bow.h"
 
 #define COLLECTOR_SPANS 512
@@ -42,6 +43,11 @@ struct collector {
     struct collected spans[COLLECTOR_SPANS];
     char resource[1024]; /* of the last export: "key=value;" */
     char scope[128];     /* "name version" */
+
+    int n_reports; /* exports of metrics that were taken */
+    /* Of the last one: "NAME UNIT ATTRIBUTES = VALUE", of a histogram "COUNT: BUCKET,…", a line
+     * each. */
+    char metrics[8192];
 
     /* What it does. */
     const char *only; /* keep spans of this trace; NULL: of all */

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""The spans of examples/traced, taken by gRPC for JavaScript and decoded with OpenTelemetry's own messages.
+"""The spans and metrics of examples/traced, taken by gRPC for JavaScript and decoded with OpenTelemetry's own messages.
 
 Usage: peers_otlp.py TRACED_SERVICE TRACED_CLIENT FOLDER
 
@@ -78,6 +78,20 @@ def expect_trace(spans):
             parent = found[service, kind]["span"]
 
 
+def expect_metrics(points):
+    """Each service has served one call, and says so when it has stopped."""
+    found = {point["resource"]["service.name"]: point for point in points
+             if point["metric"] == "grpc.server.call.duration"}
+    expect("services with metrics", sorted(found), ["a", "b", "c"])
+    for point in found.values():
+        expect("calls", (point["count"], point["unit"]), (1, "s"))
+        expect("calls in buckets", (sum(point["buckets"]), len(point["buckets"])), (1, point["bounds"] + 1))
+        expect("of which method", point["attributes"],
+               {"grpc.method": "traced.Relay/Pass", "grpc.status": "OK"})
+        if not 0 < point["sum"] < 60:
+            raise SystemExit(f"a time that cannot be: {point}")
+
+
 def main():
     service, client, folder = sys.argv[1:]
     try:
@@ -93,6 +107,7 @@ def main():
     expect("refusals", [line["refused"] for line in told if "refused" in line],
            ["RESOURCE_EXHAUSTED", "UNAVAILABLE"] * (REFUSALS // 2))
     expect_trace([line for line in told if "span" in line])
+    expect_metrics([line for line in told if "metric" in line])
     print("1 passed, 0 failed")
     return 0
 

@@ -4,7 +4,8 @@
 //     collector.js REFUSALS
 //
 // Refuses so many exports, in turn with UNAVAILABLE and with RESOURCE_EXHAUSTED and a RetryInfo, and takes those
-// that follow. Prints its port, then a line of JSON for each span that it takes and for each refusal. What is
+// that follow; metrics it takes. Prints its port, then a line of JSON for each span and each point of a histogram that
+// it takes, and for each refusal. What is
 // encoded again has to be as long as it came: then there is nothing in it that OTLP does not know, but for each
 // span's flags, which are newer than these messages.
 'use strict';
@@ -14,6 +15,7 @@ const otlp = require('@opentelemetry/otlp-transformer/build/src/generated/root')
 
 const FLAGS_BYTES = 6;
 const traces = otlp.collector.trace.v1;
+const metrics = otlp.collector.metrics.v1;
 let refusals = Number(process.argv[2]);
 
 const google = protobuf.parse(`
@@ -67,13 +69,29 @@ function take(request) {
   }
 }
 
+function takeMetrics(request) {
+  for (const { resource, scopeMetrics } of request.resourceMetrics) {
+    for (const metric of scopeMetrics.flatMap((scope) => scope.metrics)) {
+      for (const point of metric.histogram?.dataPoints ?? []) {
+        say({
+          resource: attributes(resource.attributes), metric: metric.name, unit: metric.unit,
+          count: number(point.count), sum: point.sum, bounds: point.explicitBounds.length,
+          buckets: point.bucketCounts.map(number), attributes: attributes(point.attributes),
+        });
+      }
+    }
+  }
+}
+
 const bytes = (value) => value;
+const raw = {
+  requestStream: false, responseStream: false,
+  requestSerialize: bytes, requestDeserialize: bytes, responseSerialize: bytes, responseDeserialize: bytes,
+};
 const server = new grpc.Server();
 server.addService({
   Export: {
-    path: '/opentelemetry.proto.collector.trace.v1.TraceService/Export',
-    requestStream: false, responseStream: false,
-    requestSerialize: bytes, requestDeserialize: bytes, responseSerialize: bytes, responseDeserialize: bytes,
+    path: '/opentelemetry.proto.collector.trace.v1.TraceService/Export', ...raw,
   },
 }, {
   Export({ request }, answer) {
@@ -90,6 +108,19 @@ server.addService({
     take(decoded);
     answer(null, Buffer.from(traces.ExportTraceServiceResponse.encode(
       { partialSuccess: { rejectedSpans: 0, errorMessage: '' } }).finish()));
+  },
+});
+server.addService({
+  Export: { path: '/opentelemetry.proto.collector.metrics.v1.MetricsService/Export', ...raw },
+}, {
+  Export({ request }, answer) {
+    const decoded = metrics.ExportMetricsServiceRequest.decode(request);
+    const again = metrics.ExportMetricsServiceRequest.encode(decoded).finish();
+    if (again.length !== request.length) {
+      say({ error: `of ${request.length} bytes of metrics ${again.length} are known` });
+    }
+    takeMetrics(decoded);
+    answer(null, Buffer.from(metrics.ExportMetricsServiceResponse.encode({}).finish()));
   },
 });
 server.bindAsync('127.0.0.1:0', grpc.ServerCredentials.createInsecure(), (error, port) => {
