@@ -5,6 +5,7 @@ usage of each test: NAME_test.py TOOL SERVER PROTOC HERE
 """
 import contextlib
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -13,6 +14,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "example
 from example import PATIENCE_S, Program  # noqa: E402
 
 TOOL, SERVER, PROTOC, HERE = sys.argv[1:5]
+TOOL = os.path.abspath(TOOL)  # some tests run it in a folder of theirs
 
 
 class Run:

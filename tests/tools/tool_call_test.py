@@ -138,7 +138,7 @@ def test_what_is_described_is_the_same_proto():
     top = pathlib.Path(HERE).parent
     for proto in (top / "tools" / "desk.proto", top / "rpc" / "protos" / "codec2.proto",
                   top / "rpc" / "protos" / "codec3.proto", top / "rpc" / "protos" / "json.proto",
-                  top / "rpc" / "protos" / "json2.proto", top / "rpc" / "protos" / "kinds.proto"):
+                  top / "rpc" / "protos" / "kinds.proto"):
         with tempfile.TemporaryDirectory() as folder:
             first, second = (os.path.join(folder, name) for name in ("first.set", "second.set"))
             protoc = [PROTOC, "--include_imports", f"-I{folder}", f"-I{proto.parent}"]
