@@ -57,7 +57,8 @@ enum bow_method_time {
                              it until its answer can leave, of a client all attempts and waiting */
     BOW_TIME_ATTEMPT = 1, /* client: from when a call was sent to that attempt's end */
     BOW_TIME_QUEUE = 2,   /* of calls that had to wait: a client's for a connection or a stream, a
-                             server's before their handlers, see calls_delayed; under BOW_OK */
+                             server's before their handlers, see calls_delayed, and of those on an
+                             executor for its thread; under BOW_OK */
 };
 
 #define BOW_N_TIMES 3

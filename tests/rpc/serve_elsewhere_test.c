@@ -167,6 +167,38 @@ static void test_elsewhere_waiting_calls_are_bounded(void **state)
     assert_int_equal(s->peer.code, BOW_OK);
 }
 
+static void find_waits(const struct bow_method_metrics *method, void *user)
+{
+    if (strcmp(method->path, SERVE_PLAIN) == 0) {
+        bow_method_metrics_times(method, BOW_TIME_QUEUE, BOW_N_CODES, user);
+    }
+}
+
+/* One that is entered, and one whose deadline comes first. */
+static void test_elsewhere_waiting_is_timed(void **state)
+{
+    struct serving *s = *state;
+    struct bow_histogram times;
+
+    s->enter = reply;
+    start(s);
+    call_plain(s);
+    wait_for_posted(1);
+    run_executor();
+    session_peer_wait(&s->peer, &s->peer.n_ends, 1);
+    bow_server_each_method(s->t->server, find_waits, &times);
+    assert_int_equal(times.count, 1);
+    uint64_t sum = times.sum;
+    session_peer_open(&s->peer, SERVE_PLAIN, 200 * MS);
+    session_peer_send(&s->peer, BOW__SEND_END, "", 0);
+    session_peer_wait(&s->peer, &s->peer.n_ends, 2);
+    assert_int_equal(s->peer.code, BOW_DEADLINE_EXCEEDED);
+    bow_server_each_method(s->t->server, find_waits, &times);
+    assert_int_equal(times.count, 2);
+    assert_true(times.sum - sum >= 100 * MS);
+    run_executor();
+}
+
 static void test_elsewhere_waiting_streams_are_bounded(void **state)
 {
     struct serving *s = *state;
@@ -497,6 +529,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         TEST(test_elsewhere_unary_handler_runs_on_the_executor),
         TEST(test_elsewhere_bound_methods_are_told_apart),
+        OWNED(test_elsewhere_waiting_is_timed),
         OWNED(test_elsewhere_waiting_calls_are_bounded),
         OWNED(test_elsewhere_waiting_streams_are_bounded),
         OWNED(test_elsewhere_cancelled_while_waiting_is_not_run),

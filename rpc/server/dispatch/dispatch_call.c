@@ -62,6 +62,17 @@ static inline void count_later(struct bow__worker *worker, struct bow__method_co
     begin_answered(worker, counts, started_ns, code);
 }
 
+/* Not before the call's end: its handler's thread has no memory of the loop's to count in. */
+BOW__LONG_WAY static void count_executor(struct bow__server_call *server_call)
+{
+    struct bow__worker *worker = server_call->worker;
+    uint64_t until_ns = atomic_load_explicit(&server_call->entered_at_ns, memory_order_relaxed);
+
+    until_ns = until_ns > 0 ? until_ns : bow_loop_now(worker->loop);
+    bow__method_counts_time(server_call->counts, worker->context, BOW_TIME_QUEUE, BOW_OK,
+                            bow__time_left(until_ns, server_call->waits_since_ns), 1);
+}
+
 static void count_end(struct bow__server_call *server_call, enum bow_code code)
 {
     struct bow__method_counts *counts = server_call->counts;
@@ -71,6 +82,9 @@ static void count_end(struct bow__server_call *server_call, enum bow_code code)
     bow__count(&counts->ended[known], 1);
     bow__sizes_record(&counts->received, server_call->n_received);
     bow__sizes_record(&counts->sent, server_call->n_sent);
+    if (server_call->call.entry->executor != NULL && server_call->call.invoked) {
+        count_executor(server_call);
+    }
     count_later(server_call->worker, counts, server_call->started_ns, known);
 }
 
@@ -168,7 +182,7 @@ static bool was_entered(const struct bow__server_call *server_call)
 {
     return server_call->call.invoked &&
            (server_call->call.entry->executor == NULL ||
-            atomic_load_explicit(&server_call->entered, memory_order_relaxed));
+            atomic_load_explicit(&server_call->entered_at_ns, memory_order_relaxed) > 0);
 }
 
 static void describe_deadline(const struct bow__server_call *server_call, struct bow__text *text)

@@ -16,23 +16,24 @@
 
 /* On the executor */
 
-static bool is_past_deadline(const struct bow__server_call *server_call)
+static uint64_t read_clock(const struct bow__server_call *server_call)
 {
     const struct bow_system *system = bow__context_system(server_call->worker->context);
 
-    return server_call->call.deadline_ns <= system->now_ns(system->user);
+    return system->now_ns(system->user);
 }
 
 /* The handler is entered, unless nobody waits for it any more. The call may be gone afterwards. */
 static void enter(struct bow__server_call *server_call)
 {
     struct bow_call *call = &server_call->call;
+    uint64_t now = read_clock(server_call);
 
-    if (atomic_load(&call->end_code) != 0 || is_past_deadline(server_call)) {
+    if (atomic_load(&call->end_code) != 0 || call->deadline_ns <= now) {
         (void)bow_call_fail(call, BOW_DEADLINE_EXCEEDED, "the deadline passed before the handler");
         return;
     }
-    atomic_store_explicit(&server_call->entered, true, memory_order_relaxed);
+    atomic_store_explicit(&server_call->entered_at_ns, now > 0 ? now : 1, memory_order_relaxed);
     bow__call_enter(call);
 }
 
@@ -108,7 +109,8 @@ int bow__executor_dispatch_enter(struct bow__server_call *server_call)
         atomic_fetch_sub_explicit(&executor->n_waiting, 1, memory_order_relaxed);
         return -EAGAIN;
     }
-    atomic_store_explicit(&server_call->entered, false, memory_order_relaxed);
+    atomic_store_explicit(&server_call->entered_at_ns, 0, memory_order_relaxed);
+    server_call->waits_since_ns = bow_loop_now(server_call->worker->loop);
     server_call->call.invoked = true;
     if (server_call->call.stream != NULL) {
         server_call->call.stream->busy = true;

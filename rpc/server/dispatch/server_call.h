@@ -23,9 +23,10 @@ struct bow__server_call {
     struct bow_channel *channel;       /* outlives the call */
     struct bow_timer timer;            /* set up once it outlives its batch */
     struct bow_task task;
-    struct bow__deferred deferred; /* of a streaming call */
-    struct bow_task executor_task; /* of one whose handler runs on an executor */
-    atomic_bool entered;           /* likewise: relaxed, the handler was entered there */
+    struct bow__deferred deferred;   /* of a streaming call */
+    struct bow_task executor_task;   /* of one whose handler runs on an executor */
+    _Atomic(uint64_t) entered_at_ns; /* likewise: relaxed, when the handler was entered there; 0: it
+                                        was not */
     uint64_t started_ns;
     uint64_t timeout_ns;
     uint32_t index;       /* of the method: outlives its entry */
@@ -38,6 +39,7 @@ struct bow__server_call {
     size_t n_in_flight;   /* what it counts for, once it outlives its batch */
     size_t n_received;    /* message bytes, */
     size_t n_sent;        /* as they were sent */
+    /* In the backlog, then for a thread of an executor. */
     uint64_t waits_since_ns;
     struct bow_channel *channel_ref; /* a reference, once nobody waits for the call */
     struct bow__server_call *next;   /* idle */
