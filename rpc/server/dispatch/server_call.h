@@ -27,14 +27,13 @@ struct bow__server_call {
     atomic_bool entered;           /* likewise: relaxed, the handler was entered there */
     uint64_t started_ns;
     uint64_t timeout_ns;
-    uint32_t index;       /* of the method: outlives its entry */
-    bool outlives_batch;  /* it has outlived its batch: its timer is set up, and it is counted */
-    bool capped;          /* by the server's max_deadline_ns */
-    bool complete;        /* the client has ended its side */
-    const char *protocol; /* by which it came; lives for ever */
-    bool waits;           /* before its handler, in the list of its connection's backlog */
-    size_t n_request;     /* bytes that its metadata and its unary request take beside it */
-    size_t n_in_flight;   /* what it counts for, once it outlives its batch */
+    uint32_t index;      /* of the method: outlives its entry */
+    bool outlives_batch; /* it has outlived its batch: its timer is set up, and it is counted */
+    bool capped;         /* by the server's max_deadline_ns */
+    bool complete;       /* the client has ended its side */
+    bool waits;          /* before its handler, in the list of its connection's backlog */
+    size_t n_request;    /* bytes that its metadata and its unary request take beside it */
+    size_t n_in_flight;  /* what it counts for, once it outlives its batch */
     struct bow_channel *channel_ref; /* a reference, once nobody waits for the call */
     struct bow__server_call *next;   /* idle */
     _Alignas(16) uint8_t slab[];
