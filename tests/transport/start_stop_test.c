@@ -214,12 +214,84 @@ static void test_loop_f24_the_last_reference_abandons_nothing_either(void **stat
     loops_end(&t);
 }
 
+/* Who posts to a loop that never started, as it is shut down */
+
+struct race {
+    struct bow_loop *_Atomic loop; /* NULL: the poster is done with it */
+    atomic_bool is_over;
+    atomic_uint delay;
+    atomic_int n_run;
+    int n_accepted;
+};
+
+static int run_raced(void *user)
+{
+    struct race *race = user;
+
+    atomic_fetch_add(&race->n_run, 1);
+    return 0;
+}
+
+static void spin(unsigned n)
+{
+    for (volatile unsigned i = 0; i < n; i++) {
+    }
+}
+
+static void *post_raced(void *argument)
+{
+    struct race *race = argument;
+
+    while (!atomic_load(&race->is_over)) {
+        struct bow_loop *loop = atomic_load(&race->loop);
+
+        if (loop == NULL) {
+            sched_yield();
+            continue;
+        }
+        spin(atomic_load(&race->delay));
+        race->n_accepted += bow_loop_execute(loop, "run", run_raced, race) == 0;
+        atomic_store(&race->loop, NULL);
+    }
+    return NULL;
+}
+
+static void test_loop_f24_who_posts_as_an_unstarted_one_ends_is_refused_or_run(void **state)
+{
+    struct loops t;
+    struct race race = {0};
+    pthread_t poster;
+    unsigned seed = 1;
+
+    (void)state;
+    loops_begin_real(&t);
+    assert_int_equal(pthread_create(&poster, NULL, post_raced, &race), 0);
+    for (int i = 0; i < 10 * n_rounds; i++) {
+        struct bow_loop *loop = loops_new_threaded(&t);
+
+        atomic_store(&race.delay, next(&seed) % 400);
+        atomic_store(&race.loop, loop);
+        spin(next(&seed) % 400);
+        assert_int_equal(bow_loop_shutdown(loop, 0, 0), 0);
+        while (atomic_load(&race.loop) != NULL) {
+            sched_yield();
+        }
+        assert_int_equal(bow_loop_join(loop, 10 * FAKE_S), 0);
+        assert_int_equal(race.n_run, race.n_accepted);
+        bow_loop_unref(loop);
+    }
+    atomic_store(&race.is_over, true);
+    pthread_join(poster, NULL);
+    loops_end(&t);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(
             test_loop_f24_stopped_at_random_points_it_ends_in_time_and_abandons_nothing),
         cmocka_unit_test(test_loop_f24_the_last_reference_abandons_nothing_either),
+        cmocka_unit_test(test_loop_f24_who_posts_as_an_unstarted_one_ends_is_refused_or_run),
     };
 
     if (argc > 1) {

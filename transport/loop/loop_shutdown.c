@@ -98,10 +98,13 @@ static void set_terminated(struct bow_loop *loop)
     tell_terminated(loop);
 }
 
+/* With the mutex. Who posts to a loop that has not started waits for the mutex first, and finds the
+ * inbox closed; so does who sees it in a later state. There is nothing in it. */
 static void terminate_unstarted(struct bow_loop *loop)
 {
-    bow__loop_advance(loop, BOW_LOOP_SHUTTING_DOWN, BOW_LOOP_SHUTDOWN);
     bow__inbox_close(&loop->inbox);
+    bow__loop_advance(loop, BOW_LOOP_NOT_STARTED, BOW_LOOP_SHUTTING_DOWN);
+    bow__loop_advance(loop, BOW_LOOP_SHUTTING_DOWN, BOW_LOOP_SHUTDOWN);
     bow__loop_advance(loop, BOW_LOOP_SHUTDOWN, BOW_LOOP_TERMINATED);
     pthread_cond_broadcast(&loop->terminated);
 }
@@ -116,11 +119,13 @@ int bow_loop_shutdown(struct bow_loop *loop, uint64_t quiet_ns, uint64_t timeout
     pthread_mutex_lock(&loop->mutex);
     loop->quiet_ns = bow__time_min(loop->quiet_ns, quiet_ns);
     loop->shutdown_at_ns = bow__time_min(loop->shutdown_at_ns, at_ns);
-    if (bow__loop_advance(loop, BOW_LOOP_NOT_STARTED, BOW_LOOP_SHUTTING_DOWN) &&
+    if (bow__loop_state(loop) == BOW_LOOP_NOT_STARTED &&
         loop->options.thread == BOW_LOOP_OWN_THREAD) {
         terminate_unstarted(loop);
     }
-    bow__loop_advance(loop, BOW_LOOP_STARTED, BOW_LOOP_SHUTTING_DOWN);
+    if (!bow__loop_advance(loop, BOW_LOOP_NOT_STARTED, BOW_LOOP_SHUTTING_DOWN)) {
+        bow__loop_advance(loop, BOW_LOOP_STARTED, BOW_LOOP_SHUTTING_DOWN);
+    }
     pthread_mutex_unlock(&loop->mutex);
     tell_terminated(loop); /* if it never started */
     if (bow_loop_in_loop(loop)) {
