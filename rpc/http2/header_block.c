@@ -32,7 +32,7 @@ _Static_assert(METADATA_BYTES(BOW_LIMIT_HEADER_BYTES) <= BOW__CHUNK_BYTES,
 typedef void (*read_fn)(struct bow__http2_session *session, struct bow__http2_header *header,
                         nghttp2_rcbuf *value);
 
-struct field {
+struct bow__http2_field {
     const char *name;
     size_t len;
     read_fn read;
@@ -56,12 +56,18 @@ static nghttp2_rcbuf *drop(nghttp2_rcbuf *buf)
     return NULL;
 }
 
+void bow__http2_web_header_end(struct bow__http2_session *session)
+{
+    struct bow__http2_web_header *header = &session->web_header;
+
+    header->method = drop(header->method);
+    header->content_type = drop(header->content_type);
+    header->accept_encoding = drop(header->accept_encoding);
+}
+
 void bow__http2_header_fini(struct bow__http2_session *session, struct bow__http2_header *header)
 {
     header->path = drop(header->path);
-    header->web.method = drop(header->web.method);
-    header->web.content_type = drop(header->web.content_type);
-    header->web.accept_encoding = drop(header->web.accept_encoding);
     header->timeout = drop(header->timeout);
     header->unknown_encoding = drop(header->unknown_encoding);
     header->unusable_status = drop(header->unusable_status);
@@ -114,9 +120,8 @@ static void read_method(struct bow__http2_session *session, struct bow__http2_he
 {
     if (!is_text(bow__http2_slice_of(value), "POST")) {
         bow__http2_raise_defect(header, BOW__HTTP2_DEFECT_METHOD);
-        header->web.method = keep(header->web.method, value);
+        session->web_header.method = keep(session->web_header.method, value);
     }
-    (void)session;
 }
 
 static void read_path(struct bow__http2_session *session, struct bow__http2_header *header,
@@ -148,7 +153,7 @@ static void read_content_type(struct bow__http2_session *session, struct bow__ht
 {
     header->has_content_type = session->takes_grpc && is_grpc(bow__http2_slice_of(value));
     if (!header->has_content_type) {
-        header->web.content_type = keep(header->web.content_type, value);
+        session->web_header.content_type = keep(session->web_header.content_type, value);
     }
 }
 
@@ -279,17 +284,31 @@ static void read_pushback(struct bow__http2_session *session, struct bow__http2_
     header->retry_after_ns = ms < 0 ? 0 : (uint64_t)ms * 1000000;
 }
 
-static const struct field request_fields[] = {
-    FIELD(":method", read_method),
-    FIELD(":path", read_path),
-    FIELD("content-type", read_content_type),
-    FIELD("grpc-timeout", read_timeout),
-    FIELD("grpc-encoding", read_encoding),
-    FIELD("grpc-accept-encoding", read_accept_encoding),
+/* Nobody's metadata, and no concern of gRPC. */
+static void read_web_accept_encoding(struct bow__http2_session *session,
+                                     struct bow__http2_header *header, nghttp2_rcbuf *value)
+{
+    (void)header;
+    session->web_header.accept_encoding = keep(session->web_header.accept_encoding, value);
+}
+
+#define REQUEST_FIELDS                                                                             \
+    FIELD(":method", read_method), FIELD(":path", read_path),                                      \
+        FIELD("content-type", read_content_type), FIELD("grpc-timeout", read_timeout),             \
+        FIELD("grpc-encoding", read_encoding), FIELD("grpc-accept-encoding", read_accept_encoding)
+
+static const struct bow__http2_field request_fields[] = {
+    REQUEST_FIELDS,
     {NULL, 0, NULL},
 };
 
-static const struct field response_fields[] = {
+static const struct bow__http2_field web_request_fields[] = {
+    REQUEST_FIELDS,
+    FIELD("accept-encoding", read_web_accept_encoding),
+    {NULL, 0, NULL},
+};
+
+static const struct bow__http2_field response_fields[] = {
     FIELD(":status", read_http_status),
     FIELD("content-type", read_content_type),
     FIELD("grpc-encoding", read_encoding),
@@ -301,7 +320,8 @@ static const struct field response_fields[] = {
     {NULL, 0, NULL},
 };
 
-static const struct field *find_field(const struct field *fields, struct bow_slice name)
+static const struct bow__http2_field *find_field(const struct bow__http2_field *fields,
+                                                 struct bow_slice name)
 {
     for (; fields->name != NULL; fields++) {
         if (fields->len == name.len && memcmp(fields->name, name.data, name.len) == 0) {
@@ -509,24 +529,20 @@ static void keep_metadata(struct bow__http2_session *session, struct bow__http2_
     keep_entry(metadata, key, value.len);
 }
 
-/* The one field that is nobody's metadata and no concern of gRPC. */
-static bool is_accept_encoding(const struct bow__http2_session *session, struct bow_slice name)
+void bow__http2_choose_fields(struct bow__http2_session *session)
 {
-    return session->web != NULL && is_text(name, "accept-encoding");
+    session->fields = !session->base.server  ? response_fields
+                      : session->web != NULL ? web_request_fields
+                                             : request_fields;
 }
 
 static void read_field(struct bow__http2_session *session, struct bow__http2_stream *stream,
                        nghttp2_rcbuf *name, nghttp2_rcbuf *value)
 {
-    const struct field *fields = session->base.server ? request_fields : response_fields;
-    const struct field *field = find_field(fields, bow__http2_slice_of(name));
+    const struct bow__http2_field *field = find_field(session->fields, bow__http2_slice_of(name));
 
     if (field != NULL) {
         field->read(session, &stream->header, value);
-        return;
-    }
-    if (is_accept_encoding(session, bow__http2_slice_of(name))) {
-        stream->header.web.accept_encoding = keep(stream->header.web.accept_encoding, value);
         return;
     }
     keep_metadata(session, &stream->header, bow__http2_slice_of(name), bow__http2_slice_of(value));

@@ -171,6 +171,10 @@ void bow__http2_resume(struct bow__http2_session *session, struct bow__http2_str
 
 void bow__http2_header_init(struct bow__http2_header *header);
 void bow__http2_header_fini(struct bow__http2_session *session, struct bow__http2_header *header);
+/** Which fields the peer's header blocks may have that are no metadata. */
+void bow__http2_choose_fields(struct bow__http2_session *session);
+/** Let go of what was kept of a request for rpc/web/. */
+void bow__http2_web_header_end(struct bow__http2_session *session);
 int bow__http2_on_header(nghttp2_session *ng, const nghttp2_frame *frame, nghttp2_rcbuf *name,
                          nghttp2_rcbuf *value, uint8_t flags, void *user);
 /** Metadata of a new block. */

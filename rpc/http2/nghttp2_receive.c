@@ -65,6 +65,9 @@ static int on_begin_headers(nghttp2_session *ng, const nghttp2_frame *frame, voi
     struct bow__http2_stream *stream = bow__http2_stream_of_id(session, frame->hd.stream_id);
 
     bow__http2_metadata_begin(session);
+    if (session->web != NULL) {
+        bow__http2_web_header_end(session);
+    }
     if (stream != NULL) {
         stream->header.n_bytes = 0;
         return 0;

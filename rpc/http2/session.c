@@ -340,6 +340,7 @@ static void session_free(struct bow__session *base)
     }
     bow__block_unref(session->chunk);
     bow__block_unref(session->metadata.chunk);
+    bow__http2_web_header_end(session);
     bow__outbuf_fini(&session->out);
     bow__map_fini(&session->by_key);
     bow__free(context, session->authority, session->authority_size);
@@ -510,6 +511,7 @@ static void init(struct bow__http2_session *session, const struct bow__session_o
     session->unattended = options->unattended;
     session->user_agent = options->user_agent != NULL ? options->user_agent : BOW__USER_AGENT;
     session->scheme = options->secured ? "https" : "http";
+    bow__http2_choose_fields(session);
     init_encodings(session, options);
     session->now_ns = options->now_ns;
     session->life_ns = options->now_ns;

@@ -127,7 +127,7 @@ enum bow__http2_defect {
     BOW__HTTP2_DEFECT_METHOD,
 };
 
-/** What a request says that is none of gRPC's own, kept for rpc/web/. */
+/** What the request that is coming in says that is none of gRPC's own, kept for rpc/web/. */
 struct bow__http2_web_header {
     nghttp2_rcbuf *method; /* NULL: POST */
     nghttp2_rcbuf *content_type;
@@ -147,7 +147,6 @@ struct bow__http2_header {
     nghttp2_rcbuf *path;
     nghttp2_rcbuf *timeout; /* kept when it is malformed */
     uint64_t time_left_ns;
-    struct bow__http2_web_header web;
 
     /* client */
     int http_status;                /* 0: none */
@@ -213,8 +212,11 @@ struct bow__http2_stream {
     char path[];
 };
 
+struct bow__http2_field;
+
 struct bow__http2_session {
     struct bow__session base;
+    const struct bow__http2_field *fields; /* that the peer's header blocks may have */
     nghttp2_session *ng;
     struct bow__outbuf out;
     struct bow__link streams;
@@ -227,6 +229,7 @@ struct bow__http2_session {
     uint32_t max_calls;
     const struct bow__web *web; /* server: NULL: nothing but gRPC */
     uint32_t web_protocols;     /* those of it that are spoken: BOW_PROTOCOL_ bits */
+    struct bow__http2_web_header web_header;
     bool takes_grpc;
     bool is_acknowledged; /* our SETTINGS are: the peer knows max_calls */
     bool unattended;

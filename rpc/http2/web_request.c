@@ -17,12 +17,12 @@ static struct bow_slice slice_or_none(nghttp2_rcbuf *buf)
     return buf != NULL ? bow__http2_slice_of(buf) : (struct bow_slice){NULL, 0};
 }
 
-static struct bow_slice method_of(const struct bow__http2_header *header)
+static struct bow_slice method_of(const struct bow__http2_web_header *header)
 {
     static const uint8_t post[] = "POST";
 
-    return header->web.method != NULL ? bow__http2_slice_of(header->web.method)
-                                      : (struct bow_slice){post, sizeof(post) - 1};
+    return header->method != NULL ? bow__http2_slice_of(header->method)
+                                  : (struct bow_slice){post, sizeof(post) - 1};
 }
 
 static int make_call(struct bow__http2_session *session, struct bow__http2_stream *stream)
@@ -39,10 +39,10 @@ static int make_call(struct bow__http2_session *session, struct bow__http2_strea
         .encodings = session->encodings,
     };
     struct bow__web_head head = {
-        .method = method_of(header),
+        .method = method_of(&session->web_header),
         .target = slice_or_none(header->path),
-        .content_type = slice_or_none(header->web.content_type),
-        .accept_encoding = slice_or_none(header->web.accept_encoding),
+        .content_type = slice_or_none(session->web_header.content_type),
+        .accept_encoding = slice_or_none(session->web_header.accept_encoding),
         /* They lie in the session's own chunk. */
         .entries = (struct bow_metadata_entry *)(uintptr_t)metadata.entries,
         .n_entries = metadata.n,

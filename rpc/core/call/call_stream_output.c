@@ -114,11 +114,12 @@ static int send_packed(struct bow_call *call, struct bow_slice bytes, uint32_t f
 /* Returns 0 when the session has the queued bytes now. */
 static int send_queued(struct bow_call *call, struct bow__queued_message *queued, uint32_t flags)
 {
+    bool is_apart = queued->shared != NULL; /* or it goes with the block, perhaps at once */
     int rc =
         call->session->ops->send(call->session, call->key, flags, bow__queued_message_block(queued),
                                  queued->offset, queued->len);
 
-    if (rc == 0) {
+    if (rc == 0 && is_apart) {
         bow__queued_message_given(queued);
     }
     return rc;

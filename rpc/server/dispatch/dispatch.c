@@ -190,7 +190,6 @@ static struct bow__server_call *begin(struct bow__server_conn *conn, uint64_t ke
     server_call->channel = conn->conn.channel;
     server_call->index = entry->index;
     server_call->counts = &worker->counters.methods[entry->index];
-    server_call->protocol = head->protocol;
     server_call->complete = false;
     server_call->waits = false;
     server_call->n_request = 0;
@@ -387,7 +386,7 @@ static void *on_open(void *owner, uint64_t key, const struct bow__request_head *
     }
     void *stream = NULL;
     if (conn->worker->limits->interceptors != NULL &&
-        !bow__server_intercept(server_call, &intercept_ops, &stream)) {
+        !bow__server_intercept(server_call, &intercept_ops, head->protocol, &stream)) {
         return stream;
     }
     return go_on(server_call) ? server_call : NULL;

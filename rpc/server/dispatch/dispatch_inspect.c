@@ -31,7 +31,7 @@ static enum bow__call_stage waiting_stage(const struct bow__server_call *server_
 static bool waits_for_thread(const struct bow__server_call *server_call)
 {
     return server_call->call.entry->executor != NULL &&
-           !atomic_load_explicit(&server_call->entered, memory_order_relaxed);
+           atomic_load_explicit(&server_call->entered_at_ns, memory_order_relaxed) == 0;
 }
 
 static enum bow__call_stage stage_of(const struct bow__server_call *server_call, size_t n_queued,

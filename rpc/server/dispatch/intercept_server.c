@@ -18,6 +18,7 @@ struct interception {
     struct bow__intercepted it; /* first */
     const struct bow__server_intercept_ops *ops;
     struct bow__server_call *server_call;
+    const char *protocol; /* by which it came; lives for ever; NULL: the session's name */
     struct bow__deferred deferred;
     struct bow__receive_queue in;
     struct bow__work_waiter waiter; /* for the turn in which what is in there goes on */
@@ -40,8 +41,8 @@ static struct bow__intercept_facts facts(const struct bow__intercepted *it)
     return (struct bow__intercept_facts){
         .method = server_call->call.method,
         .peer = server_call->call.peer,
-        .protocol = server_call->protocol != NULL ? server_call->protocol
-                                                  : server_call->call.session->ops->name,
+        .protocol = interception_of(it)->protocol != NULL ? interception_of(it)->protocol
+                                                          : server_call->call.session->ops->name,
         .deadline_ns = server_call->call.deadline_ns,
         .loop = server_call->worker->loop,
         .call = &server_call->call,
@@ -188,7 +189,8 @@ void bow__server_intercept_refused(const struct bow__server_conn *conn,
 }
 
 static struct bow__intercepted *make(struct bow__server_call *server_call,
-                                     const struct bow__server_intercept_ops *ops)
+                                     const struct bow__server_intercept_ops *ops,
+                                     const char *protocol)
 {
     struct bow__intercepted *it = bow__intercepted_new(
         server_call->worker->limits->interceptors, &intercept_ops, &server_call->call.arena,
@@ -198,6 +200,7 @@ static struct bow__intercepted *make(struct bow__server_call *server_call,
         struct interception *made = interception_of(it);
         made->ops = ops;
         made->server_call = server_call;
+        made->protocol = protocol;
         made->in.share = &server_call->conn->share;
         made->deferred.fn = run_deferred;
         bow__list_init(&made->deferred.link);
@@ -227,9 +230,10 @@ static void refuse_for_memory(struct bow__server_call *server_call,
 }
 
 bool bow__server_intercept(struct bow__server_call *server_call,
-                           const struct bow__server_intercept_ops *ops, void **ret_stream)
+                           const struct bow__server_intercept_ops *ops, const char *protocol,
+                           void **ret_stream)
 {
-    struct bow__intercepted *it = make(server_call, ops);
+    struct bow__intercepted *it = make(server_call, ops, protocol);
 
     *ret_stream = NULL;
     if (it == NULL) {

@@ -21,11 +21,13 @@ struct bow__server_intercept_ops {
     void (*refuse)(struct bow__server_call *server_call, const struct bow_status *status);
 };
 
-/** Let the call just begun pass its server's interceptors. Returns whether it goes on now. Else
+/** Let the call just begun pass its server's interceptors; `protocol` is the request head's.
+ * Returns whether it goes on now. Else
  * `*ret_stream` is what the session is told: the call that is held, or NULL for one that has
  * been refused and is gone. */
 bool bow__server_intercept(struct bow__server_call *server_call,
-                           const struct bow__server_intercept_ops *ops, void **ret_stream);
+                           const struct bow__server_intercept_ops *ops, const char *protocol,
+                           void **ret_stream);
 /** Keep a message (NULL: none) of a held call, and the client's end. */
 void bow__server_intercept_queue(struct bow__server_call *server_call, struct bow__message *message,
                                  bool end);

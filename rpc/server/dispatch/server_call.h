@@ -29,16 +29,15 @@ struct bow__server_call {
                                         was not */
     uint64_t started_ns;
     uint64_t timeout_ns;
-    uint32_t index;       /* of the method: outlives its entry */
-    bool outlives_batch;  /* it has outlived its batch: its timer is set up, and it is counted */
-    bool capped;          /* by the server's max_deadline_ns */
-    bool complete;        /* the client has ended its side */
-    bool waits;           /* before its handler, in the list of its connection's backlog */
-    const char *protocol; /* by which it came; lives for ever */
-    size_t n_request;     /* bytes that its metadata and its unary request take beside it */
-    size_t n_in_flight;   /* what it counts for, once it outlives its batch */
-    size_t n_received;    /* message bytes, */
-    size_t n_sent;        /* as they were sent */
+    uint32_t index;      /* of the method: outlives its entry */
+    bool outlives_batch; /* it has outlived its batch: its timer is set up, and it is counted */
+    bool capped;         /* by the server's max_deadline_ns */
+    bool complete;       /* the client has ended its side */
+    bool waits;          /* before its handler, in the list of its connection's backlog */
+    size_t n_request;    /* bytes that its metadata and its unary request take beside it */
+    size_t n_in_flight;  /* what it counts for, once it outlives its batch */
+    size_t n_received;   /* message bytes, */
+    size_t n_sent;       /* as they were sent */
     /* In the backlog, then for a thread of an executor. */
     uint64_t waits_since_ns;
     struct bow_channel *channel_ref; /* a reference, once nobody waits for the call */
