@@ -108,7 +108,8 @@ static void test_memory_warm_unary_call_allocates_nothing(void **state)
     both_ends_close(&pair.ends);
     test_context_end(context, &alloc);
     /* Idle loops may drop an output chunk and take one again. And a call that took longer than any
-     * before it is the first of its part of a histogram: of the server's, or one of the client's. */
+     * before it is the first of its part of a histogram: of the server's, or one of the client's.
+     */
     assert_true(after - before <= 4 + 3 * BOW__TIMES_PARTS);
 }
 
