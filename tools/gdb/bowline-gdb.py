@@ -180,7 +180,7 @@ def server_stage(call):
         return "waiting before the handler"
     if not bool(inner["invoked"]):
         return "held by an interceptor" if int(inner["intercepted"]) != 0 else "receiving the request"
-    if int(inner["entry"]) != 0 and int(inner["entry"]["executor"]) != 0 and atomic(call["entered"]) == 0:
+    if int(inner["entry"]) != 0 and int(inner["entry"]["executor"]) != 0 and atomic(call["entered_at_ns"]) == 0:
         return "waiting for a thread"
     return "in the handler"
 
