@@ -8,6 +8,7 @@
 #include <bowline/metrics.h>
 #include <bowline/server.h>
 #include <bowline/timer.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -124,6 +125,11 @@ int main(int argc, char **argv)
         bow_server_limit_calls(server, "interop.Interop/Hang", MAX_HANGS) != 0) {
         return 2;
     }
+    /* Who knows the port may end it at once: what comes before bow_server_run() waits for it. */
+    sigset_t ends;
+    sigemptyset(&ends);
+    sigaddset(&ends, SIGTERM);
+    sigprocmask(SIG_BLOCK, &ends, NULL);
     int rc = bow_server_start(server);
     if (rc == 0) {
         printf("%u\n", bow_server_port(server));

@@ -5,6 +5,7 @@
 #include "interop_streams.bow.h"
 #include <bowline/call_stream.h>
 #include <bowline/server.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -272,6 +273,11 @@ int main(int argc, char **argv)
         interop_streams__streams__serve(server, &handlers, NULL) != 0) {
         return 2;
     }
+    /* Who knows the port may end it at once: what comes before bow_server_run() waits for it. */
+    sigset_t ends;
+    sigemptyset(&ends);
+    sigaddset(&ends, SIGTERM);
+    sigprocmask(SIG_BLOCK, &ends, NULL);
     int rc = bow_server_start(server);
     if (rc == 0) {
         printf("%u\n", bow_server_port(server));

@@ -196,15 +196,22 @@ static void test_listen_f52_taken_address_leaves_none(void **state)
     char text[512];
     (void)state;
     begin(&f, second);
-    struct bow_acceptor *first = try_listen(&f, "first:0", 0, NULL, 0);
-    uint16_t port = bow_acceptor_port(first);
-    f.addresses = two;
-    snprintf(name, sizeof(name), "both:%u", port);
-    assert_null(try_listen(&f, name, -EADDRINUSE, text, sizeof(text)));
-    assert_non_null(strstr(text, "(127.0.0.2:"));
-    assert_false(is_served("127.0.0.1", port));
-    close_acceptor(&f, first);
-    net_end(&f.net);
+    for (int i = 0; i < 100; i++) {
+        f.addresses = second;
+        struct bow_acceptor *first = try_listen(&f, "first:0", 0, NULL, 0);
+        uint16_t port = bow_acceptor_port(first);
+        f.addresses = two;
+        snprintf(name, sizeof(name), "both:%u", port);
+        assert_null(try_listen(&f, name, -EADDRINUSE, text, sizeof(text)));
+        close_acceptor(&f, first);
+        if (strstr(text, "(127.0.0.1:") == NULL) { /* or another program has that one */
+            assert_non_null(strstr(text, "(127.0.0.2:"));
+            assert_false(is_served("127.0.0.1", port));
+            net_end(&f.net);
+            return;
+        }
+    }
+    fail_msg("no port is free at both addresses");
 }
 
 /* Free at the first address, it may be taken at the second. */
