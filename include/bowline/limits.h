@@ -102,6 +102,20 @@
 /** So much of that is forgiven in a second. */
 #define BOW_LIMIT_VAIN_BYTES_PER_SECOND ((size_t)1 << 20)
 
+/** Calls that one connection begins or ends in a turn of the loop. One counts again that is refused
+ * as it begins, or whose request ends in a frame of its own, as over HTTP/2; there a header block
+ * counts half. Answers reads that are dense with calls; above it, and above the next two, the
+ * connection waits until the others of its loop have had their turn, and goes on with the bytes
+ * that it has. What is below each uses up its part of the same turn. */
+#define BOW_LIMIT_CALLS_PER_TURN 256u
+
+/** Frames of one connection in a turn of the loop. Answers frames of a byte. */
+#define BOW_LIMIT_FRAMES_PER_TURN 2048u
+
+/** Entries of metadata of one connection in a turn of the loop; those fields that are HTTP/2's own
+ * count half. Answers header blocks of which a byte makes an entry. */
+#define BOW_LIMIT_FIELDS_PER_TURN 1024u
+
 /** Output that a connection queues for control frames before it stops reading. Answers a peer that
  * asks and never reads. */
 #define BOW_LIMIT_CONTROL_BYTES ((size_t)64 << 10)

@@ -482,6 +482,7 @@ static void go_on_reading(struct bow__conn *conn)
         uint64_t at = bow__work_next_turn(work);
         conn->rest_until = at > work->now_ns ? at : BOW_NEVER;
     }
+    bow__work_end_turn(work);
     set_reading(conn,
                 conn->rest_until == BOW_NEVER && !conn->session->ops->is_clogged(conn->session));
 }

@@ -3,11 +3,13 @@
 #define BOWLINE_RPC_CORE_WORK_H
 
 /*
- * What the messages of a connection cost its loop beyond their bytes: a few hundred may inflate and
- * decode to megabytes. Within a turn there is a budget, after which the connection waits its turn
- * behind others; what goes on beyond a rate waits longer. Messages that had come by then, and those
- * that waited to be read, wait with their streams. Counts bytes, which is what time is spent on;
- * knows neither sessions nor streams.
+ * What a connection costs its loop beyond its bytes: a few hundred messages may inflate and decode
+ * to megabytes, and one read may bring thousands of calls, frames and fields. Within a turn there
+ * is a budget, after which the connection waits its turn behind others, with the bytes that it has;
+ * what goes on beyond a rate waits longer. Messages that had come by then, and those that waited to
+ * be read, wait with their streams. Counts bytes, which is what time is spent on, and all else by
+ * the bytes that take as long: no clock, so that the same bytes are always cut at the same places.
+ * Knows neither sessions nor streams.
  */
 
 #include "base/list.h"
@@ -23,6 +25,12 @@
 #define BOW__WORK_FREE_FACTOR 4u
 /** What else one connection's messages make in a turn of the loop, and then one more message. */
 #define BOW__WORK_TURN_BYTES ((size_t)1 << 20)
+/** And what else uses that up. */
+#define BOW__WORK_CALL_BYTES (BOW__WORK_TURN_BYTES / BOW_LIMIT_CALLS_PER_TURN)
+#define BOW__WORK_FRAME_BYTES (BOW__WORK_TURN_BYTES / BOW_LIMIT_FRAMES_PER_TURN)
+#define BOW__WORK_FIELD_BYTES (BOW__WORK_TURN_BYTES / BOW_LIMIT_FIELDS_PER_TURN)
+/** A reply of its own block costs so many times its bytes, for their memory may be fresh. */
+#define BOW__WORK_REPLY_FACTOR 2u
 /** One that can't be decoded costs so many times what it made. */
 #define BOW__WORK_UNDECODABLE_FACTOR 16u
 
@@ -54,6 +62,12 @@ static inline void bow__work_add(struct bow__work *work, size_t n_wire, size_t n
     if (undecodable || n_made > BOW__WORK_FREE_FACTOR * n_wire + BOW__WORK_FREE_BYTES) {
         bow__work_count(work, n_wire, n_made, undecodable);
     }
+}
+
+/** What takes as long as `n_bytes` would, which are a few of the above. */
+static inline void bow__work_spend(struct bow__work *work, size_t n_bytes)
+{
+    work->n_turn += n_bytes;
 }
 
 /** Whether what was made of a message was the peer's fault and in vain: it can't be decoded, or
@@ -88,6 +102,14 @@ static inline void bow__work_wait(struct bow__work *work, struct bow__work_waite
 {
     if (bow__list_is_empty(&waiter->link)) {
         bow__list_push_back(&work->waiting, &waiter->link);
+    }
+}
+
+/** Others have their turn now: what was not enough is forgotten. */
+static inline void bow__work_end_turn(struct bow__work *work)
+{
+    if (!bow__work_is_enough(work)) {
+        work->n_turn = 0;
     }
 }
 

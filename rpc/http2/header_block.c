@@ -512,6 +512,7 @@ static void keep_metadata(struct bow__http2_session *session, struct bow__http2_
     if (bow__metadata_is_reserved(name)) {
         return;
     }
+    bow__work_spend(&session->base.work, BOW__WORK_FIELD_BYTES / 2);
     bool is_binary = bow__http2_is_binary((const char *)name.data, name.len);
     if ((is_binary && !count_joined(session, header, name.len, value)) ||
         !has_room(session, header->n_bytes)) {
@@ -557,6 +558,7 @@ int bow__http2_on_header(nghttp2_session *ng, const nghttp2_frame *frame, nghttp
 
     (void)ng;
     (void)flags;
+    bow__work_spend(&session->base.work, BOW__WORK_FIELD_BYTES / 2 + n_bytes);
     if (stream != NULL && count_field(session, &stream->header, n_bytes)) {
         /* A client's trailers say nothing that we know. */
         bool skip = session->base.server && frame->headers.cat != NGHTTP2_HCAT_REQUEST;

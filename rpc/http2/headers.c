@@ -81,7 +81,8 @@ static bool refuse_defect(struct bow__http2_session *session, struct bow__http2_
     return false;
 }
 
-void bow__http2_on_request(struct bow__http2_session *session, struct bow__http2_stream *stream)
+/* Returns whether the call has begun. */
+static bool begin_call(struct bow__http2_session *session, struct bow__http2_stream *stream)
 {
     static const struct bow_status draining = {
         .code = BOW_UNAVAILABLE,
@@ -95,19 +96,19 @@ void bow__http2_on_request(struct bow__http2_session *session, struct bow__http2
     if (session->has_left && stream->id > session->last_id) {
         bow__session_refused(base, path_of(stream), &draining, "draining");
         bow__http2_stream_reset(session, stream, NGHTTP2_REFUSED_STREAM);
-        return;
+        return false;
     }
     if (!stream->header.has_content_type && session->web != NULL &&
         !bow__http2_web_begin(session, stream)) {
-        return;
+        return false;
     }
     if (refuse_defect(session, stream)) {
-        return;
+        return false;
     }
     if (bow__http2_stream_open(session, stream, (uint64_t)stream->id) < 0) {
         tell_refused(session, stream, "no memory for the call", "memory");
         bow__http2_stream_refuse_for_now(session, stream, "no memory for the call");
-        return;
+        return false;
     }
     struct bow__request_head head = {
         .path = stream->web != NULL ? stream->web->path : bow__http2_slice_of(stream->header.path),
@@ -119,6 +120,14 @@ void bow__http2_on_request(struct bow__http2_session *session, struct bow__http2
     stream->user = base->events->on_open(base->owner, stream->key, &head);
     nghttp2_rcbuf_decref(stream->header.path);
     stream->header.path = NULL;
+    return stream->user != NULL;
+}
+
+void bow__http2_on_request(struct bow__http2_session *session, struct bow__http2_stream *stream)
+{
+    if (!begin_call(session, stream)) {
+        bow__work_spend(&session->base.work, BOW__WORK_CALL_BYTES);
+    }
 }
 
 /* A client's call has ended by what its peer sent: it need not send on. */

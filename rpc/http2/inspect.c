@@ -1,14 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
  * What the peer's frames are, before nghttp2 sees them: it says nothing of those that it
- * skips, and they cost as much as others. Looks at frame headers alone.
+ * skips, and they cost as much as others. So this is also where it is said how many bytes of
+ * them it may see in one go, for it stops for a turn's end in few places of its own. Looks at
+ * frame headers alone.
  */
 
 #include "rpc/http2/internal.h"
 
+#include <string.h>
+
 #define HEADER_BYTES sizeof(((struct bow__http2_frame_reader *)0)->header)
 
 #define FIRST_UNKNOWN_TYPE 10u
+
+/* Of header blocks in one go: a byte of them may be a field, and those are counted only as nghttp2
+ * finds them. */
+#define BLOCK_BYTES ((size_t)1 << 10)
 
 /* Beside its messages, that a peer may have sent to a call before it heard of its end: the header
  * and the trailers of an answer; or DATA without bytes, which ends a request. */
@@ -96,24 +104,76 @@ void bow__http2_inspect_init(struct bow__http2_session *session)
     };
 }
 
-void bow__http2_inspect(struct bow__http2_session *session, const uint8_t *bytes, size_t n)
+static bool is_block(uint8_t type)
+{
+    return type == NGHTTP2_HEADERS || type == NGHTTP2_CONTINUATION;
+}
+
+/* What the frame takes of a turn, beside its fields. A call begins with one and is carried out with
+ * another, and a read may be all of the one or of the other kind. Of some the time grows with the
+ * calls. */
+static size_t work_of(const struct bow__http2_session *session, uint8_t type, uint8_t flags)
+{
+    switch (type) {
+    case NGHTTP2_HEADERS:
+        return BOW__WORK_CALL_BYTES / 2 + BOW__WORK_FRAME_BYTES;
+    case NGHTTP2_DATA:
+        return BOW__WORK_FRAME_BYTES +
+               ((flags & NGHTTP2_FLAG_END_STREAM) != 0 ? BOW__WORK_CALL_BYTES : 0);
+    case NGHTTP2_RST_STREAM:
+        return BOW__WORK_CALL_BYTES;
+    case NGHTTP2_SETTINGS:
+    case NGHTTP2_GOAWAY:
+        return BOW__WORK_FRAME_BYTES + session->n_live * (BOW__WORK_FRAME_BYTES / 16);
+    default:
+        return BOW__WORK_FRAME_BYTES;
+    }
+}
+
+/* Both return how many of the bytes were that. */
+
+static size_t read_header(struct bow__http2_frame_reader *reader, const uint8_t *bytes, size_t n)
+{
+    size_t len = HEADER_BYTES - reader->n_header < n ? HEADER_BYTES - reader->n_header : n;
+
+    memcpy(reader->header + reader->n_header, bytes, len);
+    reader->n_header += len;
+    return len;
+}
+
+static size_t skip(struct bow__http2_frame_reader *reader, size_t n, size_t *n_block)
+{
+    size_t skipped = reader->n_skip < n ? reader->n_skip : n;
+
+    if (is_block(reader->header[3])) {
+        skipped = skipped < BLOCK_BYTES - *n_block ? skipped : BLOCK_BYTES - *n_block;
+        *n_block += skipped;
+    }
+    reader->n_skip -= skipped;
+    return skipped;
+}
+
+size_t bow__http2_inspect(struct bow__http2_session *session, const uint8_t *bytes, size_t n)
 {
     struct bow__http2_frame_reader *reader = &session->frames;
+    size_t n_block = 0;
+    size_t at = 0;
 
-    while (n > 0 && !session->broken) {
+    while (at < n && n_block < BLOCK_BYTES && !session->broken) {
         if (reader->n_skip > 0) {
-            size_t skipped = reader->n_skip < n ? reader->n_skip : n;
-            reader->n_skip -= skipped;
-            bytes += skipped;
-            n -= skipped;
+            at += skip(reader, n - at, &n_block);
             continue;
         }
-        reader->header[reader->n_header++] = *bytes++;
-        n--;
+        if (at > 0 && reader->n_header == 0 && bow__work_is_enough(&session->base.work)) {
+            break;
+        }
+        at += read_header(reader, bytes + at, n - at);
         if (reader->n_header == HEADER_BYTES) {
             reader->n_header = 0;
             reader->n_skip = get_u32(reader->header) >> 8;
+            bow__work_spend(&session->base.work, work_of(session, reader->header[3], reader->header[4]));
             judge(session, reader->n_skip);
         }
     }
+    return at;
 }

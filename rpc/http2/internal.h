@@ -90,8 +90,10 @@ void bow__http2_expect_refused(struct bow__http2_session *session, int32_t id);
 /** The call ends; what the peer has credit for may be on its way. */
 void bow__http2_expect_late(struct bow__http2_session *session,
                             const struct bow__http2_stream *stream);
-/** Look at what nghttp2 is going to get. */
-void bow__http2_inspect(struct bow__http2_session *session, const uint8_t *bytes, size_t n);
+/** Look at what nghttp2 is going to get, and count it as work. Returns how much of it that is to be
+ * in one go: up to the end of a frame with which this turn's is enough, or some of a header block,
+ * whose fields are counted meanwhile. At least 1, unless the session broke. */
+size_t bow__http2_inspect(struct bow__http2_session *session, const uint8_t *bytes, size_t n);
 
 /* heartbeat.c */
 

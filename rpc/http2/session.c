@@ -154,18 +154,41 @@ static void emit_late(struct bow__http2_session *session)
     }
 }
 
-/* Returns how many bytes were used: not all when there is work enough for this turn. */
+/* One go of nghttp2. Returns how many bytes were used; those that were inspected and are not come
+ * first in the next. */
 static size_t receive(struct bow__http2_session *session, const uint8_t *bytes, size_t n)
 {
+    if (session->n_inspected == 0) {
+        session->n_inspected = bow__http2_inspect(session, bytes, n);
+        keep_first(session, bytes, session->n_inspected);
+    }
+    if (session->broken) {
+        return n;
+    }
     session->is_receiving = true;
-    session->fed_end = bytes + n;
-    ssize_t used = nghttp2_session_mem_recv(session->ng, bytes, n);
+    session->fed_end = bytes + session->n_inspected;
+    ssize_t used = nghttp2_session_mem_recv(session->ng, bytes, session->n_inspected);
     session->is_receiving = false;
     if (used < 0) {
         break_by_receive(session, (int)used);
         return n;
     }
+    session->n_inspected -= (size_t)used;
     return (size_t)used;
+}
+
+/* Returns how many bytes were used: not all when there is work enough for this turn. */
+static size_t receive_turn(struct bow__http2_session *session, const uint8_t *bytes, size_t n)
+{
+    size_t at = 0;
+
+    while (at < n && !session->broken) {
+        at += receive(session, bytes + at, n - at);
+        if (bow__work_is_enough(&session->base.work)) {
+            break;
+        }
+    }
+    return session->broken ? n : at;
 }
 
 static ssize_t feed(struct bow__session *base, const uint8_t *bytes, size_t n, uint64_t now_ns)
@@ -177,16 +200,7 @@ static ssize_t feed(struct bow__session *base, const uint8_t *bytes, size_t n, u
         session->life_ns = now_ns;
         session->pinged_ns = 0;
     }
-    if (!session->broken && n > session->n_inspected) {
-        keep_first(session, bytes + session->n_inspected, n - session->n_inspected);
-        bow__http2_inspect(session, bytes + session->n_inspected, n - session->n_inspected);
-        session->n_inspected = n;
-    }
-    size_t used = n;
-    if (!session->broken && n > 0) {
-        used = receive(session, bytes, n);
-        session->n_inspected -= used;
-    }
+    size_t used = receive_turn(session, bytes, n);
     /* Here, too, for what nghttp2 has against the peer shows in its output. */
     bow__http2_pump(session);
     emit_late(session);

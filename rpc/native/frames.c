@@ -380,6 +380,10 @@ ssize_t bow__native_take_message(struct bow__native *session, const struct bow__
         return rc;
     }
     stream->responded = true;
+    /* The call is carried out with it: a read may be all of those, and the calls have come before. */
+    if ((frame->flags & BOW__FRAME_END) != 0) {
+        bow__work_spend(&session->base.work, BOW__WORK_CALL_BYTES);
+    }
     if (split) {
         return begin_split(session, stream, frame, body);
     }

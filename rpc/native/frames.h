@@ -27,6 +27,7 @@ static inline int bow__native_check_header(struct bow__native *session,
                                            bool *ret_too_large)
 {
     *ret_too_large = false;
+    bow__work_spend(&session->base.work, entries->n * BOW__WORK_FIELD_BYTES);
     if (n_block + entries->n_bytes <= BOW_LIMIT_HEADER_BYTES_MIN) {
         return 0;
     }

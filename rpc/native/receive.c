@@ -36,6 +36,7 @@ struct kind {
     bool moves;         /* it may carry a call on */
     uint32_t min_bytes; /* of the body */
     uint32_t max_bytes; /* 0: the frame limit */
+    uint32_t work;      /* of a turn's, as bytes; its entries of metadata are counted beside */
 };
 
 /* The body is a header block, as long as we take them. Below what any block has. */
@@ -48,21 +49,21 @@ struct kind {
 
 static const struct kind kinds[BOW__FRAME_N_TYPES] = {
     [BOW__FRAME_SETTINGS] = {bow__native_take_settings, 0, FROM_BOTH, ON_CONNECTION, true, false, 0,
-                             SETTINGS_BYTES},
+                             SETTINGS_BYTES, BOW__WORK_FRAME_BYTES},
     [BOW__FRAME_REQUEST] = {bow__native_take_request, MESSAGE_FLAGS, FROM_CLIENT, ON_STREAM, false,
-                            true, 1, 0},
+                            true, 1, 0, BOW__WORK_CALL_BYTES},
     [BOW__FRAME_RESPONSE] = {bow__native_take_response, 0, FROM_SERVER, ON_STREAM, true, true, 0,
-                             OWN_HEADER_BYTES},
+                             OWN_HEADER_BYTES, BOW__WORK_FRAME_BYTES},
     [BOW__FRAME_MESSAGE] = {bow__native_take_message, MESSAGE_FLAGS, FROM_BOTH, ON_STREAM, false,
-                            true, 0, 0},
+                            true, 0, 0, BOW__WORK_FRAME_BYTES},
     [BOW__FRAME_STATUS] = {bow__native_take_status, MESSAGE_FLAGS, FROM_SERVER, ON_STREAM, false,
-                           true, 1, 0},
-    [BOW__FRAME_CANCEL] = {bow__native_take_cancel, 0, FROM_CLIENT, ON_STREAM, true, false, 4, 4},
-    [BOW__FRAME_WINDOW] = {bow__native_take_window, 0, FROM_BOTH, ON_ANY, true, false, 4, 4},
+                           true, 1, 0, BOW__WORK_CALL_BYTES},
+    [BOW__FRAME_CANCEL] = {bow__native_take_cancel, 0, FROM_CLIENT, ON_STREAM, true, false, 4, 4, BOW__WORK_CALL_BYTES},
+    [BOW__FRAME_WINDOW] = {bow__native_take_window, 0, FROM_BOTH, ON_ANY, true, false, 4, 4, BOW__WORK_FRAME_BYTES},
     [BOW__FRAME_PING] = {bow__native_take_ping, BOW__FRAME_ACK, FROM_BOTH, ON_CONNECTION, true,
-                         false, 8, 8},
+                         false, 8, 8, BOW__WORK_FRAME_BYTES},
     [BOW__FRAME_GOAWAY] = {bow__native_take_goaway, 0, FROM_BOTH, ON_CONNECTION, true, false, 6,
-                           BOW__NATIVE_GOAWAY_BYTES + 6},
+                           BOW__NATIVE_GOAWAY_BYTES + 6, BOW__WORK_FRAME_BYTES},
 };
 
 /* The preface. A byte that is wrong is told at once, without waiting for the others. */
@@ -184,6 +185,7 @@ static ssize_t skip_frame(struct bow__native *session, const struct bow__frame *
     session->frame = *frame;
     session->target = NULL;
     session->n_body_left = frame->length;
+    bow__work_spend(&session->base.work, BOW__WORK_FRAME_BYTES);
     return (ssize_t)BOW__FRAME_HEADER_BYTES;
 }
 
@@ -222,6 +224,7 @@ static ssize_t take_frame(struct bow__native *session, const uint8_t *bytes, siz
         return 0;
     }
     session->n_moved += kind->moves && is_moving(&frame) ? 1 : 0;
+    bow__work_spend(&session->base.work, kind->work);
     return used < 0 ? used : used + (ssize_t)BOW__FRAME_HEADER_BYTES;
 }
 

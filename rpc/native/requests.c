@@ -201,6 +201,7 @@ static ssize_t open_call(struct bow__native *session, struct bow__native_stream 
     stream->in_encoding = (uint8_t)head->encoding;
     stream->user = session->base.events->on_open(session->base.owner, stream->id, head);
     if (!stream->open) {
+        bow__work_spend(&session->base.work, BOW__WORK_CALL_BYTES);
         return 0;
     }
     if (has_message) {
@@ -235,6 +236,7 @@ static ssize_t begin_call(struct bow__native *session, const struct bow__frame *
 
     struct bow__native_stream *stream = accept_call(session, frame, head->path, request, &rc);
     if (stream == NULL) {
+        bow__work_spend(&session->base.work, BOW__WORK_CALL_BYTES);
         return rc < 0 ? rc : skip_message(session, frame, overdue_ns, request->len);
     }
     if (bow__native_metadata_take(session, &request->header.entries, &metadata) < 0) {

@@ -8,6 +8,7 @@
  */
 #include "base/pool.h"
 #include "rpc/http2/session.h"
+#include "tests/rpc/feed_in_turns.h"
 #include <bowline/limits.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -257,7 +258,7 @@ static bool feed(struct host *host, const uint8_t *bytes, size_t n, size_t piece
 
     for (size_t at = 0; at < n; at += piece) {
         size_t len = n - at < piece ? n - at : piece;
-        if (session->ops->feed(session, bytes + at, len, 1000 + at) < 0) {
+        if (feed_in_turns(session, bytes + at, len, 1000 + at) < 0) {
             require(session->failure.len > 0, "a failure without a reason");
             return false;
         }

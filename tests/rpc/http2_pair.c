@@ -2,6 +2,7 @@
 /* The pair's bytes and logs, and frames by hand. Knows the session through its table only. */
 #include "tests/rpc/http2_pair.h"
 #include "rpc/http2/session.h"
+#include "tests/rpc/feed_in_turns.h"
 
 #include <bowline/limits.h>
 #include <errno.h>
@@ -290,7 +291,7 @@ int side_feed(struct side *side, const void *bytes, size_t n, size_t piece)
             n -= filled;
             continue;
         }
-        ssize_t used = side->session->ops->feed(side->session, at, len, side->pair->now_ns);
+        ssize_t used = feed_in_turns(side->session, at, len, side->pair->now_ns);
         if (used < 0) {
             side->rc = (int)used;
             break;

@@ -418,6 +418,8 @@ static void test_f34_a_turn_that_ends_with_the_last_byte_is_whole(void **state)
     bytes.len = 0;
     bytes_preface(&bytes);
     bytes_request(&bytes, 4, 1, NULL);
+    assert_int_equal(side_feed(server, bytes.data, bytes.len, SIZE_MAX), 0);
+    bytes.len = 0;
     bytes_frame(&bytes, 0, 1, 1, "\0\0\0\0\2hi", 7);
     server->session->work.n_turn = BOW__WORK_TURN_BYTES;
     assert_int_equal(side_feed(server, bytes.data, bytes.len, SIZE_MAX), 0);

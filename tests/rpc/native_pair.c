@@ -4,6 +4,7 @@
  */
 #include "tests/rpc/native_pair.h"
 #include "rpc/native/session.h"
+#include "tests/rpc/feed_in_turns.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -281,7 +282,7 @@ static ssize_t feed_step(struct side *side, const uint8_t *more, size_t n)
     uint8_t *exact = realloc(all, total > 0 ? total : 1);
     assert_non_null(exact);
 
-    ssize_t used = side->session->ops->feed(side->session, exact, total, side->pair->now_ns);
+    ssize_t used = feed_in_turns(side->session, exact, total, side->pair->now_ns);
     if (used < 0) {
         side->rc = (int)used;
         side->n_in = 0;

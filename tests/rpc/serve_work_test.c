@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
  * Messages of a stream that cost their server much, and come together or waited until its handler
- * would read them: others of the loop have their turn in between, and none is lost.
+ * would read them, and small calls that come together: others of the loop have their turn in
+ * between, and none is lost.
  */
 
 #include "rpc/core/compression/encodings.h"
@@ -313,6 +314,68 @@ static void test_work_f34_calls_that_were_held_leave_others_their_turn(void **st
     assert_in_range(most, 1, MOST);
 }
 
+/* Many small calls in one read */
+
+#define N_MANY 1000
+/* In both halves of a turn, and the task that counts may run before or behind either. */
+#define MOST_MANY (3 * BOW_LIMIT_CALLS_PER_TURN)
+
+static void put_small(struct session_peer *peer)
+{
+    Calls__Request request = CALLS__REQUEST__INIT;
+    struct bow__request_head head = {
+        .path = {(const uint8_t *)SERVE_PLAIN, sizeof(SERVE_PLAIN) - 1},
+        .time_left_ns = BOW_NEVER,
+        .path_key = 1,
+    };
+
+    request.number = 1;
+    size_t n = calls__request__get_packed_size(&request);
+    struct bow__block *block = bow__block_new(peer->context, n);
+    assert_non_null(block);
+    (void)calls__request__pack(&request, block->data);
+    assert_int_equal(peer->session->ops->open(peer->session, &head, peer, &peer->key), 0);
+    assert_int_equal(
+        peer->session->ops->send(peer->session, peer->key, BOW__SEND_END, block, 0, n), 0);
+}
+
+static void note_loop(struct serving *s, struct bow_call *call)
+{
+    s->loop = bow_call_loop(call);
+    s->rc = serve_reply(call, 1);
+}
+
+/* Here, so that the loop meets all of them at once. */
+static void send_many(struct serving *s)
+{
+    s->enter = count_and_reply;
+    turns_begin(&turns, s->loop);
+    session_peer_flush(&s->peer);
+}
+
+static void test_work_f34_calls_of_one_read_leave_others_their_turn(void **state)
+{
+    struct serving *s = *state;
+    struct bow_server_options options;
+
+    calls_server_options(s->t, &options);
+    s->enter = note_loop;
+    serve_start(s, &options);
+    serve_connect(s);
+    put_small(&s->peer);
+    session_peer_wait(&s->peer, &s->peer.n_ends, 1);
+    for (int i = 0; i < N_MANY; i++) {
+        put_small(&s->peer);
+    }
+    serve_on_loop(s, send_many);
+    session_peer_wait(&s->peer, &s->peer.n_ends, 1 + N_MANY);
+    assert_int_equal(s->peer.code, BOW_OK);
+    assert_int_equal(s->peer.n_messages, 1 + N_MANY);
+    int most = turns_end(&turns);
+    print_message("%d calls at most in a turn\n", most);
+    assert_in_range(most, 1, MOST_MANY);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, serve_setup_bare, serve_teardown)
 
 int main(int argc, char **argv)
@@ -325,6 +388,7 @@ int main(int argc, char **argv)
         TEST(test_work_f34_connection_goes_while_messages_wait),
         TEST(test_work_f34_handlers_on_an_executor_get_all),
         TEST(test_work_f34_calls_that_were_held_leave_others_their_turn),
+        TEST(test_work_f34_calls_of_one_read_leave_others_their_turn),
     };
 
     calls_choose(argc, argv);

@@ -7,6 +7,7 @@
 #include "protos/echo.bow.h"
 #include "rpc/http2/session.h"
 #include "rpc/native/session.h"
+#include "tests/rpc/feed_in_turns.h"
 
 #include <poll.h>
 #include <setjmp.h>
@@ -178,7 +179,7 @@ bool stream_peer_serve(struct stream_peer *peer, int timeout_ms)
         return false;
     }
     peer->n_bytes += (size_t)got;
-    ssize_t used = peer->session->ops->feed(peer->session, peer->bytes, peer->n_bytes, now_ns());
+    ssize_t used = feed_in_turns(peer->session, peer->bytes, peer->n_bytes, now_ns());
     assert_true(used >= 0);
     peer->n_bytes -= (size_t)used;
     memmove(peer->bytes, peer->bytes + used, peer->n_bytes);

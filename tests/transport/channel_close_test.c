@@ -493,6 +493,51 @@ static void test_channel_l59_f09_bytes_kept_by_a_pause_come_before_the_end(void 
     probe_fini(&probe);
 }
 
+struct broken {
+    struct probe probe;
+    struct bow_channel *channel;
+    int peer;
+};
+
+/* Both are seen in the next turn, and what it reads it takes in two. */
+static int reset_and_resume(void *user)
+{
+    const struct linger hard = {.l_onoff = 1, .l_linger = 0};
+    struct broken *broken = user;
+
+    broken->probe.on_read = take_one;
+    (void)setsockopt(broken->peer, SOL_SOCKET, SO_LINGER, &hard, sizeof(hard));
+    close(broken->peer);
+    bow_channel_resume_read(broken->channel);
+    return 0;
+}
+
+static void test_channel_l59_f09_bytes_kept_by_a_pause_come_before_a_reset(void **state)
+{
+    struct net net;
+    struct broken broken;
+    struct probe *probe = &broken.probe;
+    (void)state;
+    net_begin(&net);
+    probe_init(probe, &net);
+    probe->keeps = true;
+    probe->on_read = take_one;
+    broken.channel = net_channel(&net, NET_TCP, &broken.peer, probe, 1);
+    put(broken.peer, "abc");
+    net_run_until(&net, probe->n_bytes == 1);
+    assert_int_equal(bow_loop_execute(net.loop, "reset", reset_and_resume, &broken), 0);
+    net_run_until(&net, probe->n_bytes == 2);
+    net_turn(&net);
+    assert_int_equal(probe->n_inactive, 0);
+    assert_int_equal(bow_loop_execute(net.loop, "resume", resume, broken.channel), 0);
+    net_run_until(&net, probe->n_removed == 1);
+    assert_int_equal(probe->n_bytes, 3);
+    assert_memory_equal(probe->bytes, "abc", 3);
+    assert_int_equal(probe->inactive_error, -ECONNRESET);
+    net_end(&net);
+    probe_fini(probe);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -509,6 +554,7 @@ int main(void)
         cmocka_unit_test(test_channel_l08_loop_shutdown_closes_and_fails_writes),
         cmocka_unit_test(test_channel_l59_f09_end_of_the_peer_waits_while_reading_is_paused),
         cmocka_unit_test(test_channel_l59_f09_bytes_kept_by_a_pause_come_before_the_end),
+        cmocka_unit_test(test_channel_l59_f09_bytes_kept_by_a_pause_come_before_a_reset),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -119,6 +119,7 @@ struct bow_channel {
     size_t max_bytes_per_turn;
     uint32_t max_reads_per_turn;
     uint32_t n_pauses; /* why reading pauses: the user's, and one for each hold */
+    int read_error;    /* came while bytes before it waited for a pause to end; 0: none */
 
     /* writing */
     struct bow__write_list writes;

@@ -94,7 +94,10 @@ static ssize_t receive(struct bow_channel *channel, void *into, size_t asked, st
 {
     asked = min_size(asked, batch->budget);
     assert(asked > 0); /* or it looks like the peer's end */
-    ssize_t n = channel->system->recv(channel->system->user, channel->watch.fd, into, asked);
+    ssize_t n = channel->read_error;
+    if (n == 0) {
+        n = channel->system->recv(channel->system->user, channel->watch.fd, into, asked);
+    }
     if (n > 0) {
         batch->budget -= (size_t)n;
     }
@@ -280,12 +283,14 @@ static int read_and_report(struct bow_channel *channel)
     if (!bow__channel_is_open(channel)) {
         return -ECANCELED;
     }
-    /* A pause in the last callback postpones the end too: it stays in the kernel. */
+    /* A pause in the last callback postpones the end too: it stays in the kernel. An error does
+     * not. */
     if (outcome == 0 && bow__pipeline_can_read(channel)) {
         on_end_of_peer(channel);
-    } else if (outcome < 0 && !is_transient(outcome)) {
+    } else if (outcome < 0 && !is_transient(outcome) && bow__pipeline_can_read(channel)) {
         bow__channel_fail(channel, outcome);
     } else {
+        channel->read_error = is_transient(outcome) || outcome > 0 ? 0 : outcome;
         bow__channel_schedule_phase(channel);
     }
     return outcome;
@@ -317,8 +322,10 @@ static void discard(struct bow_channel *channel)
         bow__channel_close_now(channel, -ENOMEM);
         return;
     }
-    for (uint32_t i = 0; i < channel->max_reads_per_turn; i++) {
-        ssize_t n = channel->system->recv(channel->system->user, channel->watch.fd, buffer, cap);
+    size_t left = channel->max_bytes_per_turn;
+    for (uint32_t i = 0; i < channel->max_reads_per_turn && left > 0; i++) {
+        ssize_t n = channel->system->recv(channel->system->user, channel->watch.fd, buffer,
+                                          min_size(cap, left));
         if (n == -EAGAIN || n == -EINTR) {
             return;
         }
@@ -326,6 +333,7 @@ static void discard(struct bow_channel *channel)
             bow__channel_close_now(channel, channel->flush_close_error);
             return;
         }
+        left -= (size_t)n;
         bow__channel_linger_on(channel);
     }
 }

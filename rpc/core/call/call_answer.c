@@ -122,6 +122,7 @@ BOW__LONG_WAY static int send_wanted(struct bow_call *call, struct bow_slice byt
                                 bytes.len)) {
         return 1;
     }
+    bow__work_spend(&call->session->work, BOW__WORK_REPLY_FACTOR * bytes.len);
     return bow__compression_send(call->compression, call->session, call->key,
                                  (enum bow__encoding)call->encoding, reply_flags(call), bytes,
                                  ret_len);
@@ -138,6 +139,7 @@ static int send_block(struct bow_call *call, struct bow__block *block, size_t le
 {
     int rc = call->session->ops->send(call->session, call->key, reply_flags(call), block, 0, len);
 
+    bow__work_spend(&call->session->work, BOW__WORK_REPLY_FACTOR * len);
     if (rc < 0) {
         bow__block_unref(block);
     }

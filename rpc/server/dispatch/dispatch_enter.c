@@ -197,11 +197,17 @@ static void start_first(struct bow__server_conn *conn)
         BOW__CONTAINER(conn->backlog.waiting.next, struct bow__server_call, link);
 
     bow__dispatch_stop_waiting(first);
+    bow__work_spend(&conn->conn.session->work, BOW__WORK_CALL_BYTES);
     if (bow__loop_has_passed(conn->worker->loop, first->call.deadline_ns)) {
         bow__dispatch_expire(first);
         return;
     }
     (void)invoke(first);
+}
+
+void bow__dispatch_go_on(struct bow__work_waiter *waiter)
+{
+    bow__conn_touch(&BOW__CONTAINER(waiter, struct bow__server_conn, waiter)->conn);
 }
 
 void bow__dispatch_settled(struct bow__conn *base)
@@ -210,6 +216,10 @@ void bow__dispatch_settled(struct bow__conn *base)
 
     bow__dispatch_count_backlog(conn);
     while (!bow__list_is_empty(&conn->backlog.waiting) && !base->closing && !must_wait(conn)) {
+        if (!bow__session_has_turn(base->session)) {
+            bow__work_wait(&base->session->work, &conn->waiter);
+            return;
+        }
         start_first(conn);
     }
 }

@@ -7,6 +7,7 @@
  * client. All on the loop.
  */
 
+#include "rpc/core/work.h"
 #include "rpc/server/dispatch/server_call.h"
 
 /** Let the handler have the call, or let it wait. Returns whether the call goes on: a handler may
@@ -17,7 +18,11 @@ bool bow__dispatch_enter(struct bow__server_call *server_call);
 void bow__dispatch_keep_message(struct bow__server_call *server_call, struct bow__message *message,
                                 bool end);
 
-/** What could be sent was: begin calls that waited for that. A member of struct bow__conn_ops. */
+/** Calls that waited for their connection's next turn go on: the waiter's of one. */
+void bow__dispatch_go_on(struct bow__work_waiter *waiter);
+
+/** What could be sent was: begin calls that waited for that, as many as its turn has room for. A
+ * member of struct bow__conn_ops. */
 void bow__dispatch_settled(struct bow__conn *conn);
 
 #endif

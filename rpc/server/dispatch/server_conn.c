@@ -123,6 +123,8 @@ int bow__server_conn_accept(struct bow__worker *worker, struct bow_channel *chan
     accepted->conn.protocols = listening->protocols;
     accepted->conn.listening = listening->address;
     accepted->conn.write_timeout_ns = worker->limits->write_timeout_ns;
+    accepted->waiter.fn = bow__dispatch_go_on;
+    bow__list_init(&accepted->waiter.link);
     bow__list_init(&accepted->batch_calls);
     bow__list_init(&accepted->calls);
     bow__in_flight_share_init(&accepted->share, &worker->in_flight);

@@ -126,9 +126,10 @@ struct bow__server_conn {
     struct bow__worker *worker;
     struct bow__in_flight_share share;
     struct bow__backlog_share backlog;
-    struct bow__link link;        /* in the worker's conns */
-    struct bow__link batch_calls; /* calls that came with the batch under way */
-    struct bow__link calls;       /* those that have outlived theirs, and do not wait */
+    struct bow__work_waiter waiter; /* for the turn in which calls go on that wait in `backlog` */
+    struct bow__link link;          /* in the worker's conns */
+    struct bow__link batch_calls;   /* calls that came with the batch under way */
+    struct bow__link calls;         /* those that have outlived theirs, and do not wait */
 };
 
 /** Returns 0 or -ENOMEM. Thread: any. */
