@@ -171,7 +171,8 @@ size_t bow__http2_inspect(struct bow__http2_session *session, const uint8_t *byt
         if (reader->n_header == HEADER_BYTES) {
             reader->n_header = 0;
             reader->n_skip = get_u32(reader->header) >> 8;
-            bow__work_spend(&session->base.work, work_of(session, reader->header[3], reader->header[4]));
+            bow__work_spend(&session->base.work,
+                            work_of(session, reader->header[3], reader->header[4]));
             judge(session, reader->n_skip);
         }
     }

@@ -380,7 +380,7 @@ ssize_t bow__native_take_message(struct bow__native *session, const struct bow__
         return rc;
     }
     stream->responded = true;
-    /* The call is carried out with it: a read may be all of those, and the calls have come before. */
+    /* It lets the call be carried out: a read may be all of those, of calls that came before. */
     if ((frame->flags & BOW__FRAME_END) != 0) {
         bow__work_spend(&session->base.work, BOW__WORK_CALL_BYTES);
     }

@@ -37,13 +37,11 @@ ALONE = 0.5  # of a window, when alone
 FURTHER = 4  # rounds, when the first is above the bound
 TIMES = 2
 FLOOR_US = 1000  # two shares of a turn of the loop, and a wait for a processor that the kernel is busy on
-# What a loop does at once for a message, or for one share of calls that ask for much, takes 10 to 40 ms
-# here and is not taken apart, whatever bound there is to how often. They are told, but not judged, by how
-# long the peer's calls take; what bombs may cost others is bomb_test's.
-WHOLE = ("zstd", "gzip", "replies that", "windows of nothing")
-# Nor are those of which one read brings so many that the loop has a millisecond and more to do: a read is
-# shared out by bytes, and these take longest for theirs.
-DENSE = ("methods that are not there", "much metadata", "of a byte", "frames to be skipped")
+# What a loop does at once for one message, to inflate and decode it, takes 10 to 40 ms here and is not
+# taken apart, whatever bound there is to how often. They are told, but not judged, by how long the
+# peer's calls take; what bombs may cost others is bomb_test's. Everything else is cut where a turn ends
+# (BOW_LIMIT_CALLS_PER_TURN and the next two).
+WHOLE = ("zstd", "gzip")
 WARMING = 1.5
 
 
@@ -140,7 +138,7 @@ class Floods:
         for _ in range(FURTHER):  # a machine that is busy may have left the flooder no time
             if self.faults_of_flood(reason, counted):
                 measure()
-        is_told_only = any(name in kind for name in WHOLE + DENSE)
+        is_told_only = any(name in kind for name in WHOLE)
         if is_above(alone) and not is_told_only:
             for _ in range(FURTHER):
                 measure()

@@ -335,8 +335,8 @@ static void put_small(struct session_peer *peer)
     assert_non_null(block);
     (void)calls__request__pack(&request, block->data);
     assert_int_equal(peer->session->ops->open(peer->session, &head, peer, &peer->key), 0);
-    assert_int_equal(
-        peer->session->ops->send(peer->session, peer->key, BOW__SEND_END, block, 0, n), 0);
+    assert_int_equal(peer->session->ops->send(peer->session, peer->key, BOW__SEND_END, block, 0, n),
+                     0);
 }
 
 static void note_loop(struct serving *s, struct bow_call *call)
@@ -376,6 +376,62 @@ static void test_work_f34_calls_of_one_read_leave_others_their_turn(void **state
     assert_in_range(most, 1, MOST_MANY);
 }
 
+/* Calls with large replies that waited before their handlers */
+
+#define REPLY_BYTES ((size_t)300 << 10)
+
+static struct bow_call *first;
+
+static void answer_large(struct serving *s, struct bow_call *call)
+{
+    static uint8_t payload[REPLY_BYTES]; /* never written to */
+    Calls__Reply reply = CALLS__REPLY__INIT;
+
+    (void)s;
+    reply.payload = (ProtobufCBinaryData){sizeof(payload), payload};
+    (void)bow_call_reply(call, &reply.base);
+    turns_step(&turns);
+}
+
+static void hold_first(struct serving *s, struct bow_call *call)
+{
+    first = call;
+    s->loop = bow_call_loop(call);
+    s->enter = answer_large;
+}
+
+static void answer_first(struct serving *s)
+{
+    turns_begin(&turns, s->loop);
+    answer_large(s, first);
+}
+
+static void test_work_f34_calls_that_waited_leave_others_their_turn(void **state)
+{
+    struct serving *s = *state;
+    struct bow_server_options options;
+
+    if (calls_is_grpc()) { /* whose clients know of max_calls, and begin no more */
+        return;
+    }
+    calls_server_options(s->t, &options);
+    options.max_calls = 1;
+    s->enter = hold_first;
+    serve_start(s, &options);
+    serve_connect(s);
+    for (int i = 0; i < 1 + N; i++) {
+        put_small(&s->peer);
+    }
+    session_peer_flush(&s->peer);
+    CALLS_WAIT_METRIC(s->t, calls_delayed, N);
+    serve_on_loop(s, answer_first);
+    session_peer_wait(&s->peer, &s->peer.n_ends, 1 + N);
+    assert_int_equal(s->peer.n_messages, 1 + N);
+    int most = turns_end(&turns);
+    print_message("%d calls at most in a turn\n", most);
+    assert_in_range(most, 1, MOST);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, serve_setup_bare, serve_teardown)
 
 int main(int argc, char **argv)
@@ -389,6 +445,7 @@ int main(int argc, char **argv)
         TEST(test_work_f34_handlers_on_an_executor_get_all),
         TEST(test_work_f34_calls_that_were_held_leave_others_their_turn),
         TEST(test_work_f34_calls_of_one_read_leave_others_their_turn),
+        TEST(test_work_f34_calls_that_waited_leave_others_their_turn),
     };
 
     calls_choose(argc, argv);

@@ -136,6 +136,21 @@ static void test_work_f34_undecodable_messages_have_a_limit(void **state)
     assert_true(bow__work_is_enough(&work));
 }
 
+static void test_work_f34_a_turn_that_was_not_enough_is_forgotten(void **state)
+{
+    struct bow__work work = fresh;
+
+    (void)state;
+    for (int i = 0; i < 10; i++) {
+        bow__work_spend(&work, BOW__WORK_TURN_BYTES - BOW__WORK_CALL_BYTES);
+        assert_false(bow__work_is_enough(&work));
+        bow__work_end_turn(&work);
+    }
+    bow__work_spend(&work, BOW__WORK_TURN_BYTES);
+    bow__work_end_turn(&work);
+    assert_true(bow__work_is_enough(&work)); /* it waits for the next */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -147,6 +162,7 @@ int main(void)
         cmocka_unit_test(test_work_f34_what_is_made_in_vain_has_a_limit),
         cmocka_unit_test(test_work_f34_what_is_made_in_vain_is_forgiven),
         cmocka_unit_test(test_work_f34_undecodable_messages_have_a_limit),
+        cmocka_unit_test(test_work_f34_a_turn_that_was_not_enough_is_forgotten),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
