@@ -7,6 +7,7 @@
 #include <bowline/loop_stats.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -496,18 +497,30 @@ static void test_channel_l59_f09_bytes_kept_by_a_pause_come_before_the_end(void 
 struct broken {
     struct probe probe;
     struct bow_channel *channel;
+    struct bow__deferred resume;
     int peer;
 };
+
+/* And wait until it has come, which takes a while on a busy machine. */
+static void reset(const struct broken *broken)
+{
+    const struct linger hard = {.l_onoff = 1, .l_linger = 0};
+    struct pollfd watched = {.fd = broken->channel->watch.fd};
+
+    (void)setsockopt(broken->peer, SOL_SOCKET, SO_LINGER, &hard, sizeof(hard));
+    close(broken->peer);
+    while (poll(&watched, 1, -1) < 0) {
+        assert_int_equal(errno, EINTR);
+    }
+}
 
 /* Both are seen in the next turn, and what it reads it takes in two. */
 static int reset_and_resume(void *user)
 {
-    const struct linger hard = {.l_onoff = 1, .l_linger = 0};
     struct broken *broken = user;
 
     broken->probe.on_read = take_one;
-    (void)setsockopt(broken->peer, SOL_SOCKET, SO_LINGER, &hard, sizeof(hard));
-    close(broken->peer);
+    reset(broken);
     bow_channel_resume_read(broken->channel);
     return 0;
 }
@@ -538,6 +551,83 @@ static void test_channel_l59_f09_bytes_kept_by_a_pause_come_before_a_reset(void 
     probe_fini(probe);
 }
 
+static void go_on(struct bow__deferred *deferred)
+{
+    bow_channel_resume_read(BOW__CONTAINER(deferred, struct broken, resume)->channel);
+}
+
+/* With a pause for the turn's rest. */
+static size_t take_one_a_turn(struct probe *probe, const struct bow_buf *bytes)
+{
+    struct broken *broken = probe->user;
+
+    (void)bytes;
+    bow_channel_pause_read(broken->channel);
+    bow__loop_defer_flush(bow_channel_loop(broken->channel), &broken->resume);
+    return 1;
+}
+
+/* It is the write that finds it. */
+static int reset_and_write(void *user)
+{
+    struct broken *broken = user;
+    struct bow_buf buf = bow_buf_borrow("x", 1);
+
+    reset(broken);
+    assert_int_equal(bow_channel_write(broken->channel, &buf, NULL, NULL), 0);
+    bow_channel_flush(broken->channel);
+    bow_channel_resume_read(broken->channel);
+    return 0;
+}
+
+/* Of "abc" the first byte is taken before. */
+static void break_by_a_write(struct net *net, struct broken *broken,
+                             size_t (*on_read)(struct probe *probe, const struct bow_buf *bytes))
+{
+    struct probe *probe = &broken->probe;
+
+    net_begin(net);
+    probe_init(probe, net);
+    probe->user = broken;
+    probe->keeps = true;
+    probe->on_read = take_one;
+    broken->resume.fn = go_on;
+    bow__list_init(&broken->resume.link);
+    broken->channel = net_channel(net, NET_TCP, &broken->peer, probe, 1);
+    put(broken->peer, "abc");
+    net_run_until(net, probe->n_bytes == 1);
+    probe->on_read = on_read;
+    assert_int_equal(bow_loop_execute(net->loop, "reset", reset_and_write, broken), 0);
+    net_run_until(net, probe->n_removed == 1);
+    assert_int_equal(probe->inactive_error, -ECONNRESET);
+}
+
+static void test_channel_l59_f09_bytes_taken_by_turns_come_before_a_writes_error(void **state)
+{
+    struct net net;
+    struct broken broken;
+    (void)state;
+
+    break_by_a_write(&net, &broken, take_one_a_turn);
+    assert_int_equal(broken.probe.n_bytes, 3);
+    assert_memory_equal(broken.probe.bytes, "abc", 3);
+    net_end(&net);
+    probe_fini(&broken.probe);
+}
+
+/* What it waits for may be that something is sent. */
+static void test_channel_l59_f09_a_pause_that_lasts_ends_by_a_writes_error(void **state)
+{
+    struct net net;
+    struct broken broken;
+    (void)state;
+
+    break_by_a_write(&net, &broken, take_one);
+    assert_int_equal(broken.probe.n_bytes, 2);
+    net_end(&net);
+    probe_fini(&broken.probe);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -555,6 +645,8 @@ int main(void)
         cmocka_unit_test(test_channel_l59_f09_end_of_the_peer_waits_while_reading_is_paused),
         cmocka_unit_test(test_channel_l59_f09_bytes_kept_by_a_pause_come_before_the_end),
         cmocka_unit_test(test_channel_l59_f09_bytes_kept_by_a_pause_come_before_a_reset),
+        cmocka_unit_test(test_channel_l59_f09_bytes_taken_by_turns_come_before_a_writes_error),
+        cmocka_unit_test(test_channel_l59_f09_a_pause_that_lasts_ends_by_a_writes_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -331,10 +331,19 @@ int bow__channel_local(const struct bow_channel *channel, char text[BOW__ADDRESS
 
 static void go_on(struct bow_channel *channel)
 {
+    bool is_cut_off = channel->is_cut_off;
+    bool lasts = !bow__pipeline_can_read(channel);
+
     channel->wants_turn = false;
+    channel->is_cut_off = false;
     if (channel->wants_delivery) {
         channel->wants_delivery = false;
         bow__channel_redeliver(channel);
+    }
+    if (is_cut_off && lasts) {
+        bow__channel_fail(channel, -ECONNRESET);
+    } else if (is_cut_off) {
+        bow__channel_read_out(channel, -ECONNRESET);
     }
     bow__channel_schedule_phase(channel);
 }

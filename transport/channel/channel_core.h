@@ -119,7 +119,6 @@ struct bow_channel {
     size_t max_bytes_per_turn;
     uint32_t max_reads_per_turn;
     uint32_t n_pauses; /* why reading pauses: the user's, and one for each hold */
-    int read_error;    /* came while bytes before it waited for a pause to end; 0: none */
 
     /* writing */
     struct bow__write_list writes;
@@ -151,9 +150,11 @@ struct bow_channel {
     bool is_shut;
     bool is_closing; /* close when all has left */
     bool is_lingering;
-    bool was_active; /* on_active has run, so on_inactive will */
-    bool has_ended;  /* on_inactive has run */
-    bool is_reaped;  /* on_removed of the last handlers runs, and that is all */
+    bool was_active;    /* on_active has run, so on_inactive will */
+    bool has_ended;     /* on_inactive has run */
+    bool is_cut_off;    /* nothing can be sent; what was received is told in the next turn */
+    bool is_reaped;     /* on_removed of the last handlers runs, and that is all */
+    int16_t read_error; /* came while bytes before it waited for a pause to end; 0: none. -errno */
 
     /* from other threads */
     atomic_bool close_requested;

@@ -290,18 +290,32 @@ static int read_and_report(struct bow_channel *channel)
     } else if (outcome < 0 && !is_transient(outcome) && bow__pipeline_can_read(channel)) {
         bow__channel_fail(channel, outcome);
     } else {
-        channel->read_error = is_transient(outcome) || outcome > 0 ? 0 : outcome;
+        channel->read_error = (int16_t)(is_transient(outcome) || outcome > 0 ? 0 : outcome);
         bow__channel_schedule_phase(channel);
     }
     return outcome;
 }
 
-void bow__channel_read_rest(struct bow_channel *channel)
+static void read_rest(struct bow_channel *channel)
 {
     /* The connection is broken, so what is there is all there will be: this ends. */
     while (bow__channel_is_open(channel) && !channel->is_eof && bow__pipeline_can_read(channel) &&
            read_and_report(channel) == 1) {
     }
+}
+
+void bow__channel_read_out(struct bow_channel *channel, int error)
+{
+    read_rest(channel);
+    if (!bow__channel_is_open(channel)) {
+        return;
+    }
+    if (bow__pipeline_can_read(channel)) {
+        bow__channel_fail(channel, error);
+        return;
+    }
+    channel->is_cut_off = true;
+    bow__channel_schedule_turn(channel);
 }
 
 void bow__channel_redeliver(struct bow_channel *channel)

@@ -201,9 +201,8 @@ static void on_send_failed(struct bow_channel *channel, int error)
     bow__channel_fail_writes(channel, error);
     if (error == -EPIPE || error == -ECONNRESET) {
         /* What the peer sent before it went may say why. */
-        bow__channel_read_rest(channel);
-    }
-    if (bow__channel_is_open(channel)) {
+        bow__channel_read_out(channel, error);
+    } else {
         bow__channel_fail(channel, error);
     }
 }
