@@ -130,12 +130,13 @@ void bow__http2_on_request(struct bow__http2_session *session, struct bow__http2
     }
 }
 
-/* A client's call has ended by what its peer sent: it need not send on. */
+/* A client's call has ended by what its peer sent: it need not send on. The peer may have sent a
+ * reset behind that, also when all was said by now that it had not heard yet. */
 static void stop_sending(struct bow__http2_session *session, struct bow__http2_stream *stream)
 {
     stream->remote_ended = true;
+    bow__frames_expect(&session->resets_due, 1);
     if (nghttp2_session_get_stream_local_close(session->ng, stream->id) == 0) {
-        bow__frames_expect(&session->resets_due, 1);
         bow__http2_stream_reset(session, stream, NGHTTP2_NO_ERROR);
     }
 }

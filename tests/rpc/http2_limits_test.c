@@ -542,6 +542,29 @@ static void test_resets_of_early_ends_are_no_cancellations(void **state)
     assert_int_equal(pair->server.rc + pair->client.rc, 0);
 }
 
+/* The server ends each call while the frame that ends its request is on its way. */
+static void test_resets_of_ends_that_cross_are_no_cancellations(void **state)
+{
+    static uint8_t bytes[1024];
+    const size_t n_data = 9 + 5 + 1;
+    struct pair *pair = &((struct fixture *)*state)->pair;
+    struct bow__session *server = pair->server.session;
+    struct bow_status ok = BOW_STATUS_OK_INIT;
+    uint64_t key = 0;
+
+    for (uint64_t i = 0; i < 3 * BOW_LIMIT_CANCELS_PER_SECOND; i++) {
+        assert_int_equal(side_call(&pair->client, "/a.B/C", "x", BOW_NEVER, &key), 0);
+        size_t n = side_drain(&pair->client, bytes, sizeof(bytes));
+        assert_in_range(n, n_data + 1, sizeof(bytes) - 1);
+        assert_int_equal(side_feed(&pair->server, bytes, n - n_data, SIZE_MAX), 0);
+        assert_int_equal(server->ops->finish(server, 2 * i + 1, &ok), 0);
+        travel(&pair->server, &pair->client, 0);
+        assert_int_equal(side_feed(&pair->server, bytes + n - n_data, n_data, SIZE_MAX), 0);
+    }
+    assert_int_equal(pair->client.n_ended, 3 * BOW_LIMIT_CANCELS_PER_SECOND);
+    assert_int_equal(pair->client.rc, 0);
+}
+
 static int reset_first(struct pair *pair, struct bytes *bytes, uint32_t n)
 {
     bytes->len = 0;
@@ -582,6 +605,7 @@ int main(void)
         TEST(test_backlog_f38_of_streams_is_sent),
         TEST(test_backlog_f44_is_counted_as_it_weighs),
         TEST(test_resets_of_early_ends_are_no_cancellations),
+        TEST(test_resets_of_ends_that_cross_are_no_cancellations),
         TEST(test_resets_of_early_ends_are_due_once),
     };
 
