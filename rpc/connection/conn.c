@@ -27,6 +27,9 @@
 /* How long a connection that ends badly may take to tell its peer why. */
 #define LAST_WORDS_NS UINT64_C(1000000000)
 
+/* What is read in several turns and has come at once: as much as a channel reads in one. */
+#define AT_ONCE_BYTES ((uint32_t)256 << 10)
+
 static struct bow__conn *conn_of(struct bow_handler *handler)
 {
     return BOW__CONTAINER(handler, struct bow__conn, handler);
@@ -690,6 +693,34 @@ static bool detect(struct bow__conn *conn, const struct bow_buf *bytes)
     return rc == 0;
 }
 
+/* What waits for the next turn has come with what was fed in the last, also what is in the socket
+ * by then: a call does not begin to count its deadline with its connection's turn. Behind as much
+ * as is read at once, and after a turn in which nothing waited, it comes just now. */
+static void tell_when_it_came(struct bow__conn *conn)
+{
+    bool has_waited = conn->n_since > 0 && conn->n_since < AT_ONCE_BYTES &&
+                      (uint32_t)bow__loop_n_turns(conn->loop) - conn->waited_turn <= 1;
+
+    if (!has_waited) {
+        conn->n_since = 0;
+        conn->session->work.came_ns = conn->batch_ns;
+    }
+}
+
+/* `n` of `len` bytes were taken. As long as they are but what is left of earlier ones, what is in
+ * the socket waits on. */
+static void note_fed(struct bow__conn *conn, size_t n, size_t len)
+{
+    bool is_enough = bow__work_is_enough(&conn->session->work);
+
+    if (is_enough || conn->n_since > 0) {
+        bool waits = is_enough || len <= conn->n_left;
+        conn->n_since += (uint32_t)n;
+        conn->n_left = (uint32_t)(len - n);
+        conn->waited_turn = waits ? (uint32_t)bow__loop_n_turns(conn->loop) : conn->waited_turn;
+    }
+}
+
 static size_t on_read(struct bow_handler *handler, const struct bow_buf *bytes)
 {
     struct bow__conn *conn = conn_of(handler);
@@ -703,6 +734,7 @@ static size_t on_read(struct bow_handler *handler, const struct bow_buf *bytes)
     }
     enter_session(conn);
     conn->touched = true; /* by what the session itself has to answer */
+    tell_when_it_came(conn);
     ssize_t n = conn->session->ops->feed(conn->session, bytes->data, bytes->len, conn->batch_ns);
     if (!leave_session(conn)) {
         return bytes->len;
@@ -715,6 +747,7 @@ static size_t on_read(struct bow_handler *handler, const struct bow_buf *bytes)
     conn->counters->now.bytes_received += (size_t)n;
     conn->counters->now.calls_refused_connection += conn->session->calls_refused;
     conn->session->calls_refused = 0;
+    note_fed(conn, (size_t)n, bytes->len);
     look_at_work(conn);
     return (size_t)n;
 }

@@ -63,18 +63,21 @@ struct bow__conn {
     uint64_t heartbeats_sent;      /* of the session, counted so far */
     uint32_t n_own_streams;        /* client: of the session's, what are none of its calls */
     bool server;
-    bool http2;        /* client: which protocol to speak */
-    uint64_t batch_ns; /* the loop's time when in_session was set last */
-    bool in_session;   /* feed, on_time or fail is running */
-    bool touched;      /* meanwhile */
-    bool inactive;     /* the channel is closed; the end waits for in_session */
-    int error;         /* why, then */
-    bool closing;      /* nothing more is fed */
+    bool http2;           /* client: which protocol to speak */
+    uint32_t waited_turn; /* of the loop, in which bytes waited last for the next one; wraps */
+    uint64_t batch_ns;    /* the loop's time when in_session was set last */
+    bool in_session;      /* feed, on_time or fail is running */
+    bool touched;         /* meanwhile */
+    bool inactive;        /* the channel is closed; the end waits for in_session */
+    int error;            /* why, then */
+    bool closing;         /* nothing more is fed */
     bool paused;
+    uint32_t n_since;    /* bytes fed since what work.came_ns tells; 0: the next come just now */
     uint64_t rest_until; /* not read until then, for what its messages cost; or BOW_NEVER */
     bool heard;          /* a byte has come from the peer */
     bool is_announced;   /* client: the server has said that it will close */
     bool up;
+    uint32_t n_left; /* of what was fed last */
 };
 
 /** Set up in zeroed channel data and join the pipeline. In on_channel. */

@@ -36,6 +36,7 @@
 
 struct bow__work {
     uint64_t now_ns;   /* set by who feeds the session */
+    uint64_t came_ns;  /* so is this: when it came, which is before now_ns if it has waited */
     uint64_t n_turn;   /* made since others last had their turn, beyond what is free */
     uint64_t n_excess; /* made beyond BOW_LIMIT_EXPANSION, and not over yet */
     uint64_t n_vain;   /* of that, by messages that could not be decoded; not forgiven yet */

@@ -91,7 +91,7 @@ static bool begin_call(struct bow__http2_session *session, struct bow__http2_str
     };
     struct bow__session *base = &session->base;
 
-    stream->overdue_ns = bow__overdue_time(session->now_ns, stream->header.time_left_ns);
+    stream->overdue_ns = bow__overdue_time(session->base.work.came_ns, stream->header.time_left_ns);
     /* Its client has been told that such a call is not run, or is about to be. */
     if (session->has_left && stream->id > session->last_id) {
         bow__session_refused(base, path_of(stream), &draining, "draining");

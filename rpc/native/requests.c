@@ -231,7 +231,7 @@ static ssize_t begin_call(struct bow__native *session, const struct bow__frame *
                           struct bow__request_head *head, const struct request *request)
 {
     struct bow__native_metadata metadata;
-    uint64_t overdue_ns = bow__overdue_time(session->now_ns, head->time_left_ns);
+    uint64_t overdue_ns = bow__overdue_time(session->base.work.came_ns, head->time_left_ns);
     int rc = 0;
 
     struct bow__native_stream *stream = accept_call(session, frame, head->path, request, &rc);

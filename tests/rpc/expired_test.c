@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* A thousand calls of ten milliseconds behind a handler of two hundred, on virtual time. */
+/* A thousand calls of ten milliseconds behind a handler of two hundred, on virtual time; and what
+ * comes when it is over. */
 
 #include "testing/test.h"
 #include "timed_fixture.h"
@@ -50,12 +51,30 @@ static void test_expired_f28_calls_behind_a_long_handler_are_not_run(void **stat
     assert_int_equal(metrics.calls_expired_unrun, N_SHORT);
 }
 
+/* More of them than a turn has room for were timed from when they came, and that is over. */
+static void test_expired_f28_a_call_after_many_has_its_time(void **state)
+{
+    struct timed *timed = *state;
+
+    timed_begin(timed, NULL, NULL);
+    for (int i = 0; i < N_SHORT; i++) {
+        start(timed, BOW_NEVER);
+    }
+    timed_advance(timed, SECOND);
+    start(timed, 10 * MS);
+    timed_advance(timed, SECOND);
+    assert_int_equal(timed->n_said, N_SHORT + 1);
+    assert_int_equal(timed->n_done, N_SHORT + 1);
+    assert_int_equal(timed->n_failed, 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, timed_setup, timed_teardown)
 
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_expired_f28_calls_behind_a_long_handler_are_not_run),
+        TEST(test_expired_f28_a_call_after_many_has_its_time),
     };
 
     timed_choose(argc, argv);

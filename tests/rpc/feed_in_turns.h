@@ -16,6 +16,7 @@ static inline ssize_t feed_in_turns(struct bow__session *session, const uint8_t 
     size_t at = 0;
     bool is_enough = false;
 
+    session->work.came_ns = now_ns;
     do {
         ssize_t used = session->ops->feed(session, bytes + at, n - at, now_ns);
         if (used < 0) {

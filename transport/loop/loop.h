@@ -103,6 +103,9 @@ const char *bow__loop_name(const struct bow_loop *loop);
 /** The clock itself. Thread: any. */
 uint64_t bow__loop_read_clock(const struct bow_loop *loop);
 
+/** Turns that have ended: the same number all through one. Thread: loop. */
+uint64_t bow__loop_n_turns(const struct bow_loop *loop);
+
 /** Have its thread run, if it is to have one. Returns 0, -ESHUTDOWN once it shuts down, -ECHILD, or
  * what starting the thread failed with. Thread: any. */
 int bow__loop_prepare(struct bow_loop *loop);

@@ -39,6 +39,11 @@ void bow__loop_note_lag(struct bow_loop *loop, uint64_t lag_ns)
     bow__count_most(&loop->counters.max_lag_ns, lag_ns);
 }
 
+uint64_t bow__loop_n_turns(const struct bow_loop *loop)
+{
+    return read_counter(&loop->counters.turns);
+}
+
 /* Of what other threads posted, what was neither lazy nor signalled found the loop awake. */
 static uint64_t skipped_wakeups(const struct bow_loop *loop)
 {

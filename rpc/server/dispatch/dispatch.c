@@ -150,7 +150,7 @@ static void set_deadline(struct bow__server_call *server_call, uint64_t time_lef
 
     server_call->capped = time_left_ns > cap;
     server_call->timeout_ns = bow__time_min(time_left_ns, cap);
-    server_call->started_ns = server_call->conn->conn.batch_ns;
+    server_call->started_ns = server_call->conn->conn.session->work.came_ns;
     server_call->call.deadline_ns = bow__time_add(server_call->started_ns, server_call->timeout_ns);
 }
 
