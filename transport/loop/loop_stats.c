@@ -41,7 +41,7 @@ void bow__loop_note_lag(struct bow_loop *loop, uint64_t lag_ns)
 
 uint64_t bow__loop_n_turns(const struct bow_loop *loop)
 {
-    return read_counter(&loop->counters.turns);
+    return bow__counted(&loop->counters.turns);
 }
 
 /* Of what other threads posted, what was neither lazy nor signalled found the loop awake. */
