@@ -2,8 +2,8 @@
 #ifndef BOWLINE_RPC_SERVER_OPERATIONS_PAGE_H
 #define BOWLINE_RPC_SERVER_OPERATIONS_PAGE_H
 
-/* page.html as embed.py embeds it: one file that loads nothing, and the policy that allows its own
- * script and style by their hashes, and nothing else. */
+/* page.html as tools/embed-page embeds it: one file that loads nothing, and the policy that allows
+ * its own script and style by their hashes, and nothing else. */
 
 #include <stddef.h>
 
