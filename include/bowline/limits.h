@@ -307,6 +307,10 @@
  * takes the memory which calls need. */
 #define BOW_LIMIT_OPERATIONS_BODY_BYTES ((size_t)16 << 20)
 
+/** Bytes of options.web_page. Answers pages that are asked for and not read: each that waits counts
+ * as a queued reply. */
+#define BOW_LIMIT_WEB_PAGE_BYTES ((size_t)256 << 10)
+
 /** Bytes of the line that begins a request of HTTP/1.1. Answers a target without end. */
 #define BOW_LIMIT_HTTP1_REQUEST_LINE_BYTES ((size_t)8 << 10)
 

@@ -13,6 +13,7 @@
 
 #include <bowline/compression.h>
 #include <bowline/service.h>
+#include <bowline/slice.h>
 #include <sys/types.h>
 
 #ifdef __cplusplus
@@ -138,6 +139,12 @@ struct bow_server_options {
                                 BOW_PROTOCOL_CONNECT or _GRPC_WEB: "https://shop.example", several
                                 with commas, "*": all; copied; NULL: none. A page may then read and
                                 send any metadata, but no cookies */
+    struct bow_slice web_page; /* HTML, all of a page: what browsers get at "/" of this server's own
+                                  port, at most BOW_LIMIT_WEB_PAGE_BYTES. It is no call: whoever
+                                  connects may read it, and no interceptor sees that. Copied; empty:
+                                  none */
+    const char *web_page_policy; /* its Content-Security-Policy; copied; NULL: scripts and styles in
+                                    the page itself, calls to this server, nothing from elsewhere */
 };
 
 #define BOW_SERVER_OPTIONS_INIT                                                                    \
@@ -151,7 +158,8 @@ struct bow_server_options {
  * Owns:    gives `*ret_server`; free with bow_server_free()
  * Returns: 0; -ENOMEM; -EINVAL for more than one of loop, group and workers, a negative backlog,
  *          a unix_mode above 0777, unknown protocols or compression, a max_header_bytes out of its
- *          bounds, web_origins that are none. `*options->error` then says
+ *          bounds, web_origins that are none, a web_page that is too large or that
+ *          none of `protocols` can ask for. `*options->error` then says
  *          which (of options whose size is not a known one, which is -EINVAL too, only when it is
  *          0)
  */

@@ -33,6 +33,10 @@ static int push_body(struct bow__http2_session *session, struct bow__http2_strea
         .block = output->block, .offset = output->offset, .len = output->len};
     struct bow__http2_outgoing tail = {.block = output->tail, .len = output->n_tail};
 
+    if (stream->web->is_head) {
+        bow__web_output_fini(output);
+        return 0;
+    }
     if (output->block != NULL) {
         int rc = push(session, stream, &body, output->prefix, output->n_prefix);
         if (rc < 0) {

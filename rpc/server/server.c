@@ -86,6 +86,9 @@ static int check_options(const struct bow_server_options *options)
     if (bow__server_check_origins(options, &reason) < 0) {
         return refuse(options, -EINVAL, reason.bytes);
     }
+    if (bow__server_check_page(options, &reason) < 0) {
+        return refuse(options, -EINVAL, reason.bytes);
+    }
     if (!bow__compression_is_known(options->compression)) {
         return refuse(options, -EINVAL, "options.compression is none of enum bow_compression");
     }
@@ -146,7 +149,11 @@ static int make(const struct bow_server_options *options, struct bow_context *co
     if (rc == 0) {
         rc = bow__server_keep_origins(server);
     }
+    if (rc == 0) {
+        rc = bow__server_keep_page(server);
+    }
     if (rc < 0) {
+        bow__web_origins_free(context, server->limits.web_origins);
         bow__server_free_text(server, server->operations_address);
         bow__server_free_text(server, server->operations_hosts);
         bow__server_free_listeners(server);

@@ -132,6 +132,7 @@ void bow__server_destroy(struct bow_server *server)
     bow__server_unmake(server);
     bow__registry_fini(&server->registry);
     bow__web_origins_free(context, server->limits.web_origins);
+    bow__web_page_free(server->limits.web_page);
     bow__free(context, server->limits.web_files,
               server->limits.cap_web_files * sizeof(*server->limits.web_files));
     bow__health_fini(&server->health);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Origins and files, made once and read by all workers. */
+/* Origins, the page and files, made once and read by all workers. */
 
 #include "rpc/server/server_web.h"
 #include "base/alloc.h"
@@ -19,6 +19,28 @@ int bow__server_keep_origins(struct bow_server *server)
                                   &server->limits.web_origins);
 
     server->options.web_origins = NULL; /* it was borrowed */
+    return rc;
+}
+
+int bow__server_check_page(const struct bow_server_options *options, struct bow__text *reason)
+{
+    bow__text_clear(reason);
+    if (options->web_page.len > 0 && (options->protocols & BOW__WEB_PROTOCOLS) == 0) {
+        bow__text_printf(reason, "options.web_page is for browsers: options.protocols needs "
+                                 "BOW_PROTOCOL_CONNECT or BOW_PROTOCOL_GRPC_WEB");
+        return -EINVAL;
+    }
+    return bow__web_page_check(options->web_page, options->web_page_policy, reason);
+}
+
+int bow__server_keep_page(struct bow_server *server)
+{
+    struct bow_server_options *options = &server->options;
+
+    int rc = bow__web_page_new(server->context, options->web_page, options->web_page_policy,
+                               &server->limits.web_page);
+    options->web_page = (struct bow_slice){NULL, 0}; /* they were borrowed */
+    options->web_page_policy = NULL;
     return rc;
 }
 

@@ -11,6 +11,7 @@
 #include "rpc/web/content_type.h"
 #include "rpc/web/end_text.h"
 #include "rpc/web/message_json.h"
+#include "rpc/web/page.h"
 
 #include <errno.h>
 #include <string.h>
@@ -362,5 +363,9 @@ int bow__web_refuse(struct bow__web_call *call, struct bow__web_output *ret_outp
     }
     *ret_output = (struct bow__web_output){.is_last = true};
     call->is_ended = true;
+    if (call->is_page) {
+        ret_output->block = bow__block_ref(call->web->page->block);
+        ret_output->len = call->web->page->n_bytes;
+    }
     return give_head(call, call->http_status, ret_output);
 }

@@ -11,6 +11,7 @@
 #include "rpc/web/content_type.h"
 #include "rpc/web/message_json.h"
 #include "rpc/web/origins.h"
+#include "rpc/web/page.h"
 #include "rpc/web/query.h"
 #include <bowline/server.h>
 
@@ -304,12 +305,25 @@ static bool is_spoken(const struct bow__web_options *options, enum bow__web_kind
     return (options->protocols & (is_connect ? BOW_PROTOCOL_CONNECT : BOW_PROTOCOL_GRPC_WEB)) != 0;
 }
 
+/* Which no interceptor sees, for it is no call. */
+static int answer_page(struct bow__web_call *call)
+{
+    call->is_page = true;
+    bow__web_page_describe(call->web->page, &call->fields, &call->arena);
+    return refuse_http(call, "200");
+}
+
 /* Which protocol it is; or what HTTP has to say of it. */
 static int read_kind(struct bow__web_call *call, const struct bow__web_options *options,
                      const struct bow__web_head *head, const struct own_fields *own)
 {
     if (is_text(head->method, "OPTIONS")) {
         return answer_preflight(call, own);
+    }
+    call->is_head = is_text(head->method, "HEAD");
+    if (bow__web_page_is_at(call->web->page, call->path) &&
+        (call->is_head || is_text(head->method, "GET"))) {
+        return answer_page(call);
     }
     if (is_text(head->method, "GET") && is_spoken(options, BOW__WEB_CONNECT_UNARY)) {
         call->kind = BOW__WEB_CONNECT_UNARY;
@@ -350,11 +364,11 @@ static int read_head(struct bow__web_call *call, const struct bow__web_options *
     memset(&own, 0, sizeof(own));
     take_own(head, &own);
     allow_origin(call, &own);
+    bow__query_split(head->target, &call->path, &query);
     int rc = read_kind(call, options, head, &own);
     if (rc < 0) {
         return rc;
     }
-    bow__query_split(head->target, &call->path, &query);
     bow__web_reader_init(&call->reader, call->context, framing_of(call), options->in_flight,
                          options->max_message_bytes);
     rc = find_method(call);

@@ -34,12 +34,14 @@
 struct bow__compression;
 struct bow__registry;
 struct bow__web_origins;
+struct bow__web_page;
 
 /** What all calls of a loop share; kept as long as there are any. */
 struct bow__web {
     const struct bow__registry *registry;
     struct bow__compression *compression;
     const struct bow__web_origins *origins; /* whose pages may call; NULL: none but the server's */
+    const struct bow__web_page *page;       /* at "/"; NULL: none */
     const struct bow_file *const *files;    /* whose messages an Any may hold */
     size_t n_files;
 };
@@ -62,6 +64,8 @@ struct bow__web_call {
     enum bow__web_kind kind;
     bool is_json;
     bool is_get;
+    bool is_page;                    /* of kind NONE: the answer has it */
+    bool is_head;                    /* and none of its bytes are asked for */
     bool is_begun;                   /* the answer's head has been given */
     bool is_ended;                   /* and its end */
     const struct bow_method *method; /* NULL: nobody has it */

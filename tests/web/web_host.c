@@ -145,7 +145,12 @@ void web_host_begin(struct web_host *host, struct bow_context *context)
             bow__registry_seal(&host->registry) == 0);
     bow__coders_init(&host->compression.coders, context);
     host->compression.max_message_bytes = (size_t)64 << 10;
-    host->web = (struct bow__web){.registry = &host->registry, .compression = &host->compression};
+    require(bow__web_page_new(
+                context,
+                (struct bow_slice){(const uint8_t *)WEB_HOST_PAGE, sizeof(WEB_HOST_PAGE) - 1},
+                "default-src 'none'", &host->page) == 0);
+    host->web = (struct bow__web){
+        .registry = &host->registry, .compression = &host->compression, .page = host->page};
     struct bow__session_options options = {
         .context = context,
         .pool = &host->pool,
@@ -171,6 +176,7 @@ void web_host_end(struct web_host *host)
     host->session->ops->fail(host->session, &lost);
     require(host->key == 0);
     host->session->ops->free(host->session);
+    bow__web_page_free(host->page);
     bow__coders_trim(&host->compression.coders);
     bow__registry_fini(&host->registry);
     bow__pool_fini(&host->pool);

@@ -5,13 +5,18 @@
 /*
  * A session of HTTP/1.1 with a host that answers the calls of web.proto at once, each message with
  * its own bytes; "Pour" twice and with a status behind it. Calls of which a message has a byte 'h'
- * in it are held, until web_host_answer(). Aborts when an event comes that must not.
+ * in it are held, until web_host_answer(). At "/" is WEB_HOST_PAGE. Aborts when an event comes that
+ * must not.
  */
 
 #include "rpc/core/compression/compression.h"
 #include "rpc/core/registry.h"
+#include "rpc/web/page.h"
 #include "rpc/web/web.h"
 #include <stdbool.h>
+
+/** What is at "/". */
+#define WEB_HOST_PAGE "<p>A page"
 
 #define WEB_HOST_OUT_BYTES ((size_t)256 << 10)
 
@@ -20,6 +25,7 @@ struct web_host {
     struct bow__pool pool;
     struct bow__registry registry;
     struct bow__compression compression;
+    struct bow__web_page *page;
     struct bow__web web;
     struct bow__session *session;
     uint64_t now_ns;

@@ -259,6 +259,66 @@ static void test_web_http1_old_client_gets_its_stream_to_the_end_of_the_connecti
     assert_true(is_done(t));
 }
 
+#define PAGE_HEAD                                                                                  \
+    "HTTP/1.1 200 OK\r\ncontent-type: text/html; charset=utf-8\r\n"                                \
+    "content-security-policy: default-src 'none'\r\ncache-control: no-cache\r\n"                   \
+    "referrer-policy: no-referrer\r\nx-content-type-options: nosniff\r\nContent-Length: 9\r\n\r\n"
+#define GET_PAGE "GET / HTTP/1.1\r\nhost: a\r\n\r\n"
+
+static void test_web_http1_page_is_answered_at_each_cut_between_calls(void **state)
+{
+    struct fixture *t = *state;
+    size_t n = strlen(GET_PAGE SAY);
+
+    for (size_t step = 1; step <= n; step++) {
+        t->host.n_out = 0;
+        assert_int_equal(web_host_feed(&t->host, GET_PAGE SAY, n, step), n);
+        assert_string_equal(t->host.out, PAGE_HEAD WEB_HOST_PAGE OK_ADA);
+    }
+    assert_int_equal(t->host.n_opened, n); /* the page was none */
+}
+
+static void test_web_http1_page_without_its_bytes_is_head(void **state)
+{
+    struct fixture *t = *state;
+
+    (void)feed(t, "HEAD /?a HTTP/1.1\r\nhost: a\r\n\r\n" SAY);
+    assert_string_equal(t->host.out, PAGE_HEAD OK_ADA);
+}
+
+static void expect_status(struct fixture *t, const char *request, const char *status)
+{
+    t->host.n_out = 0;
+    (void)feed(t, request);
+    assert_memory_equal(t->host.out, status, strlen(status));
+}
+
+static void test_web_http1_page_is_nowhere_else(void **state)
+{
+    struct fixture *t = *state;
+
+    expect_status(t, "GET /a HTTP/1.1\r\nhost: a\r\n\r\n", "HTTP/1.1 415");
+    expect_status(t, "HEAD /a HTTP/1.1\r\nhost: a\r\n\r\n", "HTTP/1.1 405");
+    expect_status(t, "PUT / HTTP/1.1\r\nhost: a\r\n\r\n", "HTTP/1.1 405");
+    t->host.web.page = NULL;
+    expect_status(t, GET_PAGE, "HTTP/1.1 415");
+}
+
+static void test_web_http1_page_that_is_not_read_is_asked_for_no_more(void **state)
+{
+    struct fixture *t = *state;
+    struct bow__session *session = t->host.session;
+    size_t n_fed = 0;
+
+    while (!is_clogged(t) && n_fed < 100000) {
+        ssize_t used =
+            session->ops->feed(session, (const uint8_t *)GET_PAGE, strlen(GET_PAGE), SECOND_NS);
+        n_fed += used > 0 ? 1 : 0;
+    }
+    assert_true(n_fed < 100000);
+    assert_true(session->ops->unsent(session) < (size_t)1 << 20);
+}
+
 static void test_web_http1_without_memory_no_call_is_lost(void **state)
 {
     struct fixture *t = *state;
@@ -267,7 +327,7 @@ static void test_web_http1_without_memory_no_call_is_lost(void **state)
         web_host_end(&t->host);
         web_host_begin(&t->host, t->context);
         t->alloc.fail_at = t->alloc.n_calls + n;
-        (void)web_host_feed(&t->host, SAY, strlen(SAY), 7);
+        (void)web_host_feed(&t->host, GET_PAGE SAY, strlen(GET_PAGE SAY), 7);
         t->alloc.fail_at = 0;
     }
 }
@@ -289,6 +349,10 @@ int main(void)
         TEST(test_web_http1_cut_tells_the_client),
         TEST(test_web_http1_early_answer_ends_the_connection_unless_the_body_is_short),
         TEST(test_web_http1_old_client_gets_its_stream_to_the_end_of_the_connection),
+        TEST(test_web_http1_page_is_answered_at_each_cut_between_calls),
+        TEST(test_web_http1_page_without_its_bytes_is_head),
+        TEST(test_web_http1_page_is_nowhere_else),
+        TEST(test_web_http1_page_that_is_not_read_is_asked_for_no_more),
         TEST(test_web_http1_without_memory_no_call_is_lost),
 #undef TEST
     };

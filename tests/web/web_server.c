@@ -3,7 +3,7 @@
  * The service of web.proto for clients of other makes. Prints its port. Usage:
  * web_server ADDRESS [ORIGINS [LIMIT_BYTES]]
  *
- * Metadata whose keys begin with "echo-" goes back both ways.
+ * At "/" is a page of 256 KiB of "<p>". Metadata whose keys begin with "echo-" goes back both ways.
  */
 
 #include "web.bow.h"
@@ -275,6 +275,16 @@ static int log_calls(struct bow_server *server, struct bow_context *context)
     return rc;
 }
 
+static struct bow_slice make_page(void)
+{
+    static uint8_t page[BOW_LIMIT_WEB_PAGE_BYTES];
+
+    for (size_t i = 0; i < sizeof(page); i++) {
+        page[i] = (uint8_t) "<p>"[i % 3];
+    }
+    return (struct bow_slice){page, sizeof(page)};
+}
+
 int main(int argc, char **argv)
 {
     static const struct web__shop__handlers handlers = {
@@ -293,6 +303,7 @@ int main(int argc, char **argv)
         BOW_PROTOCOL_NATIVE | BOW_PROTOCOL_GRPC | BOW_PROTOCOL_CONNECT | BOW_PROTOCOL_GRPC_WEB;
     options.web_origins = argc > 2 ? argv[2] : NULL;
     options.max_message_bytes = argc > 3 ? strtoul(argv[3], NULL, 10) : 0;
+    options.web_page = make_page();
     options.reflection = true;
     options.on_started = on_started;
     if (bow_server_new(&options, &server) < 0 || log_calls(server, context) < 0 ||

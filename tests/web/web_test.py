@@ -18,6 +18,7 @@ import sys
 
 ORIGIN = "https://shop.example"
 LIMIT = 100000
+PAGE_BYTES = 256 << 10
 SECONDS = "30"
 
 
@@ -44,7 +45,7 @@ class Curl:
     """Requests over one version of HTTP."""
 
     def __init__(self, port, version):
-        self.base = f"http://127.0.0.1:{port}/web.Shop/"
+        self.root = f"http://127.0.0.1:{port}/"
         self.flag = {"1.1": "--http1.1", "2": "--http2-prior-knowledge"}[version]
 
     def __call__(self, path, body=None, content_type="application/json", headers=(), more=()):
@@ -53,7 +54,8 @@ class Curl:
             command += ["-H", header]
         if body is not None:
             command += ["--data-binary", "@-"]
-        done = subprocess.run(command + [self.base + path], input=body, capture_output=True, check=False)
+        path = path if path.startswith("/") else "/web.Shop/" + path
+        done = subprocess.run(command + [self.root + path[1:]], input=body, capture_output=True, check=False)
         if done.returncode != 0:
             raise AssertionError(f"{command}: {done.stderr.decode()}")
         return Answer(done.stdout)
@@ -135,6 +137,18 @@ def test_metadata_goes_both_ways(curl):
     equal((answer.get("echo-b-bin"), answer.get("trailer-echo-b-bin")), ("AP8", "AP8"))
     failed = curl("Say", b'{"code":10}', headers=["echo-a: 1"])
     equal((failed.status, failed.get("echo-a"), failed.get("trailer-echo-a")), (409, "1", "1"))
+
+
+def test_a_page_is_there(curl):
+    answer = curl("/", content_type=None)
+    equal((answer.status, answer.get("content-type")), (200, "text/html; charset=utf-8"))
+    equal(answer.body, (b"<p>" * (PAGE_BYTES // 3 + 1))[:PAGE_BYTES])
+    assert "frame-ancestors 'none'" in answer.get("content-security-policy"), answer.lines
+    equal(answer.get("access-control-allow-origin"), None)
+    equal(curl("/?a=b", content_type=None).body, answer.body)
+    head = curl("/", content_type=None, more=["-I"])
+    equal((head.status, head.body, head.get("x-content-type-options")), (200, b"", "nosniff"))
+    equal(curl("/other", content_type=None).status, 415)
 
 
 def test_a_deadline_passes(curl):

@@ -308,7 +308,7 @@ ORDER = {
         "internal",
     ),
     "rpc/web": (
-        "codes fields grpc_text query reader retry_info",
+        "codes fields grpc_text page query reader retry_info",
         "web web_call",
         "content_type end_text origins",
         "message_json",

@@ -455,6 +455,7 @@ int bow__worker_new(struct bow_context *context, struct bow_loop *loop, struct b
         .registry = registry,
         .compression = &worker->compression.compression,
         .origins = limits->web_origins,
+        .page = limits->web_page,
         .files = limits->web_files,
         .n_files = limits->n_web_files,
     };

@@ -19,6 +19,7 @@
 #include "rpc/server/dispatch/admission.h"
 #include "rpc/server/dispatch/backlog.h"
 #include "rpc/web/origins.h"
+#include "rpc/web/page.h"
 #include "rpc/web/web.h"
 #include <bowline/server.h>
 #include <pthread.h>
@@ -46,6 +47,7 @@ struct bow__worker_limits {
     struct bow__quotas *quotas; /* NULL: no limits of calls in progress */
     struct bow__compression_options compression;
     struct bow__web_origins *web_origins; /* NULL: none */
+    struct bow__web_page *web_page;       /* NULL: none */
     const struct bow_file **web_files;
     size_t n_web_files;
     size_t cap_web_files;
