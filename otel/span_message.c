@@ -168,6 +168,15 @@ static bool is_error(const struct bow_span *span)
     }
 }
 
+/* As the semantic conventions have them; ours are in none. */
+static const char *system_of(const char *protocol)
+{
+    if (strcmp(protocol, "native") == 0) {
+        return "bowline";
+    }
+    return strcmp(protocol, "connect") == 0 ? "connect_rpc" : "grpc";
+}
+
 /* "/package.Service/Method" */
 static bool add_method(struct bow_arena *arena, struct bow__otel_attributes *list,
                        const struct bow_span *span)
@@ -177,8 +186,7 @@ static bool add_method(struct bow_arena *arena, struct bow__otel_attributes *lis
     size_t len = slash != NULL ? (size_t)(slash - service) : strlen(service);
     const char *name = copy(arena, service, len);
 
-    bow__otel_add_text(list, "rpc.system",
-                       strcmp(span->protocol, "grpc") == 0 ? "grpc" : "bowline");
+    bow__otel_add_text(list, "rpc.system", system_of(span->protocol));
     bow__otel_add_text(list, "rpc.service", name);
     if (slash != NULL) {
         bow__otel_add_text(list, "rpc.method", slash + 1);

@@ -94,10 +94,10 @@ BOW_EXPORT bool bow_call_request_was_compressed(const struct bow_call *call);
  * Owns:    takes `call`, also on failure; borrows `reply`
  * Returns: 0; -ECANCELED when the peer cancelled, the deadline passed or the
  *          connection was lost, and the reply was dropped; -EINVAL when `reply`
- *          is not of the method's type or cannot be encoded (the peer gets
- *          INTERNAL that says why); -ENOMEM when memory ran out (the peer gets
- *          RESOURCE_EXHAUSTED); -EMSGSIZE for initial metadata that the peer does
- *          not take (likewise)
+ *          is not of the method's type or cannot be encoded, or be JSON for a peer
+ *          that asked for it (the peer gets INTERNAL that says why); -ENOMEM when memory ran out
+ * (the peer gets RESOURCE_EXHAUSTED); -EMSGSIZE for initial metadata that the peer does not take
+ * (likewise)
  */
 BOW_EXPORT int bow_call_reply(struct bow_call *call, const ProtobufCMessage *reply);
 

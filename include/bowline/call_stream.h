@@ -59,7 +59,8 @@ BOW_EXPORT int bow_call_listen(struct bow_call *call, const void *events, void *
  *          type or one that cannot be encoded, and for a method whose server sends
  *          one message (use the reply); -ENOMEM, also once an allocation in the call's memory
  *          failed, for the message may lack something; -EMSGSIZE for initial metadata that
- *          the client does not take. After an error the call goes on.
+ *          the client does not take. After an error the call goes on; but a message that cannot
+ *          be JSON, for a client that asked for it, ends the call with INTERNAL.
  */
 BOW_EXPORT BOW_MUST_USE int bow_call_send(struct bow_call *call, const ProtobufCMessage *message);
 /** Send a message that is encoded already; its type is not checked. Takes no reference of the

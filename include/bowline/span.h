@@ -95,7 +95,7 @@ struct bow_span {
     const char *tracestate; /* "" when there is none */
     const char *path;       /* "/package.Service/Method" */
     const char *peer;       /* of a server the client's address, of a client its target */
-    const char *protocol;   /* "native" or "grpc" */
+    const char *protocol;   /* "native", "grpc", "connect", "grpc-web" */
     const char *message;    /* the status's; cut */
     uint64_t messages_received;
     uint64_t messages_sent;

@@ -212,9 +212,10 @@ struct bow__session_ops {
     /** Server: whether the peer takes this much with a status of OK. Returns 0, or -EMSGSIZE, see
      * `excess`. */
     int (*check_trailing)(struct bow__session *session, const struct bow_metadata *metadata);
-    /** The set of encodings that the peer can decode in messages of this stream (identity is in
-     * it). */
+    /** The set of encodings that the peer can decode in messages of this stream, with identity. */
     uint32_t (*encodings)(const struct bow__session *session, uint64_t key);
+    /** Server: by which protocol the call came, as its head said. NULL: all of them by `name`. */
+    const char *(*protocol)(const struct bow__session *session, uint64_t key);
     /** Bytes of the stream's messages that wait for credit or their turn; 0 when it has ended. */
     size_t (*queued)(const struct bow__session *session, uint64_t key);
     /**
@@ -234,7 +235,7 @@ struct bow__session_ops {
     /** The message is the first `len` bytes of the room. Returns 0, -ENOENT, or -ENOMEM. */
     int (*commit)(struct bow__session *session, uint64_t key, uint32_t flags, size_t len);
     /** Send `len` bytes of `block` from `offset` as one message, under the peer's credit. Takes the
-     * caller's reference on success. Returns 0, -ENOENT, -ENOMEM. */
+     * caller's reference on success. Returns 0, -ENOENT, -ENOMEM, -EBADMSG as `failure` says. */
     int (*send)(struct bow__session *session, uint64_t key, uint32_t flags,
                 struct bow__block *block, size_t offset, size_t len);
     /** Server: end the call with `status` (borrowed), after the messages sent so far; with an
@@ -323,7 +324,7 @@ struct bow__session {
     uint64_t rtt_ns;         /* of the last PING that was answered; 0: none was yet */
     struct bow__header_excess excess; /* after -EMSGSIZE of open(), respond() or check_trailing() */
     enum bow_code failure_code;       /* after feed or on_time failed */
-    struct bow__text failure;         /* what was wrong, the peer's bytes escaped */
+    struct bow__text failure; /* what was wrong, the peer's bytes escaped; after send(), too */
 };
 
 /** Client: end a call for a reason of the session's own. */

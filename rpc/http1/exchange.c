@@ -291,11 +291,24 @@ static void on_end(struct bow__http1_session *session)
 
 /* Events */
 
+/* What came of a head was more than is taken. */
+static void tell_refused(const struct bow__http1_session *session)
+{
+    const struct bow__http1_error *error = &session->parser.error;
+    const struct bow_status status = {.code = BOW_RESOURCE_EXHAUSTED, .message = error->text};
+
+    if (!session->has_request && (error->status == 414 || error->status == 431)) {
+        bow__session_refused(&session->base, (struct bow_slice){NULL, 0}, &status,
+                             "max_header_bytes");
+    }
+}
+
 void bow__http1_on_bad(struct bow__http1_session *session)
 {
     const struct bow__http1_error *error = &session->parser.error;
     struct bow_status why = {.code = BOW_INTERNAL, .message = error->text};
 
+    tell_refused(session);
     bow__http1_end_call(session, &why);
     if (session->answer == BOW__HTTP1_ANSWER_NONE) {
         bow__http1_answer_plainly(session, error->status, error->text);

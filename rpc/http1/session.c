@@ -219,6 +219,13 @@ static uint32_t encodings(const struct bow__session *base, uint64_t key)
     return identity | (is_open(session, key) ? session->call->accepts : 0);
 }
 
+static const char *protocol(const struct bow__session *base, uint64_t key)
+{
+    const struct bow__http1_session *session = const_session_of(base);
+
+    return is_open(session, key) ? bow__web_protocol(session->call) : base->ops->name;
+}
+
 static size_t queued(const struct bow__session *base, uint64_t key)
 {
     const struct bow__http1_session *session = const_session_of(base);
@@ -275,7 +282,7 @@ static int send_message(struct bow__session *base, uint64_t key, uint32_t flags,
         }
         return -ENOENT;
     }
-    int rc = bow__web_send(session->call, flags, block, offset, len, &output);
+    int rc = bow__web_send(session->call, flags, block, offset, len, &output, &base->failure);
     if (rc < 0) {
         return rc;
     }
@@ -428,6 +435,7 @@ static const struct bow__session_ops http1_ops = {
     .respond = respond,
     .check_trailing = check_trailing,
     .encodings = encodings,
+    .protocol = protocol,
     .queued = queued,
     .take_writable = take_writable,
     .reserve = reserve,

@@ -364,6 +364,14 @@ static void session_free(struct bow__session *base)
     bow__free(context, session, sizeof(*session));
 }
 
+static const char *protocol(const struct bow__session *base, uint64_t key)
+{
+    const struct bow__http2_stream *stream =
+        bow__http2_stream_find((const struct bow__http2_session *)base, key);
+
+    return stream != NULL && stream->web != NULL ? bow__web_protocol(stream->web) : base->ops->name;
+}
+
 static uint32_t encodings(const struct bow__session *base, uint64_t key)
 {
     const struct bow__http2_session *session = (const struct bow__http2_session *)base;
@@ -405,6 +413,7 @@ static const struct bow__session_ops http2_ops = {
     .respond = bow__http2_respond,
     .check_trailing = bow__http2_check_trailing,
     .encodings = encodings,
+    .protocol = protocol,
     .queued = bow__http2_queued,
     .take_writable = bow__http2_take_writable,
     .reserve = bow__http2_reserve,

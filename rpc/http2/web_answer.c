@@ -96,7 +96,7 @@ int bow__http2_web_send(struct bow__http2_session *session, struct bow__http2_st
 {
     struct bow__web_output output;
 
-    int rc = bow__web_send(stream->web, flags, block, offset, len, &output);
+    int rc = bow__web_send(stream->web, flags, block, offset, len, &output, &session->base.failure);
     if (rc < 0) {
         return rc;
     }

@@ -4,6 +4,7 @@
  * come back to the host, as those of gRPC do (message.c). Knows nothing of what they look like.
  */
 
+#include "rpc/core/header_limit.h"
 #include "rpc/http2/internal.h"
 #include "rpc/web/request.h"
 
@@ -68,6 +69,19 @@ static void judge_anew(struct bow__http2_session *session, struct bow__http2_hea
     }
 }
 
+/* In HTTP's words: what did not fit may have been what says whose client it is. */
+static void refuse_size(struct bow__http2_session *session, struct bow__http2_stream *stream)
+{
+    struct bow_status status = {.code = BOW_RESOURCE_EXHAUSTED};
+    struct bow__text text;
+
+    bow__header_limit_received(&text, true, stream->header.n_bytes, session->max_header_bytes);
+    status.message = text.bytes;
+    bow__session_refused(&session->base, slice_or_none(stream->header.path), &status,
+                         "max_header_bytes");
+    bow__http2_check(session, bow__http2_submit_http_error(session, stream, "431"));
+}
+
 bool bow__http2_web_begin(struct bow__http2_session *session, struct bow__http2_stream *stream)
 {
     struct bow__http2_header *header = &stream->header;
@@ -78,9 +92,8 @@ bool bow__http2_web_begin(struct bow__http2_session *session, struct bow__http2_
         return false;
     }
     const struct bow__web_call *call = stream->web;
-    /* What did not fit may have been what says what it is. */
     if (call->kind == BOW__WEB_NONE && header->defect == BOW__HTTP2_DEFECT_TOO_LARGE) {
-        bow__http2_check(session, bow__http2_submit_http_error(session, stream, "431"));
+        refuse_size(session, stream);
         return false;
     }
     if (bow__web_is_refused(call)) {

@@ -47,6 +47,9 @@ static void drop(struct bow__gather *gather)
         bow__snapshot_fini(&gather->parts[i].snapshot);
         bow__loop_release(gather->parts[i].loop);
     }
+    if (gather->home != NULL) {
+        bow__loop_release(gather->home);
+    }
     bow__cond_fini(&gather->lock, &gather->joined);
     bow__free(context, gather, gather_bytes(gather->cap_parts));
     bow_context_unref(context);
@@ -186,6 +189,7 @@ void bow__gather_start(struct bow__gather *gather, struct bow_loop *home, uint64
                        void (*on_done)(struct bow__gather *gather, void *user), void *user)
 {
     gather->home = home;
+    bow__loop_hold(home); /* the last loop may answer when who asked has long gone */
     gather->on_done = on_done;
     gather->user = user;
     bow_task_init(&gather->done_task, "inspected", done_task, gather);

@@ -35,7 +35,7 @@ const char *bow__call_stage_text(enum bow__call_stage stage);
 struct bow__call_entry {
     enum bow__call_stage stage;
     const char *method;   /* the path; of a table of the program's */
-    const char *protocol; /* "native", "grpc"; NULL before there is a connection */
+    const char *protocol; /* "native", "grpc", "connect", "grpc-web"; NULL: no connection yet */
     uint64_t started_ns;
     uint64_t deadline_ns; /* BOW_NEVER: none */
     size_t n_waiting;     /* bytes of its messages that wait to be sent */

@@ -263,17 +263,6 @@ static void hold(struct bow__web_call *call, struct bow__block *block, size_t of
     call->is_held_compressed = compressed;
 }
 
-static int end_badly(struct bow__web_call *call, const struct bow__text *why,
-                     struct bow__web_output *output)
-{
-    struct bow__text text;
-
-    bow__text_clear(&text);
-    bow__text_printf(&text, "the reply of %s cannot be JSON: %s", call->method->path, why->bytes);
-    return bow__web_end(call, &(struct bow_status){.code = BOW_INTERNAL, .message = text.bytes},
-                        output);
-}
-
 /* Its form is as it travels. Takes the block if it succeeds. */
 static int send_turned(struct bow__web_call *call, uint32_t flags, struct bow__block *block,
                        size_t offset, size_t len, struct bow__web_output *output)
@@ -295,21 +284,23 @@ static int send_turned(struct bow__web_call *call, uint32_t flags, struct bow__b
 }
 
 static int send_message(struct bow__web_call *call, uint32_t flags, struct bow__block *block,
-                        size_t offset, size_t len, struct bow__web_output *output)
+                        size_t offset, size_t len, struct bow__web_output *output,
+                        struct bow__text *why)
 {
     bool compressed = (flags & BOW__SEND_COMPRESSED) != 0;
     struct bow__block *turned = bow__block_ref(block);
-    struct bow__text why;
+    struct bow__text reason;
 
-    bow__text_clear(&why);
-    int rc = turn_to_json(call, &turned, &offset, &len, &compressed, &why);
-    if (rc == -EBADMSG) {
-        rc = end_badly(call, &why, output);
-        bow__block_unref(turned);
-    } else if (rc == 0) {
+    bow__text_clear(&reason);
+    int rc = turn_to_json(call, &turned, &offset, &len, &compressed, &reason);
+    if (rc == 0) {
         flags = (flags & ~(uint32_t)BOW__SEND_COMPRESSED) |
                 (compressed ? (uint32_t)BOW__SEND_COMPRESSED : 0);
         rc = send_turned(call, flags, turned, offset, len, output);
+    } else if (rc == -EBADMSG) {
+        bow__text_clear(why);
+        bow__text_printf(why, "the reply of %s cannot be JSON: %s", call->method->path,
+                         reason.bytes);
     }
     if (rc < 0) {
         bow__block_unref(turned);
@@ -320,10 +311,11 @@ static int send_message(struct bow__web_call *call, uint32_t flags, struct bow__
 }
 
 int bow__web_send(struct bow__web_call *call, uint32_t flags, struct bow__block *block,
-                  size_t offset, size_t len, struct bow__web_output *ret_output)
+                  size_t offset, size_t len, struct bow__web_output *ret_output,
+                  struct bow__text *why)
 {
     *ret_output = (struct bow__web_output){.http_status = NULL};
-    int rc = call->is_json ? send_message(call, flags, block, offset, len, ret_output)
+    int rc = call->is_json ? send_message(call, flags, block, offset, len, ret_output, why)
                            : send_turned(call, flags, block, offset, len, ret_output);
     if (rc < 0) {
         bow__web_output_fini(ret_output);

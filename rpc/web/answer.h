@@ -33,11 +33,12 @@ int bow__web_respond(struct bow__web_call *call, const struct bow_metadata *meta
                      enum bow__encoding encoding, struct bow__web_output *ret_output);
 
 /**
- * As the session's send(): takes the reference to `block` if it succeeds. A message that cannot be
- * JSON ends the call with INTERNAL. Returns 0, or -ENOMEM.
+ * As the session's send(): takes the reference to `block` if it succeeds. Returns 0; -ENOMEM;
+ * -EBADMSG for a message that cannot be JSON, as `why` says then.
  */
 int bow__web_send(struct bow__web_call *call, uint32_t flags, struct bow__block *block,
-                  size_t offset, size_t len, struct bow__web_output *ret_output);
+                  size_t offset, size_t len, struct bow__web_output *ret_output,
+                  struct bow__text *why);
 
 /** As the session's finish(). Returns 0, or -ENOMEM. */
 int bow__web_end(struct bow__web_call *call, const struct bow_status *status,

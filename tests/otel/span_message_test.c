@@ -204,6 +204,27 @@ static void test_span_message_error_has_its_type(void **state)
     assert_string_equal(message->status->message, "gone ?("); /* one text spoils no batch */
 }
 
+static void test_span_message_system_is_of_the_protocol(void **state)
+{
+    static const char *const systems[][2] = {
+        {"native", "bowline"}, {"grpc", "grpc"}, {"grpc-web", "grpc"}, {"connect", "connect_rpc"}};
+    struct bow_span span = span_of(BOW_SPAN_SERVER, "unix:");
+    char expected[200];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(systems) / sizeof(systems[0]); i++) {
+        span.protocol = systems[i][0];
+        const Bow__Otel__Span *message = message_of(&span);
+        snprintf(expected, sizeof(expected),
+                 "rpc.system=%s;rpc.service=shop.Counter;rpc.method=Add;network.transport=unix;"
+                 "rpc.grpc.status_code=0;",
+                 systems[i][1]);
+        expect_attributes(message->attributes, message->n_attributes, expected);
+        bow__otel_span_queue_free(&queue, parcel);
+        parcel = NULL;
+    }
+}
+
 static void test_span_message_has_events(void **state)
 {
     const struct bow_span_event events[] = {
@@ -259,6 +280,7 @@ int main(void)
         TEST(test_span_message_root_has_no_parent),
         TEST(test_span_message_status_is_an_error_of_who_made_it),
         TEST(test_span_message_error_has_its_type),
+        TEST(test_span_message_system_is_of_the_protocol),
         TEST(test_span_message_has_events),
         TEST(test_span_message_without_memory_is_none),
     };

@@ -19,7 +19,7 @@ static void require(bool holds)
     }
 }
 
-/* Returns whether there was memory for it. */
+/* Returns whether it can be sent, if its client still waits for it. */
 static bool send_bytes(struct web_host *host, struct bow_slice bytes, uint32_t flags)
 {
     struct bow__block *block = bow__block_new(host->context, bytes.len > 0 ? bytes.len : 1);
@@ -34,7 +34,7 @@ static bool send_bytes(struct web_host *host, struct bow_slice bytes, uint32_t f
     if (rc < 0) {
         bow__block_unref(block);
     }
-    return rc != -ENOMEM;
+    return rc == 0 || rc == -ENOENT;
 }
 
 static void finish(struct web_host *host, enum bow_code code)

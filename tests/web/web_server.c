@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
  * The service of web.proto for clients of other makes. Prints its port. Usage:
- * web_server ADDRESS [ORIGINS [LIMIT_BYTES]]
+ * web_server ADDRESS [ORIGINS [LIMIT_BYTES [OPERATIONS]]]
  *
  * At "/" is a page of 256 KiB of "<p>". Metadata whose keys begin with "echo-" goes back both ways.
  */
@@ -58,6 +58,9 @@ static void on_cancel(struct bow_call *call, enum bow_code why, void *user)
 static void answer(struct bow_call *call, const Request *request, Reply *reply)
 {
     reply->text = bow_call_printf(call, "Hello, %s", request->name);
+    if (strcmp(request->message, "no text") == 0) {
+        reply->text = bow_call_printf(call, "%s", "\xff"); /* which JSON has no form for */
+    }
     reply->number = request->count;
     reply->body = request->body;
     reply->large = request->large;
@@ -304,6 +307,7 @@ int main(int argc, char **argv)
     options.web_origins = argc > 2 ? argv[2] : NULL;
     options.max_message_bytes = argc > 3 ? strtoul(argv[3], NULL, 10) : 0;
     options.web_page = make_page();
+    options.operations_listen = argc > 4 ? argv[4] : NULL;
     options.reflection = true;
     options.on_started = on_started;
     if (bow_server_new(&options, &server) < 0 || log_calls(server, context) < 0 ||

@@ -72,6 +72,9 @@ static int refuse_unsent(struct bow_call *call, int rc)
 
     bow__call_describe_unsent(call, rc, &text, &status);
     send_status(call, &status);
+    if (rc == -EBADMSG) {
+        return -EINVAL; /* as of what cannot be encoded */
+    }
     return rc == -ENOENT ? -ECANCELED : rc;
 }
 
@@ -198,7 +201,7 @@ static int deliver(struct bow_call *call)
     }
     bow__intercept_sent(call->intercepted, answer->bytes.data, answer->bytes.len);
     rc = send_answer(call, &len);
-    if (rc == -ENOMEM) {
+    if (rc == -ENOMEM || rc == -EBADMSG) {
         return refuse_unsent(call, rc);
     }
     conclude_reply(call, len);

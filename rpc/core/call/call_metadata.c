@@ -104,6 +104,8 @@ void bow__call_describe_unsent(const struct bow_call *call, int rc, struct bow__
                          call->session->excess.is_trailing ? "trailing" : "initial",
                          call->method->path);
         bow__header_limit_unsent(text, call->session);
+    } else if (rc == -EBADMSG) {
+        bow__text_printf(text, "%s", call->session->failure.bytes);
     } else {
         bow__text_printf(text, "the server has no memory to send the reply of %s",
                          call->method->path);

@@ -279,7 +279,7 @@ static void after_reply(struct bow_call *call, int rc, size_t n_bytes)
 {
     struct bow_status ok = BOW_STATUS_OK_INIT;
 
-    if (rc == -ENOMEM || rc == -EMSGSIZE) {
+    if (rc == -ENOMEM || rc == -EMSGSIZE || rc == -EBADMSG) {
         bow__call_stream_refuse_unsent(call, rc);
     } else if (rc < 0) {
         /* The session is broken, and may not keep a call that is about to go. */
@@ -326,5 +326,5 @@ int bow__call_stream_send_answer(struct bow_call *call)
         answer->reply = rc == 0 ? NULL : reply;
     }
     after_reply(call, rc, len);
-    return rc;
+    return rc == -EBADMSG ? -EINVAL : rc; /* as of what cannot be encoded */
 }

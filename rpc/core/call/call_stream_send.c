@@ -81,9 +81,9 @@ int bow__call_stream_take_posted(struct bow_call *call)
         rc = send_all(call, &taken);
     }
     /* What was accepted cannot be left out. */
-    if (rc == -ENOMEM || rc == -EMSGSIZE) {
+    if (rc == -ENOMEM || rc == -EMSGSIZE || rc == -EBADMSG) {
         bow__call_stream_refuse_unsent(call, rc);
-        return rc;
+        return rc == -EBADMSG ? -ECANCELED : rc;
     }
     return is_answered ? bow__call_stream_send_answer(call) : 0;
 }
@@ -111,6 +111,13 @@ void bow__call_stream_go_on(struct bow_call *call)
 
 /* On the loop: what programs send */
 
+/* Not what the client can be given: the call has failed, whatever is sent behind it. */
+static int end_unsendable(struct bow_call *call)
+{
+    bow__call_stream_refuse_unsent(call, -EBADMSG);
+    return -ECANCELED;
+}
+
 static int send_block_here(struct bow_call *call, struct bow__queued_message *queued)
 {
     size_t len = 0;
@@ -118,7 +125,7 @@ static int send_block_here(struct bow_call *call, struct bow__queued_message *qu
 
     if (rc < 0) {
         bow__queued_message_free(queued);
-        return rc;
+        return rc == -EBADMSG ? end_unsendable(call) : rc;
     }
     settle_later(call, len);
     return 0;

@@ -61,6 +61,12 @@ static enum bow__call_stage stage_of(const struct bow__server_call *server_call,
     return is_answered ? BOW__STAGE_REPLY : BOW__STAGE_HANDLER;
 }
 
+static const char *protocol_of(const struct bow__session *session, uint64_t key)
+{
+    return session->ops->protocol != NULL ? session->ops->protocol(session, key)
+                                          : session->ops->name;
+}
+
 static void add_call(const struct bow__server_call *server_call, struct bow__snapshot *snapshot)
 {
     const struct bow_call *call = &server_call->call;
@@ -72,7 +78,7 @@ static void add_call(const struct bow__server_call *server_call, struct bow__sna
     }
     size_t n_queued = call->stream != NULL ? session->ops->queued(session, call->key) : 0;
     entry->method = call->method->path;
-    entry->protocol = session->ops->name;
+    entry->protocol = protocol_of(session, call->key);
     entry->deadline_ns = call->deadline_ns;
     entry->n_waiting = n_queued;
     if (call->stream != NULL && bow__call_stream_waiting(call->stream) > n_queued) {

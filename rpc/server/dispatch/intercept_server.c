@@ -212,12 +212,13 @@ static struct bow__intercepted *make(struct bow__server_call *server_call,
 
 /* None of them has seen the call. */
 static void refuse_for_memory(struct bow__server_call *server_call,
-                              const struct bow__server_intercept_ops *ops)
+                              const struct bow__server_intercept_ops *ops, const char *protocol)
 {
     const char *path = server_call->call.method->path;
     const struct bow__request_head head = {
         .path = {(const uint8_t *)path, strlen(path)},
         .metadata = *bow_call_metadata(&server_call->call),
+        .protocol = protocol,
     };
     struct bow_status status = BOW_STATUS_OK_INIT;
 
@@ -237,7 +238,7 @@ bool bow__server_intercept(struct bow__server_call *server_call,
 
     *ret_stream = NULL;
     if (it == NULL) {
-        refuse_for_memory(server_call, ops);
+        refuse_for_memory(server_call, ops, protocol);
         return false;
     }
     server_call->call.intercepted = it;
