@@ -259,7 +259,7 @@ static void *post_raced(void *argument)
 static void test_loop_f24_who_posts_as_an_unstarted_one_ends_is_refused_or_run(void **state)
 {
     struct loops t;
-    struct race race = {0};
+    struct race race = {.loop = NULL};
     pthread_t poster;
     unsigned seed = 1;
 
