@@ -64,6 +64,13 @@ static const char *describe_close(const struct bow__conn *conn)
                : "the peer closed it without a GOAWAY: has it crashed?";
 }
 
+/* Whether that is how its client gave up what it had asked for. */
+static bool is_cancelled(const struct bow__conn *conn)
+{
+    return conn->session != NULL && conn->session->cancels_by_close &&
+           (conn->error == 0 || conn->error == -ECONNRESET || conn->error == -EPIPE);
+}
+
 static void describe_end(const struct bow__conn *conn, struct bow__text *text,
                          struct bow_status *ret_why)
 {
@@ -76,10 +83,13 @@ static void describe_end(const struct bow__conn *conn, struct bow__text *text,
         bow__text_printf(text, "%s", security_failure(conn));
     } else if (conn->close_reason != NULL) {
         bow__text_printf(text, "%s", conn->close_reason);
-    } else if (conn->error == 0) {
-        bow__text_printf(text, "%s", describe_close(conn));
     } else {
-        bow__text_errno(text, conn->error);
+        ret_why->code = is_cancelled(conn) ? BOW_CANCELLED : BOW_UNAVAILABLE;
+        if (conn->error == 0) {
+            bow__text_printf(text, "%s", describe_close(conn));
+        } else {
+            bow__text_errno(text, conn->error);
+        }
     }
     ret_why->message = text->bytes;
 }

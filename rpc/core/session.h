@@ -40,8 +40,7 @@
 #include <errno.h>
 #include <sys/uio.h>
 
-/** While so many bytes of replies wait and those before them do not leave, the server does not
- * read: there is enough for the peer to take. */
+/** The server does not read while so many bytes of replies wait and none before them leaves. */
 #define BOW__CLOGGED_BYTES (BOW_LIMIT_QUEUED_REPLY_BYTES / 8)
 
 struct bow__session;
@@ -310,6 +309,7 @@ struct bow__session {
     struct bow_context *context;
     struct bow__in_flight_share *in_flight; /* NULL: nothing is counted */
     bool server;
+    bool cancels_by_close;   /* server: its clients have no other way to give a call up */
     uint64_t retry_after_ns; /* what clients are told whose messages find no room; 0: nothing */
     uint32_t n_streams;      /* open now */
     size_t n_stream_bytes;   /* what one takes in memory */

@@ -472,6 +472,7 @@ static void init(struct bow__http1_session *session, const struct bow__session_o
         .context = options->context,
         .in_flight = options->in_flight,
         .server = true,
+        .cancels_by_close = true,
         .retry_after_ns = options->retry_after_ns,
         .n_stream_bytes = sizeof(struct bow__web_call),
     };

@@ -127,6 +127,15 @@ def test_calls_in_flight_have_their_protocol(server):
         wait_for(lambda: server.metric("bowline_server_calls_in_flight"), 0)
 
 
+def test_closing_a_connection_of_http1_cancels_its_call(server):
+    before = server.metric("bowline_server_calls_cancelled_total")
+    client = server.post("Say", HANG[JSON], JSON)
+    wait_for(lambda: len(server.calls()), 1)
+    client.close()
+    wait_for(lambda: server.metric("bowline_server_calls_cancelled_total"), before + 1)
+    assert re.search(r" connect /web\.Shop/Say CANCELLED ", server.log())
+
+
 def test_stream_that_nobody_reads_waits_for_the_socket(server):
     client = server.post("Pour", envelope(b'{"count":4000000,"body":"%s"}' % (b"QUJD" * 1000)), STREAM)
 
