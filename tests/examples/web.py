@@ -69,7 +69,7 @@ def look_at(server, page, protocol, start):
     click(page, "#stop")
     page.until('document.getElementById("count-said").textContent === "canceled"')
     # Over HTTP/1.1 that is the end of its connection.
-    server.wait_line(f"^a countdown ended before {start - 1}: UNAVAILABLE$")
+    server.wait_line(f"^a countdown ended before {start - 1}: CANCELLED$")
 
     set_value(page, "from", "1001")
     click(page, "#start")
