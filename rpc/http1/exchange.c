@@ -213,6 +213,7 @@ static void on_head(struct bow__http1_session *session, const struct bow__http1_
     struct bow__arena scratch;
     _Alignas(BOW__ARENA_ALIGNMENT) uint8_t slab[SCRATCH_BYTES];
 
+    bow__work_spend(&base->work, BOW__WORK_CALL_BYTES + request->fields.n * BOW__WORK_FIELD_BYTES);
     session->has_request = true;
     session->begun_ns = BOW_NEVER;
     session->out.asked = bow__http1_asked_of(request);
@@ -230,6 +231,9 @@ static void on_head(struct bow__http1_session *session, const struct bow__http1_
     bow__arena_init(&scratch, base->context, slab, sizeof(slab), SIZE_MAX);
     begin_call(session, request, &scratch);
     bow__arena_fini(&scratch);
+    if (!session->open) {
+        bow__work_spend(&base->work, BOW__WORK_CALL_BYTES);
+    }
     continue_body(session, request);
 }
 
@@ -251,6 +255,7 @@ static void on_body(struct bow__http1_session *session, struct bow_slice bytes)
     struct bow__text why;
     int rc = 1;
 
+    bow__work_spend(&session->base.work, BOW__WORK_FRAME_BYTES);
     if (!session->open) {
         session->n_discarded += bytes.len;
         return;
@@ -329,6 +334,7 @@ void bow__http1_on_event(struct bow__http1_session *session, const struct bow__h
         on_body(session, event->body);
         break;
     case BOW__HTTP1_END:
+        bow__work_spend(&session->base.work, event->request.fields.n * BOW__WORK_FIELD_BYTES);
         on_end(session);
         break;
     }

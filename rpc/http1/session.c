@@ -6,7 +6,8 @@
  * Design: HTTP/1.1 has no credit and no streams. What a peer may send is held back by not taking
  * it: feed() stops before the next request while this one is not answered, while messages of its
  * stream wait to be read, and while the peer does not take what is written; then the session is
- * clogged, and its host does not read. What is written lies in `out`, framed.
+ * clogged, and its host does not read. It stops, too, when its turn has had enough requests, fields
+ * and pieces of bodies. What is written lies in `out`, framed.
  *
  * A call whose client closes the connection is given up.
  */
@@ -37,17 +38,23 @@ static const struct bow__http1_session *const_session_of(const struct bow__sessi
 
 /* Input */
 
-/* Whether the next event may be taken. */
+/* Whether the next event may be taken. The end of a request may be of no bytes, and so nobody would
+ * come back for it: it is never left behind. */
 static bool takes_more(const struct bow__http1_session *session)
 {
+    bool is_enough = bow__work_is_enough(&session->base.work);
+
     if (session->broken) {
         return false;
     }
     if (!session->has_request) {
-        return !session->is_closing && session->out.bytes.n_bytes < OUT_BYTES;
+        return !session->is_closing && !is_enough && session->out.bytes.n_bytes < OUT_BYTES;
     }
-    return !session->is_read && session->n_unread < UNREAD_BYTES &&
-           !bow__work_is_enough(&session->base.work);
+    if (session->is_read) {
+        return false;
+    }
+    return session->parser.state == BOW__HTTP1_AT_END ||
+           (session->n_unread < UNREAD_BYTES && !is_enough);
 }
 
 /* Takes events off the front. Returns how many bytes they were. */

@@ -207,6 +207,7 @@ void web_host_drain(struct web_host *host)
     }
 }
 
+/* In a turn of its own. */
 static ssize_t feed_copy(struct web_host *host, const uint8_t *bytes, size_t n)
 {
     uint8_t *copy = malloc(n > 0 ? n : 1);
@@ -215,6 +216,7 @@ static ssize_t feed_copy(struct web_host *host, const uint8_t *bytes, size_t n)
     memcpy(copy, bytes, n);
     ssize_t used = host->session->ops->feed(host->session, copy, n, host->now_ns);
     free(copy);
+    (void)bow__work_next_turn(&host->session->work);
     require(used <= (ssize_t)n);
     return used;
 }

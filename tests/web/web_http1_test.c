@@ -118,6 +118,7 @@ static void test_web_http1_requests_wait_while_answers_do_not_leave(void **state
     while (!is_clogged(t) && n_fed < 10000) {
         ssize_t used = session->ops->feed(session, (const uint8_t *)SAY, strlen(SAY), SECOND_NS);
         n_fed += used > 0 ? 1 : 0;
+        (void)bow__work_next_turn(&session->work);
     }
     size_t n_out = session->ops->unsent(session);
     assert_true(n_out >= 64u << 10 && n_out <= 192u << 10);
@@ -314,6 +315,7 @@ static void test_web_http1_page_that_is_not_read_is_asked_for_no_more(void **sta
         ssize_t used =
             session->ops->feed(session, (const uint8_t *)GET_PAGE, strlen(GET_PAGE), SECOND_NS);
         n_fed += used > 0 ? 1 : 0;
+        (void)bow__work_next_turn(&session->work);
     }
     assert_true(n_fed < 100000);
     assert_true(session->ops->unsent(session) < (size_t)1 << 20);
