@@ -17,9 +17,9 @@
  *      "us":182,"left_us":29999818,"id":"4f2a","message":""}
  *
  * Calls that a server refuses before they begin have lines too, with two more fields at the end:
- * the name of the limit, or "unknown_method", "expired", "draining", "memory"; and how many since
- * the last such line have none, for a peer has as many refused as it likes, and so
- * options.max_refused_per_second bounds them:
+ * the name of the limit, or "unknown_method", "expired", "draining", "memory", "http_version" (of
+ * streams both ways over HTTP/1.1); and how many since the last such line have none, for a peer has
+ * as many refused as it likes, and so options.max_refused_per_second bounds them:
  *
  *     … grpc /demo.Greeter/SayHello RESOURCE_EXHAUSTED in=0/0 … refused=max_server_calls unlogged=0
  *

@@ -44,9 +44,11 @@
  * written in on_start or while the call is held, and is left alone from then on.
  *
  * A server's calls that never come to be one pass nobody: to unknown methods, after their deadline,
- * or refused by a limit, for want of memory or because the server is draining. Interceptors are
- * told with on_refused, and the metrics count them (<bowline/metrics.h>), but for those of a drain,
- * which their clients make elsewhere, and those whose header block is too large.
+ * refused by a limit, for want of memory or because the server is draining, or streams both ways
+ * over HTTP/1.1. Interceptors are told with on_refused, and the metrics count them
+ * (<bowline/metrics.h>), but for those of a drain, which their clients make elsewhere, those whose
+ * header block is too large, and those of HTTP/1.1. What HTTP alone refuses, as a method that is
+ * neither GET nor POST, is no call.
  */
 
 #include <bowline/metadata.h>
@@ -94,7 +96,7 @@ struct bow_refused_call {
     const char *protocol;            /* "native", "grpc", "connect", "grpc-web" */
     const struct bow_status *status; /* what the client is told */
     const char *limit; /* the name of what refused it, as "max_server_calls"; or "unknown_method",
-                          "expired", "draining", "memory" */
+                          "expired", "draining", "memory", "http_version" */
     struct bow_metadata metadata; /* of the request; empty: nobody has read it */
     struct bow_loop *loop;
 };

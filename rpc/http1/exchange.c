@@ -153,6 +153,17 @@ static bool is_two_way(const struct bow__web_call *call)
     return call->method != NULL && (call->method->flags & both) == both;
 }
 
+static void refuse_two_way(struct bow__http1_session *session)
+{
+    static const struct bow_status status = {
+        .code = BOW_UNIMPLEMENTED,
+        .message = "streams both ways need HTTP/2",
+    };
+
+    bow__session_refused(&session->base, session->call->path, &status, "http_version");
+    bow__http1_answer_plainly(session, 505, status.message);
+}
+
 static void continue_body(struct bow__http1_session *session,
                           const struct bow__http1_request *request)
 {
@@ -201,7 +212,7 @@ static void begin_call(struct bow__http1_session *session, const struct bow__htt
     if (bow__web_is_refused(session->call)) {
         refuse_head(session);
     } else if (is_two_way(session->call)) {
-        bow__http1_answer_plainly(session, 505, "streams both ways need HTTP/2");
+        refuse_two_way(session);
     } else {
         open_call(session, &head);
     }

@@ -170,6 +170,15 @@ def test_heads_over_the_limit_are_told(server):
     client.close()
 
 
+def test_streams_both_ways_over_http1_are_told(server):
+    def told():
+        return len(re.findall(r"/web\.Shop/Chat UNIMPLEMENTED.*refused=http_version", server.log()))
+
+    before = told()
+    equal(server.post("Chat", b"", STREAM).getresponse().status, 505)
+    wait_for(told, before + 1)
+
+
 def test_whatever_comes_what_was_started_has_ended(server):
     seed = random.randrange(1 << 32)
     print(f"seed {seed}")
