@@ -37,7 +37,6 @@ static int send_block(struct bow__client_call *call, struct bow__session *sessio
 static int send_compressed(struct bow__client_call *call, struct bow__session *session,
                            const uint8_t *bytes)
 {
-
     if (!bow__compression_wants(&call->calls->compression.compression, call->encoding,
                                 call->compresses, call->n_request)) {
         return 1;

@@ -484,8 +484,7 @@ static bool tell_settled(struct bow__conn *conn)
     return leave_session(conn);
 }
 
-/* Unless the peer reads too little, or its messages cost so much that others are to have their
- * turn. */
+/* Unless the peer reads too little, or costs so much that others are to have their turn. */
 static void go_on_reading(struct bow__conn *conn)
 {
     struct bow__work *work = &conn->session->work;

@@ -73,7 +73,7 @@ struct bow__conn {
     bool closing;         /* nothing more is fed */
     bool paused;
     uint32_t n_since;    /* bytes fed since what work.came_ns tells; 0: the next come just now */
-    uint64_t rest_until; /* not read until then, for what its messages cost; or BOW_NEVER */
+    uint64_t rest_until; /* not read until then, for what it costs; or BOW_NEVER */
     bool heard;          /* a byte has come from the peer */
     bool is_announced;   /* client: the server has said that it will close */
     bool up;

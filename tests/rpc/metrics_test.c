@@ -4,6 +4,7 @@
  * virtual time, so that times are exact.
  */
 
+#include "testing/test.h"
 #include "timed_fixture.h"
 
 #include <bowline/limits.h>
@@ -423,6 +424,43 @@ static void test_metrics_refused_by_the_methods_limit(void **state)
     expect_refused_of_hold(timed, BOW_REFUSED_METHOD);
 }
 
+static void work(struct timed *timed, struct bow_call *call)
+{
+    (void)call;
+    bow__fake_system_advance(&timed->test->fake, 200 * MS);
+}
+
+/* Those of the turns behind it have waited as long as those of its own. */
+static void test_metrics_refused_in_a_later_turn_count_from_when_they_came(void **state)
+{
+    struct timed *timed = *state;
+    const uint64_t n_refused = 1000;
+    Calls__Request request = CALLS__REQUEST__INIT;
+
+    if (timed_is_grpc()) { /* where heads overtake messages, so the handler is entered last */
+        return;
+    }
+    begin_limited(timed, NULL, NULL);
+    (void)timed_hold(timed, 10 * SECOND);
+    struct bow_call *held = timed->held;
+    timed->enter = work;
+    assert_int_equal(
+        calls__echo__say__start(timed->pair->client, &request, NULL, timed_on_done, timed, NULL),
+        0);
+    for (uint64_t i = 0; i < n_refused; i++) {
+        assert_int_equal(calls__echo__hold__start(timed->pair->client, &request, NULL,
+                                                  timed_on_done, timed, NULL),
+                         0);
+    }
+    timed_run(timed);
+    look(timed, HOLD);
+    assert_int_equal(server_side.metrics.refused[BOW_REFUSED_METHOD], n_refused);
+    assert_int_equal(server_side.times[BOW_TIME_CALL].count, n_refused);
+    assert_int_equal(server_side.times[BOW_TIME_CALL].sum, n_refused * 200 * MS);
+    assert_int_equal(timed_reply(held, NULL), 0);
+    timed_run(timed);
+}
+
 static void test_metrics_refused_by_the_servers_limit(void **state)
 {
     struct timed *timed = *state;
@@ -740,6 +778,7 @@ int main(int argc, char **argv)
         TEST(test_metrics_time_in_the_queue_ends_with_the_call),
         TEST(test_metrics_time_before_a_handler_counts_on_the_server),
         TEST(test_metrics_refused_by_the_methods_limit),
+        TEST(test_metrics_refused_in_a_later_turn_count_from_when_they_came),
         TEST(test_metrics_refused_by_the_servers_limit),
         TEST(test_metrics_refused_by_the_clients_queue),
         cmocka_unit_test(test_metrics_names_of_limits),

@@ -628,6 +628,44 @@ static void test_channel_l59_f09_a_pause_that_lasts_ends_by_a_writes_error(void 
     probe_fini(&broken.probe);
 }
 
+/* The peer has closed in good order, and answers what still comes with a reset. */
+static int close_and_write(void *user)
+{
+    struct broken *broken = user;
+    struct bow_buf buf = bow_buf_borrow("x", 1);
+    struct pollfd watched = {.fd = broken->channel->watch.fd};
+
+    close(broken->peer);
+    assert_int_equal(send(watched.fd, "x", 1, MSG_NOSIGNAL), 1);
+    while ((watched.revents & POLLERR) == 0) {
+        (void)poll(&watched, 1, -1);
+    }
+    assert_int_equal(bow_channel_write(broken->channel, &buf, NULL, NULL), 0);
+    bow_channel_flush(broken->channel);
+    return 0;
+}
+
+static void test_channel_l59_f09_after_a_pause_the_writes_own_error_is_told(void **state)
+{
+    struct net net;
+    struct broken broken;
+    struct probe *probe = &broken.probe;
+    (void)state;
+
+    net_begin(&net);
+    probe_init(probe, &net);
+    probe->keeps = true;
+    probe->on_read = take_one;
+    broken.channel = net_channel(&net, NET_TCP, &broken.peer, probe, 1);
+    put(broken.peer, "abc");
+    net_run_until(&net, probe->n_bytes == 1);
+    assert_int_equal(bow_loop_execute(net.loop, "close", close_and_write, &broken), 0);
+    net_run_until(&net, probe->n_removed == 1);
+    assert_int_equal(probe->inactive_error, -EPIPE);
+    net_end(&net);
+    probe_fini(probe);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -647,6 +685,7 @@ int main(void)
         cmocka_unit_test(test_channel_l59_f09_bytes_kept_by_a_pause_come_before_a_reset),
         cmocka_unit_test(test_channel_l59_f09_bytes_taken_by_turns_come_before_a_writes_error),
         cmocka_unit_test(test_channel_l59_f09_a_pause_that_lasts_ends_by_a_writes_error),
+        cmocka_unit_test(test_channel_l59_f09_after_a_pause_the_writes_own_error_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -331,19 +331,19 @@ int bow__channel_local(const struct bow_channel *channel, char text[BOW__ADDRESS
 
 static void go_on(struct bow_channel *channel)
 {
-    bool is_cut_off = channel->is_cut_off;
+    int send_error = channel->send_error;
     bool lasts = !bow__pipeline_can_read(channel);
 
     channel->wants_turn = false;
-    channel->is_cut_off = false;
+    channel->send_error = 0;
     if (channel->wants_delivery) {
         channel->wants_delivery = false;
         bow__channel_redeliver(channel);
     }
-    if (is_cut_off && lasts) {
-        bow__channel_fail(channel, -ECONNRESET);
-    } else if (is_cut_off) {
-        bow__channel_read_out(channel, -ECONNRESET);
+    if (send_error != 0 && lasts) {
+        bow__channel_fail(channel, send_error);
+    } else if (send_error != 0) {
+        bow__channel_read_out(channel, send_error);
     }
     bow__channel_schedule_phase(channel);
 }

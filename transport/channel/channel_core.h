@@ -152,9 +152,9 @@ struct bow_channel {
     bool is_lingering;
     bool was_active;    /* on_active has run, so on_inactive will */
     bool has_ended;     /* on_inactive has run */
-    bool is_cut_off;    /* nothing can be sent; what was received is told in the next turn */
     bool is_reaped;     /* on_removed of the last handlers runs, and that is all */
     int16_t read_error; /* came while bytes before it waited for a pause to end; 0: none. -errno */
+    int16_t send_error; /* nothing can be sent; told in the next turn, behind what was received */
 
     /* from other threads */
     atomic_bool close_requested;

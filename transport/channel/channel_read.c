@@ -314,7 +314,7 @@ void bow__channel_read_out(struct bow_channel *channel, int error)
         bow__channel_fail(channel, error);
         return;
     }
-    channel->is_cut_off = true;
+    channel->send_error = (int16_t)error;
     bow__channel_schedule_turn(channel);
 }
 

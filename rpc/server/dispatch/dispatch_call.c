@@ -99,7 +99,7 @@ void bow__dispatch_count_refused(struct bow__server_conn *conn, uint32_t index, 
     bow__count(&counts->ended[code], 1);
     bow__sizes_record(&counts->received, 0);
     bow__sizes_record(&counts->sent, 0);
-    count_later(worker, counts, conn->conn.batch_ns, code);
+    count_later(worker, counts, conn->conn.session->work.came_ns, code);
 }
 
 void bow__dispatch_count_cancelled(struct bow__server_call *server_call, enum bow_code code)
