@@ -104,6 +104,13 @@ def test_wrong_protocol():
             Run("ping", protocol + address, "-n", "1").failed(UNAVAILABLE, "speaks HTTP/1")
 
 
+def test_a_server_that_speaks_both_is_not_said_to_speak_the_other():
+    with server("127.0.0.1:0", "--reflection") as desk:
+        for protocol in ("", "grpc:"):
+            run = Run("call", protocol + desk.address, "desk.Desk/Work", '{"failCode": 14}')
+            assert "speaks" not in run.failed(UNAVAILABLE, "as was asked").err, run
+
+
 def test_no_reflection():
     with server() as desk:
         for protocol in ("", "grpc:"):
