@@ -125,6 +125,7 @@ def test_unknown_names_and_what_was_meant():
         Run("call", desk.address, "desk.Desc/Echo").failed(2, "did you mean desk.Desk?")
         Run("call", desk.address, "Echo").failed(2, "no Echo", "bowline list")
         Run("describe", desk.address, "desk.Note2").failed(2, "no desk.Note2")
+        Run("describe", desk.address, "desk.Desk/Eco").failed(2, "did you mean desk.Desk/Echo")
         Run("list", desk.address, "desk.Dsk").failed(2, "did you mean desk.Desk?")
 
 
