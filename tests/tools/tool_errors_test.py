@@ -154,6 +154,7 @@ def test_command_line():
     Run("ping", "x", "y").failed(2, "\"y\" is more than it takes")
     Run("ping", "x", "--rate", "5").failed(2, "--rate is an option of bench, not of ping")
     Run("ping", "x", "--nothing").failed(2, "--nothing is no option")
+    Run("ping", "x", "--json", "-zn").failed(2, "-z is no option")
     Run("ping", "x", "-n").failed(2, "-n needs a value")
     Run("ping", "x", "-n", "0").failed(2, "a number from 1")
     Run("call", "x:1", "y", "--deadline", "soon").failed(2, "\"soon\" is not a time")

@@ -427,6 +427,11 @@ static int read_all(struct options *it, const struct command *command, int argc,
     opterr = 0;
     while (rc == EXIT_OK && (value = getopt_long(argc, argv, letters, longs, NULL)) != -1) {
         const struct described *option = find_option(value);
+        if (value == '?' && optopt != 0 && find_option(optopt) == NULL) {
+            /* Among letters written together, which optind is not behind yet. */
+            return say_failed(EXIT_USAGE, "-%c is no option; see bowline %s --help", optopt,
+                              command->name);
+        }
         if (value == '?' || value == ':' || option == NULL) {
             return say_failed(EXIT_USAGE, "%s %s; see bowline %s --help", argv[optind - 1],
                               value == ':' ? "needs a value" : "is no option", command->name);
