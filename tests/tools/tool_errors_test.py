@@ -158,6 +158,9 @@ def test_command_line():
     Run("ping", "x", "-n").failed(2, "-n needs a value")
     Run("ping", "x", "-n", "0").failed(2, "a number from 1")
     Run("call", "x:1", "y", "--deadline", "soon").failed(2, "\"soon\" is not a time")
+    for option in ("--deadline", "--connect-timeout", "--interval"):
+        Run("ping", "x:1", option, "0").failed(2, f"{option}: \"0\" is not a time above 0")
+    Run("bench", "x:1", "y", "-d", "0").failed(2, "--duration: \"0\" is not a time above 0")
     Run("call", "x:1", "y", "-H", "none").failed(2, "write KEY: VALUE")
     Run("call", "x", "y", "--key", "k").failed(2, "--cert")
     Run("call", "x:1", "y", "--token-env", "NO_SUCH_THING").failed(2, "NO_SUCH_THING")

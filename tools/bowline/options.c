@@ -236,9 +236,16 @@ static int wrong_value(const struct described *option, const char *value, const 
 
 static int take_duration(const struct described *option, const char *value, uint64_t *ret)
 {
-    if (!read_duration(value, ret)) {
+    bool may_be_zero = option->option.val == OPTION_WARM_UP; /* of the others it is the default */
+    uint64_t ns;
+
+    if (!read_duration(value, &ns)) {
         return wrong_value(option, value, "a time such as 500ms, 2s or 1m");
     }
+    if (ns == 0 && !may_be_zero) {
+        return wrong_value(option, value, "a time above 0");
+    }
+    *ret = ns;
     return EXIT_OK;
 }
 
