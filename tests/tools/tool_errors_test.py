@@ -163,6 +163,8 @@ def test_command_line():
     Run("bench", "x:1", "y", "-d", "0").failed(2, "--duration: \"0\" is not a time above 0")
     Run("call", "x:1", "y", "-H", "none").failed(2, "write KEY: VALUE")
     Run("call", "x", "y", "--key", "k").failed(2, "--cert")
+    Run("call", "x:1", "y", "--authority", "shop").failed(2, "--authority", "--tls")
+    Run("bench", "x:1", "y", "-n", "5", "-d", "1s").failed(2, "one of -n and -d")
     Run("call", "x:1", "y", "--token-env", "NO_SUCH_THING").failed(2, "NO_SUCH_THING")
     Run("call", "x:1", "y", "--ca", "/no/such").failed(2, "/no/such")
     Run("call", "nonsense", "y").failed(2, "nonsense")

@@ -476,6 +476,12 @@ static int check_together(const struct options *it, const struct command *comman
         return say_failed(EXIT_USAGE, "--ca says whom to trust, --insecure to trust anyone: take "
                                       "one of them");
     }
+    if (it->authority != NULL && !it->tls) {
+        return say_failed(EXIT_USAGE, "--authority is of no use without TLS: --tls or --ca FILE");
+    }
+    if (it->count != 0 && it->duration_ns != 0) {
+        return say_failed(EXIT_USAGE, "take one of -n and -d: calls end by number or by time");
+    }
     if (it->token_file != NULL && it->token_env != NULL) {
         return say_failed(EXIT_USAGE, "take one of --token-file and --token-env");
     }
