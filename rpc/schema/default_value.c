@@ -4,8 +4,10 @@
  * an enum's value by its name, a string as it is, bytes with the escapes of C.
  */
 #include "rpc/schema/default_value.h"
+#include "rpc/json/decimal.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 
 /* A number as protoc writes it is short. */
@@ -49,13 +51,26 @@ static const void *unsigned_default(struct bow_schema *schema, const char *word,
     return size == sizeof(narrow) ? keep(schema, &narrow, size) : keep(schema, &value, size);
 }
 
-/* What is out of a float's range is infinite there, as for protoc. */
+/* What is out of a float's range is infinite there, as for protoc. The C library reads "inf" and
+ * "nan", which are no numbers of JSON, but no others: its point is the locale's. */
 static const void *real_default(struct bow_schema *schema, const char *word, char **end,
                                 size_t size)
 {
-    double value = strtod(word, end);
-    float narrow = strtof(word, NULL);
+    struct bow__decimal decimal;
+    size_t n = bow__decimal_read(bow__schema_slice(word), &decimal);
+    double value;
+    float narrow;
 
+    if (n > 0 && word[n] == '\0') {
+        value = decimal.is_negative ? -HUGE_VAL : HUGE_VAL;
+        narrow = decimal.is_negative ? -HUGE_VALF : HUGE_VALF;
+        (void)bow__decimal_to_double(&decimal, &value);
+        (void)bow__decimal_to_float(&decimal, &narrow);
+        *end += n;
+    } else {
+        value = strtod(word, end);
+        narrow = strtof(word, NULL);
+    }
     errno = 0;
     return size == sizeof(narrow) ? keep(schema, &narrow, size) : keep(schema, &value, size);
 }

@@ -21,6 +21,7 @@
 #include <bowline/schema.h>
 
 #include <errno.h>
+#include <locale.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -639,6 +640,22 @@ static void test_schema_of_an_edition_goes_by_its_features(void **state)
     bow_schema_free(schema);
 }
 
+static void test_schema_default_is_read_whatever_the_locale(void **state)
+{
+    (void)state;
+    if (setlocale(LC_NUMERIC, "de_DE.UTF-8") == NULL) {
+        print_message("no locale de_DE.UTF-8, which has a comma: read with a point\n");
+    }
+    struct bow_schema *schema = schema_of(known_types, N_KNOWN);
+    (void)setlocale(LC_NUMERIC, "C");
+    const ProtobufCMessageDescriptor *type =
+        bow_schema_message(schema, codec2__defaults__descriptor.name);
+    const ProtobufCFieldDescriptor *field =
+        protobuf_c_message_descriptor_get_field_by_name(type, "f_double");
+    assert_true(*(const double *)field->default_value == 1.5);
+    bow_schema_free(schema);
+}
+
 static void test_schema_default_that_is_none_is_refused(void **state)
 {
     struct proto p;
@@ -853,6 +870,7 @@ int main(void)
         cmocka_unit_test(test_schema_name_at_the_limit_is_taken),
         cmocka_unit_test(test_schema_refuses_a_syntax_it_does_not_know),
         cmocka_unit_test(test_schema_of_an_edition_goes_by_its_features),
+        cmocka_unit_test(test_schema_default_is_read_whatever_the_locale),
         cmocka_unit_test(test_schema_default_that_is_none_is_refused),
         cmocka_unit_test(test_schema_file_added_twice_is_one),
         cmocka_unit_test(test_schema_is_built_when_what_was_missing_has_come),

@@ -209,6 +209,7 @@ def test_completion_knows_commands_and_methods():
             return done.stdout.split()
         assert complete("bowline", "de") == ["describe"]
         assert complete("bowline", "bench", "--conn") == ["--connect-timeout", "--connections"]
+        assert complete("bowline", "call", "--in") == ["--insecure"]  # not what the help mentions
         assert complete("bowline", "call", desk.address, "desk.Desk/C") == [
             "desk.Desk/Count", "desk.Desk/Chat"]
 

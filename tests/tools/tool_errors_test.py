@@ -104,6 +104,13 @@ def test_wrong_protocol():
             Run("ping", protocol + address, "-n", "1").failed(UNAVAILABLE, "speaks HTTP/1")
 
 
+def test_a_server_that_speaks_both_is_not_said_to_speak_the_other():
+    with server("127.0.0.1:0", "--reflection") as desk:
+        for protocol in ("", "grpc:"):
+            run = Run("call", protocol + desk.address, "desk.Desk/Work", '{"failCode": 14}')
+            assert "speaks" not in run.failed(UNAVAILABLE, "as was asked").err, run
+
+
 def test_no_reflection():
     with server() as desk:
         for protocol in ("", "grpc:"):
@@ -118,6 +125,7 @@ def test_unknown_names_and_what_was_meant():
         Run("call", desk.address, "desk.Desc/Echo").failed(2, "did you mean desk.Desk?")
         Run("call", desk.address, "Echo").failed(2, "no Echo", "bowline list")
         Run("describe", desk.address, "desk.Note2").failed(2, "no desk.Note2")
+        Run("describe", desk.address, "desk.Desk/Eco").failed(2, "did you mean desk.Desk/Echo")
         Run("list", desk.address, "desk.Dsk").failed(2, "did you mean desk.Desk?")
 
 
@@ -146,11 +154,17 @@ def test_command_line():
     Run("ping", "x", "y").failed(2, "\"y\" is more than it takes")
     Run("ping", "x", "--rate", "5").failed(2, "--rate is an option of bench, not of ping")
     Run("ping", "x", "--nothing").failed(2, "--nothing is no option")
+    Run("ping", "x", "--json", "-zn").failed(2, "-z is no option")
     Run("ping", "x", "-n").failed(2, "-n needs a value")
     Run("ping", "x", "-n", "0").failed(2, "a number from 1")
     Run("call", "x:1", "y", "--deadline", "soon").failed(2, "\"soon\" is not a time")
+    for option in ("--deadline", "--connect-timeout", "--interval"):
+        Run("ping", "x:1", option, "0").failed(2, f"{option}: \"0\" is not a time above 0")
+    Run("bench", "x:1", "y", "-d", "0").failed(2, "--duration: \"0\" is not a time above 0")
     Run("call", "x:1", "y", "-H", "none").failed(2, "write KEY: VALUE")
     Run("call", "x", "y", "--key", "k").failed(2, "--cert")
+    Run("call", "x:1", "y", "--authority", "shop").failed(2, "--authority", "--tls")
+    Run("bench", "x:1", "y", "-n", "5", "-d", "1s").failed(2, "one of -n and -d")
     Run("call", "x:1", "y", "--token-env", "NO_SUCH_THING").failed(2, "NO_SUCH_THING")
     Run("call", "x:1", "y", "--ca", "/no/such").failed(2, "/no/such")
     Run("call", "nonsense", "y").failed(2, "nonsense")

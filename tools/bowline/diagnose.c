@@ -138,8 +138,9 @@ static const char *advise(const char *address, bool is_grpc, bool with_tls)
     if (spoken == SPOKEN_HTTP1) {
         return "; the server speaks HTTP/1, neither gRPC nor Bowline's own protocol";
     }
-    if (!is_grpc && (spoken == SPOKEN_HTTP2 ||
-                     ask(address, http2_preface, sizeof(http2_preface) - 1) == SPOKEN_HTTP2)) {
+    if (!is_grpc && spoken != SPOKEN_NATIVE &&
+        (spoken == SPOKEN_HTTP2 ||
+         ask(address, http2_preface, sizeof(http2_preface) - 1) == SPOKEN_HTTP2)) {
         return "; the server speaks gRPC: put grpc: in front of the target";
     }
     if (is_grpc && spoken != SPOKEN_HTTP2 &&

@@ -38,7 +38,7 @@ static int show(const struct asking *it, const Bow__Health__HealthCheckResponse 
         printf("%s%s%s\n", colour_on(stdout, colour), name, colour_off(stdout));
     }
     fflush(stdout);
-    return response->status == SERVING ? EXIT_OK : EXIT_SERVING;
+    return response->status == SERVING ? EXIT_OK : EXIT_NOT_SERVING;
 }
 
 static int failed(const struct asking *it, const struct bow_status *status)

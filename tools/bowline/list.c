@@ -138,6 +138,30 @@ static int show_text(const struct options *options, const char *name, struct bow
     return EXIT_OK;
 }
 
+/* What is near of the messages, of the services and of their methods. */
+static int nothing_called(const struct bow_schema *schema, const char *symbol)
+{
+    struct near near = {.wanted = symbol};
+    char meant[400];
+    size_t n;
+    const struct bow_file *const *files = bow_schema_files(schema, &n);
+    const struct bow_service *service;
+
+    for (size_t i = 0; i < n; i++) {
+        for (size_t k = 0; k < files[i]->n_messages; k++) {
+            near_add(&near, files[i]->messages[k].full_name);
+        }
+    }
+    for (size_t i = 0; (service = bow_schema_service_at(schema, i)) != NULL; i++) {
+        near_add(&near, service->name);
+        for (uint32_t k = 0; k < service->n_methods; k++) {
+            near_add(&near, service->methods[k].path + 1);
+        }
+    }
+    near_text(&near, meant, sizeof(meant));
+    return say_failed(EXIT_USAGE, "nothing is called %s%s", symbol, meant);
+}
+
 static int describe_one(const struct options *options, const struct bow_schema *schema,
                         const char *symbol)
 {
@@ -155,17 +179,7 @@ static int describe_one(const struct options *options, const struct bow_schema *
     if (slash != NULL && bow_schema_print(schema, dotted, NULL, &text) == 0) {
         return show_text(options, symbol, text);
     }
-    struct near near = {.wanted = symbol};
-    char meant[400];
-    size_t n;
-    const struct bow_file *const *files = bow_schema_files(schema, &n);
-    for (size_t i = 0; i < n; i++) {
-        for (size_t k = 0; k < files[i]->n_messages; k++) {
-            near_add(&near, files[i]->messages[k].full_name);
-        }
-    }
-    near_text(&near, meant, sizeof(meant));
-    return say_failed(EXIT_USAGE, "nothing is called %s%s", symbol, meant);
+    return nothing_called(schema, symbol);
 }
 
 /* Files that declare services; what they import can be asked for by name. */

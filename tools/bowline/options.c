@@ -236,9 +236,16 @@ static int wrong_value(const struct described *option, const char *value, const 
 
 static int take_duration(const struct described *option, const char *value, uint64_t *ret)
 {
-    if (!read_duration(value, ret)) {
+    bool may_be_zero = option->option.val == OPTION_WARM_UP; /* of the others it is the default */
+    uint64_t ns;
+
+    if (!read_duration(value, &ns)) {
         return wrong_value(option, value, "a time such as 500ms, 2s or 1m");
     }
+    if (ns == 0 && !may_be_zero) {
+        return wrong_value(option, value, "a time above 0");
+    }
+    *ret = ns;
     return EXIT_OK;
 }
 
@@ -427,6 +434,11 @@ static int read_all(struct options *it, const struct command *command, int argc,
     opterr = 0;
     while (rc == EXIT_OK && (value = getopt_long(argc, argv, letters, longs, NULL)) != -1) {
         const struct described *option = find_option(value);
+        if (value == '?' && optopt != 0 && find_option(optopt) == NULL) {
+            /* Among letters written together, which optind is not behind yet. */
+            return say_failed(EXIT_USAGE, "-%c is no option; see bowline %s --help", optopt,
+                              command->name);
+        }
         if (value == '?' || value == ':' || option == NULL) {
             return say_failed(EXIT_USAGE, "%s %s; see bowline %s --help", argv[optind - 1],
                               value == ':' ? "needs a value" : "is no option", command->name);
@@ -463,6 +475,12 @@ static int check_together(const struct options *it, const struct command *comman
     if (it->ca != NULL && it->insecure) {
         return say_failed(EXIT_USAGE, "--ca says whom to trust, --insecure to trust anyone: take "
                                       "one of them");
+    }
+    if (it->authority != NULL && !it->tls) {
+        return say_failed(EXIT_USAGE, "--authority is of no use without TLS: --tls or --ca FILE");
+    }
+    if (it->count != 0 && it->duration_ns != 0) {
+        return say_failed(EXIT_USAGE, "take one of -n and -d: calls end by number or by time");
     }
     if (it->token_file != NULL && it->token_env != NULL) {
         return say_failed(EXIT_USAGE, "take one of --token-file and --token-env");

@@ -14,10 +14,10 @@
 /** Exit codes; man bowline(1) has them. */
 enum {
     EXIT_OK = 0,
-    EXIT_FAILED = 1,  /* a file, memory, an answer that cannot be shown */
-    EXIT_USAGE = 2,   /* the command line, or the data on it */
-    EXIT_SERVING = 4, /* bowline health: the server answers, and does not serve */
-    EXIT_STATUS = 64, /* + the call's status code */
+    EXIT_FAILED = 1,      /* a file, memory, an answer that cannot be shown */
+    EXIT_USAGE = 2,       /* the command line, or the data on it */
+    EXIT_NOT_SERVING = 4, /* bowline health: the server answers, and does not serve */
+    EXIT_STATUS = 64,     /* + the call's status code */
 };
 
 /** "bowline: ..." on standard error. Returns: `code`. */

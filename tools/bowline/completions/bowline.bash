@@ -3,7 +3,7 @@
 # only when a method is to be completed.
 
 _bowline_options() {
-    bowline "$1" --help 2>/dev/null | grep -o -- '--[a-z-]*' | sort -u
+    bowline "$1" --help 2>/dev/null | sed -n 's/^  ... \(--[a-z-]*\).*/\1/p'
 }
 
 _bowline_methods() {
