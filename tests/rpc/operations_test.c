@@ -167,6 +167,9 @@ static void test_operations_health_is_told_for_each_service(void **state)
     assert_status(get("/readyz?service=calls.Echo"), "503 Service Unavailable");
     assert_status(get("/readyz?service=calls.Other"), "503 Service Unavailable");
     assert_has(answer, "calls.Other: SERVICE_UNKNOWN\n");
+    char target[512];
+    snprintf(target, sizeof(target), "/readyz?service=%0300d", 0); /* longer than is looked for */
+    assert_status(get(target), "503 Service Unavailable");
     assert_int_equal(bow_health_set(t->server, "", BOW_HEALTH_NOT_SERVING), 0);
     assert_status(get("/readyz"), "503 Service Unavailable");
     assert_status(get("/livez"), "200 OK");
