@@ -153,6 +153,8 @@ static void test_operations_probes_say_ok(void **state)
     assert_has(answer, "Content-Type: application/json\r\n");
     assert_has(answer, "{\"service\":\"calls.Echo\",\"state\":\"SERVING\"}");
     assert_has(answer, "\"status\":\"ok\",\"draining\":false}");
+    assert_has(get("/livez?format=json"), "Content-Type: application/json\r\n");
+    assert_has(answer, "\r\n\r\n{\"status\":\"ok\",\"draining\":false}");
 }
 
 static void test_operations_health_is_told_for_each_service(void **state)

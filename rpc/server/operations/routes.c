@@ -175,9 +175,13 @@ static void make_livez(const struct bow__operations_host *host,
                        const struct bow__operations_request *request,
                        struct bow__operations_answer *answer)
 {
-    (void)host;
-    (void)request;
-    bow__out_printf(&answer->out, "ok\n");
+    if (request->json) {
+        answer->type = BOW__ANSWER_JSON;
+        bow__out_open(&answer->out, NULL, '{');
+        put_verdict(host, true, true, answer);
+    } else {
+        bow__out_printf(&answer->out, "ok\n");
+    }
 }
 
 /* All that is known serves. */
