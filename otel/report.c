@@ -8,6 +8,7 @@
 
 #include <bowline/client.h>
 #include <bowline/status.h>
+#include <errno.h>
 #include <string.h>
 
 #define MAX_BYTES ((size_t)16 << 20) /* of one report */
@@ -356,7 +357,7 @@ static struct frame *make_frame(struct bow_arena *arena, const struct bow__otel_
     return frame;
 }
 
-/* Returns the number of points; 0: there are none, or there was no memory. */
+/* Returns the number of points; 0: there are none, or there was no memory, as the arena says. */
 static uint64_t
 fill(struct frame *frame, struct maker *maker, const struct family *families, size_t n,
      void (*each)(const void *owner, struct maker *maker, bow_method_metrics_fn visit),
@@ -374,10 +375,10 @@ fill(struct frame *frame, struct maker *maker, const struct family *families, si
     return bow_arena_failed(maker->arena) ? 0 : maker->n_points;
 }
 
-static struct bow__otel_report *
-make(struct bow_context *context, const struct bow__otel_report_head *head, const char *target,
-     void (*each)(const void *owner, struct maker *maker, bow_method_metrics_fn visit),
-     const void *owner)
+static int make(struct bow_context *context, const struct bow__otel_report_head *head,
+                const char *target,
+                void (*each)(const void *owner, struct maker *maker, bow_method_metrics_fn visit),
+                const void *owner, struct bow__otel_report **ret_report)
 {
     bool is_client = target != NULL;
     struct bow_arena *arena = bow_arena_new(context, MAX_BYTES);
@@ -395,11 +396,13 @@ make(struct bow_context *context, const struct bow__otel_report_head *head, cons
             is_client ? fill(frame, &maker, client_families, N_OF(client_families), each, owner)
                       : fill(frame, &maker, server_families, N_OF(server_families), each, owner);
     }
-    if (frame == NULL || frame->report.n_points == 0) {
+    int rc = frame == NULL || bow_arena_failed(arena) ? -ENOMEM : 0;
+    if (rc < 0 || frame->report.n_points == 0) {
         bow_arena_free(arena);
-        return NULL;
+        return rc;
     }
-    return &frame->report;
+    *ret_report = &frame->report;
+    return 0;
 }
 
 static void each_of_server(const void *owner, struct maker *maker, bow_method_metrics_fn visit)
@@ -412,18 +415,16 @@ static void each_of_client(const void *owner, struct maker *maker, bow_method_me
     bow_client_each_method(owner, visit, maker);
 }
 
-struct bow__otel_report *bow__otel_report_server(struct bow_context *context,
-                                                 const struct bow__otel_report_head *head,
-                                                 const struct bow_server *server)
+int bow__otel_report_server(struct bow_context *context, const struct bow__otel_report_head *head,
+                            const struct bow_server *server, struct bow__otel_report **ret_report)
 {
-    return make(context, head, NULL, each_of_server, server);
+    return make(context, head, NULL, each_of_server, server, ret_report);
 }
 
-struct bow__otel_report *bow__otel_report_client(struct bow_context *context,
-                                                 const struct bow__otel_report_head *head,
-                                                 const struct bow_client *client)
+int bow__otel_report_client(struct bow_context *context, const struct bow__otel_report_head *head,
+                            const struct bow_client *client, struct bow__otel_report **ret_report)
 {
-    return make(context, head, bow_client_target(client), each_of_client, client);
+    return make(context, head, bow_client_target(client), each_of_client, client, ret_report);
 }
 
 /* Waiting */
