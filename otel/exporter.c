@@ -261,13 +261,13 @@ static struct bow__otel_report_head head_of(const struct bow_otel_exporter *expo
     };
 }
 
-/* NULL: nothing was counted so far, or there was no memory. */
-static void push_report(struct bow_otel_exporter *exporter, struct bow__otel_report *report)
+/* NULL without an error: nothing was counted so far. */
+static void push_report(struct bow_otel_exporter *exporter, int rc, struct bow__otel_report *report)
 {
     if (report != NULL && bow__otel_report_push(&exporter->reports, report)) {
         (void)wake(exporter);
     } else {
-        count(&exporter->n_reports_dropped, report != NULL);
+        count(&exporter->n_reports_dropped, rc < 0 || report != NULL);
     }
 }
 
@@ -275,16 +275,20 @@ void bow_otel_server_metrics(const struct bow_server *server, void *user)
 {
     struct bow_otel_exporter *exporter = user;
     const struct bow__otel_report_head head = head_of(exporter);
+    struct bow__otel_report *report = NULL;
 
-    push_report(exporter, bow__otel_report_server(exporter->context, &head, server));
+    int rc = bow__otel_report_server(exporter->context, &head, server, &report);
+    push_report(exporter, rc, report);
 }
 
 void bow_otel_client_metrics(const struct bow_client *client, void *user)
 {
     struct bow_otel_exporter *exporter = user;
     const struct bow__otel_report_head head = head_of(exporter);
+    struct bow__otel_report *report = NULL;
 
-    push_report(exporter, bow__otel_report_client(exporter->context, &head, client));
+    int rc = bow__otel_report_client(exporter->context, &head, client, &report);
+    push_report(exporter, rc, report);
 }
 
 static struct bow_otel_exporter *exporter_of_reports(struct bow__otel_sender *sender)

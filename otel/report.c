@@ -4,30 +4,15 @@
 #include "otel/report.h"
 #include "otel/attributes.h"
 #include "otel/span_message.h"
+#include "rpc/metrics/bounds.h"
 
 #include <bowline/client.h>
 #include <bowline/status.h>
+#include <errno.h>
 #include <string.h>
 
 #define MAX_BYTES ((size_t)16 << 20) /* of one report */
 #define MAX_ATTRIBUTES 3u
-#define US UINT64_C(1000)
-#define MS UINT64_C(1000000)
-#define S UINT64_C(1000000000)
-
-/* As of <bowline/metrics_text.h>: of the fine buckets a bound counts those whose middle it reaches.
- */
-static const uint64_t time_bounds[] = {
-    10 * US,   50 * US,   100 * US, 250 * US, 500 * US, 1 * MS,   2500 * US,
-    5 * MS,    10 * MS,   25 * MS,  50 * MS,  100 * MS, 250 * MS, 500 * MS,
-    1000 * MS, 2500 * MS, 5 * S,    10 * S,   30 * S,   60 * S,   300 * S,
-};
-
-/* Powers of two, which the buckets are. */
-static const unsigned size_bound_bits[] = {6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28};
-
-#define N_TIME_BOUNDS (sizeof(time_bounds) / sizeof(time_bounds[0]))
-#define N_SIZE_BOUNDS (sizeof(size_bound_bits) / sizeof(size_bound_bits[0]))
 
 /* Points of a metric, whose number is known at the end. */
 struct point {
@@ -144,28 +129,18 @@ static uint64_t *add_histogram(struct maker *maker, const struct bow_method_metr
     return buckets;
 }
 
-static size_t bound_of(size_t bucket, size_t i)
-{
-    uint64_t least = 0;
-    uint64_t greatest = 0;
-
-    (void)bow_histogram_bounds(bucket, &least, &greatest);
-    while (i < N_TIME_BOUNDS && least + (greatest - least) / 2 > time_bounds[i]) {
-        i++;
-    }
-    return bucket == BOW_HISTOGRAM_BUCKETS - 1 ? N_TIME_BOUNDS : i;
-}
-
 static void add_times(struct maker *maker, const struct bow_method_metrics *method,
                       const struct bow_histogram *times, const char *status)
 {
-    uint64_t *buckets = add_histogram(maker, method, status, maker->time_bounds, N_TIME_BOUNDS,
-                                      times->count, (double)times->sum / (double)S);
+    uint64_t *buckets = add_histogram(maker, method, status, maker->time_bounds, BOW__N_TIME_BOUNDS,
+                                      times->count, (double)times->sum / (double)BOW__S);
     size_t i = 0;
 
     for (size_t bucket = 0; buckets != NULL && bucket < BOW_HISTOGRAM_BUCKETS; bucket++) {
         if (times->buckets[bucket] > 0) {
-            i = bound_of(bucket, i);
+            while (i < BOW__N_TIME_BOUNDS && !bow__time_bound_counts(i, bucket)) {
+                i++;
+            }
             buckets[i] += times->buckets[bucket];
         }
     }
@@ -175,13 +150,13 @@ static void add_sizes(struct maker *maker, const struct bow_method_metrics *meth
                       const struct bow_sizes *sizes)
 {
     uint64_t *buckets = sizes->count > 0
-                            ? add_histogram(maker, method, NULL, maker->size_bounds, N_SIZE_BOUNDS,
-                                            sizes->count, (double)sizes->sum)
+                            ? add_histogram(maker, method, NULL, maker->size_bounds,
+                                            BOW__N_SIZE_BOUNDS, sizes->count, (double)sizes->sum)
                             : NULL;
     size_t i = 0;
 
     for (unsigned bucket = 0; buckets != NULL && bucket < BOW_N_SIZES; bucket++) {
-        while (i < N_SIZE_BOUNDS && bucket > size_bound_bits[i]) {
+        while (i < BOW__N_SIZE_BOUNDS && bucket > bow__size_bound_bits[i]) {
             i++;
         }
         buckets[i] += sizes->buckets[bucket];
@@ -280,8 +255,8 @@ struct frame {
     Bow__Otel__Metric *metric_list[MAX_FAMILIES];
     Bow__Otel__Sum sums[MAX_FAMILIES];
     Bow__Otel__Histogram histograms[MAX_FAMILIES];
-    double time_bounds[N_TIME_BOUNDS];
-    double size_bounds[N_SIZE_BOUNDS];
+    double time_bounds[BOW__N_TIME_BOUNDS];
+    double size_bounds[BOW__N_SIZE_BOUNDS];
 };
 
 static bool fill_sum(const struct maker *maker, Bow__Otel__Metric *metric, Bow__Otel__Sum *sum)
@@ -344,11 +319,11 @@ static bool fill_metric(const struct maker *maker, const struct family *family, 
 
 static void fill_bounds(struct frame *frame)
 {
-    for (size_t i = 0; i < N_TIME_BOUNDS; i++) {
-        frame->time_bounds[i] = (double)time_bounds[i] / (double)S;
+    for (size_t i = 0; i < BOW__N_TIME_BOUNDS; i++) {
+        frame->time_bounds[i] = (double)bow__time_bounds_ns[i] / (double)BOW__S;
     }
-    for (size_t i = 0; i < N_SIZE_BOUNDS; i++) {
-        frame->size_bounds[i] = (double)(UINT64_C(1) << size_bound_bits[i]);
+    for (size_t i = 0; i < BOW__N_SIZE_BOUNDS; i++) {
+        frame->size_bounds[i] = (double)(UINT64_C(1) << bow__size_bound_bits[i]);
     }
 }
 
@@ -382,7 +357,7 @@ static struct frame *make_frame(struct bow_arena *arena, const struct bow__otel_
     return frame;
 }
 
-/* Returns the number of points; 0: there are none, or there was no memory. */
+/* Returns the number of points; 0: there are none, or there was no memory, as the arena says. */
 static uint64_t
 fill(struct frame *frame, struct maker *maker, const struct family *families, size_t n,
      void (*each)(const void *owner, struct maker *maker, bow_method_metrics_fn visit),
@@ -400,10 +375,10 @@ fill(struct frame *frame, struct maker *maker, const struct family *families, si
     return bow_arena_failed(maker->arena) ? 0 : maker->n_points;
 }
 
-static struct bow__otel_report *
-make(struct bow_context *context, const struct bow__otel_report_head *head, const char *target,
-     void (*each)(const void *owner, struct maker *maker, bow_method_metrics_fn visit),
-     const void *owner)
+static int make(struct bow_context *context, const struct bow__otel_report_head *head,
+                const char *target,
+                void (*each)(const void *owner, struct maker *maker, bow_method_metrics_fn visit),
+                const void *owner, struct bow__otel_report **ret_report)
 {
     bool is_client = target != NULL;
     struct bow_arena *arena = bow_arena_new(context, MAX_BYTES);
@@ -421,11 +396,13 @@ make(struct bow_context *context, const struct bow__otel_report_head *head, cons
             is_client ? fill(frame, &maker, client_families, N_OF(client_families), each, owner)
                       : fill(frame, &maker, server_families, N_OF(server_families), each, owner);
     }
-    if (frame == NULL || frame->report.n_points == 0) {
+    int rc = frame == NULL || bow_arena_failed(arena) ? -ENOMEM : 0;
+    if (rc < 0 || frame->report.n_points == 0) {
         bow_arena_free(arena);
-        return NULL;
+        return rc;
     }
-    return &frame->report;
+    *ret_report = &frame->report;
+    return 0;
 }
 
 static void each_of_server(const void *owner, struct maker *maker, bow_method_metrics_fn visit)
@@ -438,18 +415,16 @@ static void each_of_client(const void *owner, struct maker *maker, bow_method_me
     bow_client_each_method(owner, visit, maker);
 }
 
-struct bow__otel_report *bow__otel_report_server(struct bow_context *context,
-                                                 const struct bow__otel_report_head *head,
-                                                 const struct bow_server *server)
+int bow__otel_report_server(struct bow_context *context, const struct bow__otel_report_head *head,
+                            const struct bow_server *server, struct bow__otel_report **ret_report)
 {
-    return make(context, head, NULL, each_of_server, server);
+    return make(context, head, NULL, each_of_server, server, ret_report);
 }
 
-struct bow__otel_report *bow__otel_report_client(struct bow_context *context,
-                                                 const struct bow__otel_report_head *head,
-                                                 const struct bow_client *client)
+int bow__otel_report_client(struct bow_context *context, const struct bow__otel_report_head *head,
+                            const struct bow_client *client, struct bow__otel_report **ret_report)
 {
-    return make(context, head, bow_client_target(client), each_of_client, client);
+    return make(context, head, bow_client_target(client), each_of_client, client, ret_report);
 }
 
 /* Waiting */

@@ -40,14 +40,12 @@ struct bow__otel_report_queue {
     atomic_uint n;                             /* relaxed */
 };
 
-/** Make one of a server, or of a client; NULL out of memory, or when nothing has been counted.
- * Thread: any. */
-struct bow__otel_report *bow__otel_report_server(struct bow_context *context,
-                                                 const struct bow__otel_report_head *head,
-                                                 const struct bow_server *server);
-struct bow__otel_report *bow__otel_report_client(struct bow_context *context,
-                                                 const struct bow__otel_report_head *head,
-                                                 const struct bow_client *client);
+/** Make one of a server, or of a client: NULL stays when nothing has been counted. Returns 0; or
+ * -ENOMEM, also for one that would take more than 16 MiB. Thread: any. */
+int bow__otel_report_server(struct bow_context *context, const struct bow__otel_report_head *head,
+                            const struct bow_server *server, struct bow__otel_report **ret_report);
+int bow__otel_report_client(struct bow_context *context, const struct bow__otel_report_head *head,
+                            const struct bow_client *client, struct bow__otel_report **ret_report);
 
 /** Returns whether there was room; else it is freed. Thread: any. */
 bool bow__otel_report_push(struct bow__otel_report_queue *queue, struct bow__otel_report *report);

@@ -6,8 +6,8 @@
  * What a server or a client is doing now: its calls in flight with the stage that each is at, its
  * connections and its loops, for people (text) and for programs (JSON).
  *
- *     call /demo.Greeter/SayHello from 127.0.0.1:40312 (grpc): in the handler, for 3.204 s, 56.796
- * s left, 0 bytes wait
+ *     call /demo.Greeter/SayHello with 127.0.0.1:40312 (grpc): in the handler, for 3.204 s,
+ *     56.796 s left, 0 bytes wait                                    (one line of it)
  *
  * Each loop tells of its own by a task, so nothing is locked and nothing is torn; what is told of
  * different loops is of moments a little apart. A loop that does not get to the task within

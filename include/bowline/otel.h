@@ -95,7 +95,8 @@ struct bow_otel_stats {
     uint64_t points_exported; /* of metrics: the collector has them */
     uint64_t points_rejected; /* by the collector, of reports that it took */
     uint64_t points_lost;     /* of reports that it refused for good, or that were given up */
-    uint64_t reports_dropped; /* sixteen waited already; the next one says the same and more */
+    uint64_t reports_dropped; /* sixteen waited already, or there was no memory (16 MiB at most) for
+                                 one; the next one that goes says the same and more */
 };
 
 #define BOW_OTEL_STATS_INIT BOW__INIT(struct bow_otel_stats, )

@@ -126,7 +126,8 @@ struct bow_server_options {
     const char *operations_listen; /* one address for probes, scrapers and people, as in `listen`:
                                       HTTP/1.1 with /livez, /readyz, /healthz, /metrics, /debug/…
                                       and a page (docs/operating.md). On the loop that accepts;
-                                      copied; NULL: none */
+                                      copied; NULL: none. See
+                                      bow_server_operations_addresses() */
     bool operations_exposed;       /* allow it on more than loopback and Unix sockets: whoever
                                       reaches it reads all that it tells */
     const char *operations_hosts;  /* names, with commas, by which it is called beside numbers and
@@ -342,6 +343,10 @@ BOW_EXPORT const char *bow_server_error(const struct bow_server *server);
 /** Where it listens after start, all of it, as bow_acceptor_addresses() writes it; "" before. Lives
  * as long as the server. Thread: any. */
 BOW_EXPORT const char *bow_server_addresses(const struct bow_server *server);
+
+/** Where its operations listener does after start (options.operations_listen, useful with port 0),
+ * likewise; "" before, and without one. Lives as long as the server. Thread: any. */
+BOW_EXPORT const char *bow_server_operations_addresses(const struct bow_server *server);
 
 /** The port of the first TCP listener after start (useful with port 0); 0 when there is none.
  * Thread: any. */

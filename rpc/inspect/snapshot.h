@@ -47,7 +47,7 @@ struct bow__connection_entry {
     char peer[BOW__SNAPSHOT_TEXT_BYTES];
     char listening[BOW__SNAPSHOT_TEXT_BYTES]; /* where it was accepted; "": of a client */
     const char *protocol;                     /* NULL: the first bytes have not come */
-    const char *state;                        /* "open", "leaving" (no new calls), "closing" */
+    const char *state; /* "opening", "open", "leaving" (no new calls), "closing" */
     bool secure;
     bool is_blocked;    /* bytes stand before a full socket */
     bool is_paused;     /* nothing is read from it, for what it has waiting or for what it costs */

@@ -5,6 +5,7 @@
  */
 
 #include "rpc/interceptors/trace_context.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <string.h>
@@ -207,18 +208,6 @@ static bool is_member(struct bow_slice member)
     return is_key(member.data, n_key) && is_value(equals + 1, member.len - n_key - 1);
 }
 
-/* Blanks around a member are no part of it. */
-static struct bow_slice trimmed(const uint8_t *from, const uint8_t *end)
-{
-    while (from < end && (*from == ' ' || *from == '\t')) {
-        from++;
-    }
-    while (end > from && (end[-1] == ' ' || end[-1] == '\t')) {
-        end--;
-    }
-    return (struct bow_slice){from, (size_t)(end - from)};
-}
-
 struct members {
     struct bow_slice list[BOW_LIMIT_TRACESTATE_MEMBERS];
     size_t n;
@@ -234,7 +223,7 @@ static bool take_members(struct members *members, struct bow_slice text)
     while (at < end) {
         const uint8_t *comma = memchr(at, ',', (size_t)(end - at));
         const uint8_t *stop = comma != NULL ? comma : end;
-        struct bow_slice member = trimmed(at, stop);
+        struct bow_slice member = bow__text_trim((struct bow_slice){at, (size_t)(stop - at)});
         at = comma != NULL ? comma + 1 : end;
         if (member.len == 0) {
             continue;

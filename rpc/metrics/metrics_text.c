@@ -6,29 +6,13 @@
  */
 
 #include "rpc/metrics/metrics_text.h"
+#include "rpc/metrics/bounds.h"
 #include "rpc/metrics/text_writer.h"
 #include <bowline/status.h>
 
 #include <errno.h>
 #include <stddef.h>
 #include <string.h>
-
-#define US UINT64_C(1000)
-#define MS UINT64_C(1000000)
-#define S UINT64_C(1000000000)
-
-/* Of the fine buckets a bound counts those whose middle it reaches. */
-static const uint64_t time_bounds[] = {
-    10 * US,   50 * US,   100 * US, 250 * US, 500 * US, 1 * MS,   2500 * US,
-    5 * MS,    10 * MS,   25 * MS,  50 * MS,  100 * MS, 250 * MS, 500 * MS,
-    1000 * MS, 2500 * MS, 5 * S,    10 * S,   30 * S,   60 * S,   300 * S,
-};
-
-/* Powers of two, which the buckets are. */
-static const unsigned size_bound_bits[] = {6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28};
-
-#define N_TIME_BOUNDS (sizeof(time_bounds) / sizeof(time_bounds[0]))
-#define N_SIZE_BOUNDS (sizeof(size_bound_bits) / sizeof(size_bound_bits[0]))
 
 struct page {
     const struct bow__metrics_owner *owner;
@@ -145,19 +129,14 @@ static void write_times(struct page *page, const struct bow_histogram *times,
     uint64_t n = 0;
     size_t bucket = 0;
 
-    for (size_t i = 0; i < N_TIME_BOUNDS; i++) {
-        for (; bucket < BOW_HISTOGRAM_BUCKETS - 1; bucket++) {
-            uint64_t least = 0;
-            uint64_t greatest = 0;
-            (void)bow_histogram_bounds(bucket, &least, &greatest);
-            if (least + (greatest - least) / 2 > time_bounds[i]) {
-                break;
-            }
+    for (size_t i = 0; i < BOW__N_TIME_BOUNDS; i++) {
+        for (; bow__time_bound_counts(i, bucket); bucket++) {
             n += times->buckets[bucket];
         }
         begin(page, "_bucket");
         labels(page, user);
-        bow__text_writer_le(&page->writer, time_bounds[i] / S, time_bounds[i] % S);
+        bow__text_writer_le(&page->writer, bow__time_bounds_ns[i] / BOW__S,
+                            bow__time_bounds_ns[i] % BOW__S);
         bow__text_writer_value(&page->writer, n);
     }
     begin(page, "_bucket");
@@ -187,13 +166,13 @@ static void write_sizes(struct page *page, const struct bow_method_metrics *meth
     uint64_t n = 0;
     unsigned bucket = 0;
 
-    for (size_t i = 0; i < N_SIZE_BOUNDS; i++) {
-        for (; bucket <= size_bound_bits[i]; bucket++) {
+    for (size_t i = 0; i < BOW__N_SIZE_BOUNDS; i++) {
+        for (; bucket <= bow__size_bound_bits[i]; bucket++) {
             n += sizes->buckets[bucket];
         }
         begin(page, "_bucket");
         label_method(page, method);
-        bow__text_writer_le(&page->writer, UINT64_C(1) << size_bound_bits[i], 0);
+        bow__text_writer_le(&page->writer, UINT64_C(1) << bow__size_bound_bits[i], 0);
         bow__text_writer_value(&page->writer, n);
     }
     begin(page, "_bucket");

@@ -88,6 +88,11 @@ static void put_config(const struct bow_server *server, bool json, struct bow__o
     put_number(out, json, "retry_after_ns", limits->retry_after_ns);
 }
 
+const char *bow_server_operations_addresses(const struct bow_server *server)
+{
+    return server->operations != NULL ? bow__operations_addresses(server->operations) : "";
+}
+
 int bow__server_make_operations(struct bow_server *server)
 {
     if (server->operations_address == NULL) {

@@ -157,6 +157,22 @@ static void test_otel_metrics_beyond_the_bound_are_dropped(void **state)
     assert_int_equal(stats().points_exported, 0);
 }
 
+/* Nothing else is under way that would take memory. */
+static void test_otel_metrics_without_memory_are_counted_as_dropped(void **state)
+{
+    (void)state;
+    begin(0);
+    say(BOW_OK);
+    CALLS_WAIT_METRIC(calls, calls_ended, 1);
+    calls->alloc.fail_at = calls->alloc.n_calls + 1;
+    bow_otel_server_metrics(calls->server, exporter);
+    calls->alloc.fail_at = 0;
+    assert_int_equal(stats().reports_dropped, 1);
+    bow_otel_server_metrics(calls->server, exporter);
+    assert_int_equal(bow_otel_exporter_flush(exporter, PATIENCE), 0);
+    assert_int_equal(collector.n_reports, 1);
+}
+
 static void test_otel_metrics_of_a_stopped_exporter_are_dropped(void **state)
 {
     (void)state;
@@ -178,6 +194,7 @@ int main(int argc, char **argv)
         TEST(test_otel_metrics_of_a_client),
         TEST(test_otel_metrics_go_by_themselves),
         TEST(test_otel_metrics_beyond_the_bound_are_dropped),
+        TEST(test_otel_metrics_without_memory_are_counted_as_dropped),
         TEST(test_otel_metrics_of_a_stopped_exporter_are_dropped),
     };
 

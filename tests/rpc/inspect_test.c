@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -255,6 +256,32 @@ static void test_inspect_stream_without_credit_is_named(void **state)
     wait_for_line(s->t, true, "call " SERVE_BOTH " with ",
                   ": waiting for flow-control credit, for ");
     assert_has_not(dumped.bytes, ", 0 bytes wait\n");
+}
+
+/* HTTP/1.1 has no stream for an answer that was given: what has not left is one all the same. */
+static void test_inspect_reply_over_http1_that_is_not_read_is_counted(void **state)
+{
+    struct calls *t = *state;
+    struct bow_server_options options;
+    const char body[] = "\x20\x80\x80\x80\x08"; /* reply_bytes: 16 MiB */
+    char request[256];
+    char bytes[4096];
+
+    calls_server_options(t, &options);
+    options.protocols = BOW_PROTOCOL_CONNECT;
+    t->server = calls_start_server(t, &options);
+    int fd = calls_raw_connect(t);
+    snprintf(request, sizeof(request),
+             "POST /calls.Echo/Say HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+             "Content-Type: application/proto\r\nContent-Length: %zu\r\n\r\n%s",
+             strlen(body), body);
+    assert_int_equal(send(fd, request, strlen(request), MSG_NOSIGNAL), strlen(request));
+    wait_for_line(t, true, "connection from ", "the socket is full");
+    assert_line(dumped.bytes, "connection from ", ", 0 calls, 1 replies being sent, ");
+    assert_has_not(dumped.bytes, ", 0 bytes wait, the socket");
+    while (read(fd, bytes, sizeof(bytes)) > 0) {
+    }
+    close(fd);
 }
 
 /* Stages of a client's calls */
@@ -526,6 +553,7 @@ int main(int argc, char **argv)
         BARE(test_inspect_interceptor_that_holds_is_named),
         BARE(test_inspect_call_above_max_calls_is_named),
         SERVE(test_inspect_stream_without_credit_is_named),
+        BARE(test_inspect_reply_over_http1_that_is_not_read_is_counted),
         BARE(test_inspect_call_that_waits_for_a_connection_is_named),
         BARE(test_inspect_interceptor_of_a_client_is_named),
         TEST(test_inspect_held_loop_is_told_and_not_waited_for),

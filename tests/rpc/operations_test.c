@@ -153,6 +153,8 @@ static void test_operations_probes_say_ok(void **state)
     assert_has(answer, "Content-Type: application/json\r\n");
     assert_has(answer, "{\"service\":\"calls.Echo\",\"state\":\"SERVING\"}");
     assert_has(answer, "\"status\":\"ok\",\"draining\":false}");
+    assert_has(get("/livez?format=json"), "Content-Type: application/json\r\n");
+    assert_has(answer, "\r\n\r\n{\"status\":\"ok\",\"draining\":false}");
 }
 
 static void test_operations_health_is_told_for_each_service(void **state)
@@ -167,6 +169,9 @@ static void test_operations_health_is_told_for_each_service(void **state)
     assert_status(get("/readyz?service=calls.Echo"), "503 Service Unavailable");
     assert_status(get("/readyz?service=calls.Other"), "503 Service Unavailable");
     assert_has(answer, "calls.Other: SERVICE_UNKNOWN\n");
+    char target[512];
+    snprintf(target, sizeof(target), "/readyz?service=%0300d", 0); /* longer than is looked for */
+    assert_status(get(target), "503 Service Unavailable");
     assert_int_equal(bow_health_set(t->server, "", BOW_HEALTH_NOT_SERVING), 0);
     assert_status(get("/readyz"), "503 Service Unavailable");
     assert_status(get("/livez"), "200 OK");
@@ -622,6 +627,28 @@ static void test_operations_not_beyond_this_host_unless_told(void **state)
     assert_int_equal(calls_try_server(t, &options, &t->server), 0);
 }
 
+/* Which port it got is told, to the end. */
+static void test_operations_address_of_any_port_is_told(void **state)
+{
+    struct calls *t = *state;
+    struct bow_server_options options;
+
+    calls_server_options(t, &options);
+    options.operations_listen = "127.0.0.1:0";
+    t->server = calls_make_server(t, &options);
+    assert_string_equal(bow_server_operations_addresses(t->server), "");
+    assert_int_equal(calls_open_server(t, t->server), 0);
+    unsigned port = 0;
+    assert_int_equal(sscanf(bow_server_operations_addresses(t->server), "127.0.0.1:%u", &port), 1);
+    assert_true(port != 0 && port != bow_server_port(t->server));
+    tcp_port = (uint16_t)port;
+    assert_status(get_as("127.0.0.1"), "200 OK");
+    bow_server_stop(t->server);
+    assert_int_equal(bow_server_join(t->server), 0);
+    snprintf(address, sizeof(address), "127.0.0.1:%u", port);
+    assert_string_equal(bow_server_operations_addresses(t->server), address);
+}
+
 static void test_operations_address_that_is_taken_fails_the_start(void **state)
 {
     struct calls *t = *state;
@@ -666,6 +693,7 @@ int main(int argc, char **argv)
         TEST(test_operations_idle_connection_ends),
         TEST(test_operations_peer_that_does_not_read_ends),
         TEST(test_operations_not_beyond_this_host_unless_told),
+        TEST(test_operations_address_of_any_port_is_told),
         TEST(test_operations_address_that_is_taken_fails_the_start),
     };
 

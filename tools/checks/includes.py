@@ -84,7 +84,7 @@ RULES = {
         | TRANSPORT | CORE,
     ),
     "tls": ({"base", "transport", "tls"}, {"base"} | TRANSPORT),
-    "otel": ({"base", "transport", "rpc", "otel"}, {"base", "transport/address", "rpc/core/codec"}),
+    "otel": ({"base", "transport", "rpc", "otel"}, {"base", "transport/address", "rpc/core/codec", "rpc/metrics"}),
     "testing": ({"base", "transport", "rpc", "testing"}, {"base"} | TRANSPORT),
     "codegen": ({"base", "rpc"}, {"base"}),
     "examples": ({"base", "transport", "rpc", "tls", "otel", "testing"}, set()),
@@ -190,7 +190,7 @@ ORDER = {
         "field_add message_decode",
         "field_map",
     ),
-    "rpc/metrics": ("text_writer times", "method_counts", "metrics_text"),
+    "rpc/metrics": ("bounds text_writer times", "method_counts", "metrics_text"),
     "rpc/services": ("descriptor health_states", "health reflection_index", "reflection"),
     "rpc/server/dispatch": (
         "backlog quota",

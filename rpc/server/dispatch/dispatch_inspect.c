@@ -107,6 +107,16 @@ static const char *state_of(const struct bow__conn *conn)
     return conn->closing ? "closing" : conn->age.is_leaving ? "leaving" : "open";
 }
 
+/* A stream ends when its answer has left. HTTP/1.1 has none: of its answers, that leave one behind
+ * the other, it knows what is left. */
+static uint32_t sending_of(const struct bow__session *session, uint32_t n_calls)
+{
+    if (session->n_streams > n_calls) {
+        return session->n_streams - n_calls;
+    }
+    return n_calls == 0 && session->ops->rest(session).n_bytes > 0;
+}
+
 static void add_connection(struct bow__server_conn *own, struct bow__snapshot *snapshot)
 {
     const struct bow__conn *conn = &own->conn;
@@ -131,8 +141,7 @@ static void add_connection(struct bow__server_conn *own, struct bow__snapshot *s
     entry->quiet_ns = conn->age.quiet_ns;
     if (conn->session != NULL) {
         entry->protocol = conn->session->ops->name;
-        entry->n_sending =
-            conn->session->n_streams > n_calls ? conn->session->n_streams - n_calls : 0;
+        entry->n_sending = sending_of(conn->session, n_calls);
         entry->n_waiting = conn->session->ops->unsent(conn->session);
         entry->rtt_ns = conn->session->rtt_ns;
     }

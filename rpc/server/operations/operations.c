@@ -13,6 +13,7 @@ struct bow__operations {
     struct bow_context *context;
     struct bow__operations_options options;
     struct bow_acceptor *acceptor; /* NULL once it closes */
+    struct bow__text addresses;    /* of its: they are told when it has gone, too */
     bool started;
     bool closing;
     struct bow__link conns;
@@ -93,6 +94,7 @@ int bow__operations_new(struct bow_context *context, const struct bow__operation
         bow__free(context, operations, sizeof(*operations));
         return rc;
     }
+    bow__text_printf(&operations->addresses, "%s", bow_acceptor_addresses(operations->acceptor));
     *ret_operations = operations;
     return 0;
 }
@@ -107,7 +109,7 @@ int bow__operations_start(struct bow__operations *operations)
 
 const char *bow__operations_addresses(const struct bow__operations *operations)
 {
-    return bow_acceptor_addresses(operations->acceptor);
+    return operations->addresses.bytes;
 }
 
 void bow__operations_close(struct bow__operations *operations, void (*closed)(void *user),

@@ -29,7 +29,7 @@ int bow__operations_new(struct bow_context *context, const struct bow__operation
                         struct bow__operations **ret_operations, struct bow__text *error);
 /** Returns 0 or a negative errno: nothing has begun. Thread: any. */
 int bow__operations_start(struct bow__operations *operations);
-/** Where it listens. Thread: any. */
+/** Where it listens, or has, in words. Thread: any. */
 const char *bow__operations_addresses(const struct bow__operations *operations);
 /** End all of it; `closed` is the last callback, on the loop, or on any thread once that has
  * terminated. Thread: loop, or any once it has terminated. */

@@ -175,9 +175,13 @@ static void make_livez(const struct bow__operations_host *host,
                        const struct bow__operations_request *request,
                        struct bow__operations_answer *answer)
 {
-    (void)host;
-    (void)request;
-    bow__out_printf(&answer->out, "ok\n");
+    if (request->json) {
+        answer->type = BOW__ANSWER_JSON;
+        bow__out_open(&answer->out, NULL, '{');
+        put_verdict(host, true, true, answer);
+    } else {
+        bow__out_printf(&answer->out, "ok\n");
+    }
 }
 
 /* All that is known serves. */
@@ -374,8 +378,10 @@ static void read_request(const struct bow__http1_request *head,
     request->openmetrics = accepts(head, "application/openmetrics-text");
     request->has_service = find_query(head->query, "service", &value);
     request->service[0] = '\0';
+    /* A name that is longer is none that is known: it is cut, and so not taken for the server's. */
     if (request->has_service) {
-        size_t len = value.len < sizeof(request->service) ? value.len : 0;
+        size_t room = sizeof(request->service) - 1;
+        size_t len = value.len < room ? value.len : room;
         memcpy(request->service, value.data, len);
         request->service[len] = '\0';
     }
