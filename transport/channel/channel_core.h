@@ -134,19 +134,19 @@ struct bow_channel {
     int close_error;
     int flush_close_error; /* how an end by close_after_flush is reported */
 
-    bool has_watchdog; /* bow__watchdog_is_on() of the loop */
-    bool has_credentials;
-    bool is_renamed;       /* `peer` is a block of its own */
-    bool is_paused;        /* by the user */
-    bool is_eof;           /* the peer's side has ended */
-    bool is_out_of_poller; /* hung up while paused: out of the poller until resumed */
-    bool wants_turn;       /* goes on in the next turn, with delivery or output */
-    bool wants_delivery;   /* then */
-    bool wants_output;     /* a flush was asked for, or its bytes are still on their way */
-    bool is_blocked;       /* the socket is full: waiting for POLL_OUT */
-    bool is_over_high;     /* not writable */
-    bool is_over_told;     /* handlers were told so */
-    bool wants_shut;       /* shut our side down when all has left */
+    bool has_watchdog;        /* bow__watchdog_is_on() of the loop */
+    bool has_credentials : 1; /* these two in one byte: there is no other hole for what follows */
+    bool is_renamed : 1;      /* `peer` is a block of its own */
+    bool is_paused;           /* by the user */
+    bool is_eof;              /* the peer's side has ended */
+    bool is_out_of_poller;    /* hung up while paused: out of the poller until resumed */
+    bool wants_turn;          /* goes on in the next turn, with delivery or output */
+    bool wants_delivery;      /* then */
+    bool wants_output;        /* a flush was asked for, or its bytes are still on their way */
+    bool is_blocked;          /* the socket is full: waiting for POLL_OUT */
+    bool is_over_high;        /* not writable */
+    bool is_over_told;        /* handlers were told so */
+    bool wants_shut;          /* shut our side down when all has left */
     bool is_shut;
     bool is_closing; /* close when all has left */
     bool is_lingering;
