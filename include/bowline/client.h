@@ -32,6 +32,9 @@
  * protocol. gRPC's own forms mean the same: dns:///HOST:PORT, ipv4:ADDRESS:PORT (several with
  * commas are a list), ipv6:[v6]:PORT, unix:///PATH.
  *
+ * A target SCHEME:///NAME, or SCHEME:NAME, is a name for the resolver of that scheme, among
+ * options.resolvers: see <bowline/resolver.h>. What it says is used like a list.
+ *
  * A list is one service at several addresses. On each loop in use the client has a connection to
  * each of them. Calls go round over those that are ready, a stream stays where it began, and a
  * call that is sent once more goes to another one, if there is one. An address takes calls once
@@ -74,6 +77,7 @@ struct bow_context;
 struct bow_group;
 struct bow_interceptor;
 struct bow_loop;
+struct bow_resolver;
 struct bow_security;
 
 /** What a client's connection on one loop is about, as gRPC names it; of several addresses READY
@@ -163,6 +167,10 @@ struct bow_client_options {
      * loop shuts down; of a confined client while its loop is driven. Thread: that loop. */
     void (*on_metrics)(const struct bow_client *client, void *user);
     void *metrics_user;
+    const struct bow_resolver *const
+        *resolvers;     /* for targets of schemes of the program's own, see <bowline/resolver.h>;
+                           the array is copied from, what it points to is kept */
+    size_t n_resolvers; /* so many */
 };
 
 /** Bytes of options.health_service at most, with a NUL. */

@@ -270,6 +270,20 @@
 /** Addresses of a client's `list:` target: as many connections on each of its loops. */
 #define BOW_LIMIT_LIST_ADDRESSES 64u
 
+/** Addresses that a client uses of a name that a resolver knows (<bowline/resolver.h>): as many
+ * connections on each of its loops. Of more the first in the order of their bytes are used. Answers
+ * a directory or a name server that names the world. */
+#define BOW_LIMIT_RESOLVED_ADDRESSES 1024u
+
+/** What calls may take that are on an address which its name has no more; then they end with
+ * UNAVAILABLE. At once for the oldest of more than BOW_LIMIT_RESOLVED_ADDRESSES such addresses.
+ * Answers names that change all the time, under calls that do not end. */
+#define BOW_LIMIT_RESOLVED_DRAIN_NS (UINT64_C(60) * 1000000000u)
+
+/** The least time between two hints to a resolver that what it knows may be old. Answers servers
+ * that fail or go all the time. */
+#define BOW_LIMIT_RESOLVER_REFRESH_NS (UINT64_C(1) * 1000000000u)
+
 /** Connections of a client to one address, on each of its loops. Option:
  * max_connections_per_address. */
 #define BOW_LIMIT_CONNECTIONS_PER_ADDRESS 64u

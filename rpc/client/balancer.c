@@ -11,6 +11,7 @@
 
 #include "rpc/client/balancer.h"
 #include "base/clock.h"
+#include "rpc/client/balancer_stage.h"
 #include "rpc/client/call/stream_send.h"
 #include "rpc/core/errors.h"
 #include "rpc/core/header_limit.h"
@@ -31,9 +32,9 @@ static const struct bow__client_config *config_of(const struct bow__balancer *ba
     return balancer->subchannels.config;
 }
 
-static uint32_t n_subchannels_of(const struct bow__balancer *balancer)
+static struct bow__subchannel *first_of(const struct bow__balancer *balancer)
 {
-    return bow__subchannel_list_n(&balancer->subchannels);
+    return bow__subchannel_list_first(&balancer->subchannels);
 }
 
 static bool has_many(const struct bow__balancer *balancer)
@@ -161,44 +162,79 @@ static void move_further(struct bow__subchannel *subchannel, enum bow__connectiv
                                   (uint32_t)(before == BOW__CONNECTIVITY_CONNECTING);
 }
 
+/* No address is known. */
+static enum bow__connectivity unresolved_state(const struct bow__balancer *balancer)
+{
+    switch (balancer->names->state) {
+    case BOW__RESOLVER_IDLE:
+        return BOW__CONNECTIVITY_IDLE;
+    case BOW__RESOLVER_FAILED:
+        return BOW__CONNECTIVITY_BACKING_OFF;
+    default:
+        return BOW__CONNECTIVITY_CONNECTING;
+    }
+}
+
 /* Further ones count while they take calls. */
 static enum bow__connectivity best_state(const struct bow__balancer *balancer)
 {
-    enum bow__connectivity best = balancer->subchannels.all[0].state;
+    const struct bow__subchannel_list *list = &balancer->subchannels;
+    int best = BOW__CONNECTIVITY_READY;
 
-    if (!bow__list_is_empty(&balancer->subchannels.further)) {
+    if (!bow__list_is_empty(&list->further)) {
         return BOW__CONNECTIVITY_READY;
     }
-    for (uint32_t i = 1; i < n_subchannels_of(balancer); i++) {
-        if (balancer->subchannels.all[i].state > best) {
-            best = balancer->subchannels.all[i].state;
-        }
+    if (list->n_addresses == 0) {
+        return unresolved_state(balancer);
     }
-    return best;
+    while (list->n_in[best] == 0) {
+        best--;
+    }
+    return (enum bow__connectivity)best;
+}
+
+static void update_state(struct bow__balancer *balancer)
+{
+    balancer->state = best_state(balancer);
+    show_state(balancer);
 }
 
 static void on_state(struct bow__subchannel *subchannel, enum bow__connectivity before)
 {
-    struct bow__balancer *balancer = owner_of(subchannel);
-
     if (subchannel->is_further) {
         move_further(subchannel, before);
     } else {
         move_first(subchannel, before);
     }
-    balancer->state = best_state(balancer);
-    show_state(balancer);
+    update_state(owner_of(subchannel));
 }
 
 static void on_silence(struct bow__subchannel *lost)
 {
-    struct bow__balancer *balancer = owner_of(lost);
+    struct bow__subchannel_list *list = lost->list;
 
-    for (uint32_t i = 0; i < bow__subchannel_list_n_all(&balancer->subchannels); i++) {
-        if (&balancer->subchannels.all[i] != lost) {
-            bow__subchannel_probe(&balancer->subchannels.all[i]);
+    for (struct bow__subchannel *at = bow__subchannel_list_first(list); at != NULL;
+         at = bow__subchannel_next(at)) {
+        for (uint32_t i = 0; i < bow__subchannels_each(list); i++) {
+            if (&at[i] != lost) {
+                bow__subchannel_probe(&at[i]);
+            }
         }
     }
+}
+
+static void on_doubt(struct bow__subchannel *subchannel)
+{
+    struct bow__balancer *balancer = owner_of(subchannel);
+
+    if (balancer->names != NULL && !balancer->calls.closing && !subchannel->is_drained) {
+        bow__resolver_watch_doubt(balancer->names);
+    }
+}
+
+static void on_drained(struct bow__subchannel *subchannel)
+{
+    bow__subchannel_set_reap(&owner_of(subchannel)->set);
 }
 
 /* Failing what waits */
@@ -221,20 +257,6 @@ static void fail_fast_calls(struct bow__balancer *balancer, enum bow_code code, 
     }
     bow__list_move(&waiting, &balancer->calls.queue); /* those that came meanwhile stand behind */
     bow__list_move(&balancer->calls.queue, &waiting);
-}
-
-/* Why no connection takes calls. */
-static void describe_failures(const struct bow__balancer *balancer, struct bow__text *text)
-{
-    uint32_t n = n_subchannels_of(balancer);
-
-    if (n > 1) {
-        bow__text_printf(text, "none of %u addresses takes calls: ", (unsigned)n);
-    }
-    for (uint32_t i = 0; i < n; i++) {
-        bow__text_printf(text, "%s%s", i > 0 ? "; " : "",
-                         balancer->subchannels.all[i].last_error.bytes);
-    }
 }
 
 /* The queue */
@@ -340,11 +362,22 @@ static void send_first(struct bow__balancer *balancer, struct bow__client_conn *
     bow__client_call_fail(call, bow__code_from_errno(rc), reason.bytes);
 }
 
+/* After an error calls go on asking. */
+static void request_addresses(struct bow__balancer *balancer)
+{
+    balancer->subchannels.has_idle = !bow__resolver_watch_want(balancer->names);
+    update_state(balancer);
+}
+
 static void request_connections(struct bow__balancer *balancer, bool at_once)
 {
     balancer->subchannels.has_idle = false;
-    for (uint32_t i = 0; i < n_subchannels_of(balancer); i++) {
-        bow__subchannel_request_connection(&balancer->subchannels.all[i], at_once);
+    for (struct bow__subchannel *at = first_of(balancer); at != NULL;
+         at = bow__subchannel_next(at)) {
+        bow__subchannel_request_connection(at, at_once);
+    }
+    if (balancer->subchannels.n_addresses == 0) {
+        request_addresses(balancer);
     }
 }
 
@@ -357,26 +390,24 @@ static bool is_of_no_use(const struct bow__subchannel *subchannel)
 
 /* The first that is not in use; or NULL, also while one of them rests, which it does until its
  * timer tells, or is of no use, as another would be. `*ret_n_used`: how many are in use. */
-static struct bow__subchannel *find_unused(const struct bow__subchannel_list *list, uint32_t i,
-                                           uint32_t *ret_n_used)
+static struct bow__subchannel *find_unused(struct bow__subchannel *first, uint32_t *ret_n_used)
 {
     struct bow__subchannel *unused = NULL;
-    uint32_t n;
-    struct bow__subchannel *further = bow__subchannel_list_further(list, i, &n);
 
     *ret_n_used = 0;
-    for (uint32_t k = 0; k < n; k++) {
-        if (bow__subchannel_is_resting(&further[k])) {
-            bow__subchannel_request_connection(&further[k], false);
+    for (uint32_t i = 1; i < bow__subchannels_each(first->list); i++) {
+        struct bow__subchannel *further = &first[i];
+        if (bow__subchannel_is_resting(further)) {
+            bow__subchannel_request_connection(further, false);
             return NULL;
         }
-        if (is_of_no_use(&further[k])) {
+        if (is_of_no_use(further)) {
             return NULL;
         }
-        if (further[k].state > BOW__CONNECTIVITY_IDLE) {
+        if (further->state > BOW__CONNECTIVITY_IDLE) {
             (*ret_n_used)++;
         } else if (unused == NULL) {
-            unused = &further[k];
+            unused = further;
         }
     }
     return unused;
@@ -388,10 +419,10 @@ static struct bow__subchannel *find_to_add(const struct bow__subchannel_list *li
     struct bow__subchannel *found = NULL;
     uint32_t least = UINT32_MAX;
 
-    for (uint32_t i = 0; i < bow__subchannel_list_n(list); i++) {
-        const struct bow__subchannel *first = &list->all[i];
+    for (struct bow__subchannel *first = bow__subchannel_list_first(list); first != NULL;
+         first = bow__subchannel_next(first)) {
         uint32_t n_used;
-        struct bow__subchannel *unused = find_unused(list, i, &n_used);
+        struct bow__subchannel *unused = find_unused(first, &n_used);
         if (unused != NULL && n_used < least && first->state == BOW__CONNECTIVITY_READY &&
             !bow__client_conn_is_candidate(first->conn) && !is_of_no_use(first)) {
             found = unused;
@@ -406,7 +437,7 @@ static struct bow__subchannel *find_to_add(const struct bow__subchannel_list *li
 static void add_connection(struct bow__balancer *balancer)
 {
     struct bow__subchannel_list *list = &balancer->subchannels;
-    uint32_t n_further = bow__subchannel_list_n_all(list) - bow__subchannel_list_n(list);
+    uint32_t n_further = list->n_addresses * (bow__subchannels_each(list) - 1);
 
     if (list->n_further_in_use == n_further || list->n_further_connecting > 0) {
         return;
@@ -422,7 +453,7 @@ static void connect_for_queue(struct bow__balancer *balancer)
     const struct bow__client_call *call = bow__client_calls_first_queued(&balancer->calls);
     struct bow__subchannel_list *list = &balancer->subchannels;
 
-    if (call != NULL && list->n_ready < n_subchannels_of(balancer)) {
+    if (call != NULL && list->n_ready < list->n_addresses) {
         request_connections(balancer, !call->waits_for_ready && !has_many(balancer) &&
                                           bow__list_is_empty(&list->further));
     }
@@ -443,7 +474,7 @@ static void on_failed(struct bow__subchannel *subchannel)
         return;
     }
     bow__text_clear(&text);
-    describe_failures(balancer, &text);
+    bow__balancer_describe_failures(balancer, &text);
     fail_fast_calls(balancer, BOW_UNAVAILABLE, text.bytes);
 }
 
@@ -488,32 +519,20 @@ static bool is_too_early(const struct bow__balancer *balancer)
 {
     bool early = balancer->state == BOW__CONNECTIVITY_BACKING_OFF;
 
-    for (uint32_t i = 0; i < n_subchannels_of(balancer) && early; i++) {
-        early = bow__subchannel_is_too_early(&balancer->subchannels.all[i]);
+    for (const struct bow__subchannel *at = first_of(balancer); at != NULL && early;
+         at = bow__subchannel_next(at)) {
+        early = bow__subchannel_is_too_early(at);
     }
     return early;
-}
-
-const struct bow__subchannel *bow__balancer_last_failed(const struct bow__balancer *balancer)
-{
-    const struct bow__subchannel *last = NULL;
-
-    for (uint32_t i = 0; i < bow__subchannel_list_n_all(&balancer->subchannels); i++) {
-        const struct bow__subchannel *subchannel = &balancer->subchannels.all[i];
-        bool has_failed = subchannel->backoff_ns > 0 || bow__subchannel_is_unhealthy(subchannel);
-        if (has_failed && (last == NULL || subchannel->failed_at_ns > last->failed_at_ns)) {
-            last = subchannel;
-        }
-    }
-    return last;
 }
 
 static uint64_t next_try_of(const struct bow__balancer *balancer)
 {
     uint64_t next = BOW_NEVER;
 
-    for (uint32_t i = 0; i < n_subchannels_of(balancer); i++) {
-        next = bow__time_min(next, balancer->subchannels.all[i].next_try_ns);
+    for (const struct bow__subchannel *at = first_of(balancer); at != NULL;
+         at = bow__subchannel_next(at)) {
+        next = bow__time_min(next, at->next_try_ns);
     }
     return next;
 }
@@ -522,7 +541,10 @@ static int refuse_backing_off(struct bow__balancer *balancer, struct bow__text *
 {
     uint64_t now = now_of(balancer);
 
-    describe_failures(balancer, reason);
+    bow__balancer_describe_failures(balancer, reason);
+    if (balancer->subchannels.n_addresses == 0) {
+        return -ENOTCONN;
+    }
     bow__text_printf(reason, "; that was ");
     bow__text_duration(reason, now - bow__balancer_last_failed(balancer)->failed_at_ns);
     bow__text_printf(reason, " ago, and ");
@@ -609,63 +631,56 @@ int bow__balancer_submit(struct bow__balancer *balancer, struct bow__client_call
     return 0;
 }
 
-/* For the text of a deadline that passed */
+/* Names */
 
-bool bow__balancer_lacks_streams(const struct bow__balancer *balancer)
+static int on_set(void *owner, const struct bow__address_set *said)
 {
-    const struct bow__subchannel_list *list = &balancer->subchannels;
-    bool lacks = !bow__list_is_empty(&list->further);
+    struct bow__balancer *balancer = owner;
+    struct bow__subchannel_list *list = &balancer->subchannels;
+    /* What idles goes on to do so; the first set is there for a call. */
+    bool is_in_use = list->n_addresses == 0 || !bow__list_is_empty(&balancer->calls.queue) ||
+                     list->n_in[BOW__CONNECTIVITY_CONNECTING] > 0 || list->n_ready > 0;
 
-    for (uint32_t i = 0; i < n_subchannels_of(balancer) && !lacks; i++) {
-        lacks = list->all[i].state == BOW__CONNECTIVITY_READY &&
-                !bow__client_conn_is_candidate(list->all[i].conn);
+    int rc = bow__subchannel_set_update(&balancer->set, said);
+    if (rc < 0) {
+        return rc;
     }
-    return lacks;
+    if (is_in_use) {
+        request_connections(balancer, false);
+    } else {
+        list->has_idle = true;
+    }
+    update_state(balancer);
+    return 0;
 }
 
-static bool is_connecting(const struct bow__subchannel *subchannel)
+/* An error is no reason to leave servers that are there. */
+static void on_unresolved(void *owner)
 {
-    return subchannel->connect != NULL &&
-           strcmp(bow_connect_stage(subchannel->connect), "resolving") != 0;
-}
+    struct bow__balancer *balancer = owner;
+    struct bow__text text;
 
-const char *bow__balancer_stage(const struct bow__balancer *balancer)
-{
-    bool resolves = false;
-
-    for (uint32_t i = 0; i < n_subchannels_of(balancer); i++) {
-        const struct bow__subchannel *subchannel = &balancer->subchannels.all[i];
-        if (is_connecting(subchannel)) {
-            return "connecting to";
-        }
-        if (bow__subchannel_awaits_health(subchannel)) {
-            return "waiting for the health of";
-        }
-        resolves = resolves || subchannel->connect != NULL;
+    if (balancer->subchannels.n_addresses > 0) {
+        return;
     }
-    return resolves ? "resolving the name of" : "connecting to";
-}
-
-const struct bow__client_conn *bow__balancer_silent(const struct bow__balancer *balancer)
-{
-    for (uint32_t i = 0; i < n_subchannels_of(balancer); i++) {
-        const struct bow__client_conn *conn =
-            bow__subchannel_silent_candidate(&balancer->subchannels.all[i]);
-        if (conn != NULL) {
-            return conn;
-        }
-    }
-    return NULL;
+    balancer->subchannels.has_idle = true;
+    update_state(balancer);
+    bow__text_clear(&text);
+    bow__balancer_describe_failures(balancer, &text);
+    fail_fast_calls(balancer, BOW_UNAVAILABLE, text.bytes);
 }
 
 /* The end */
 
 static bool has_attempt(const struct bow__balancer *balancer)
 {
-    bool has = false;
+    bool has = bow__subchannel_set_has_attempt(&balancer->set);
 
-    for (uint32_t i = 0; i < bow__subchannel_list_n_all(&balancer->subchannels) && !has; i++) {
-        has = balancer->subchannels.all[i].connect != NULL;
+    for (const struct bow__subchannel *at = first_of(balancer); at != NULL && !has;
+         at = bow__subchannel_next(at)) {
+        for (uint32_t i = 0; i < bow__subchannels_each(at->list) && !has; i++) {
+            has = at[i].connect != NULL;
+        }
     }
     return has;
 }
@@ -704,6 +719,21 @@ static void fail_all(struct bow__balancer *balancer, enum bow_code code, const c
     }
 }
 
+/* Nothing is connected to or resolved any more. */
+static void close_subchannels(struct bow__balancer *balancer)
+{
+    if (balancer->names != NULL) {
+        bow__resolver_watch_stop(balancer->names);
+    }
+    bow__subchannel_set_stop(&balancer->set);
+    for (struct bow__subchannel *at = first_of(balancer); at != NULL;
+         at = bow__subchannel_next(at)) {
+        for (uint32_t i = 0; i < bow__subchannels_each(at->list); i++) {
+            bow__subchannel_close(&at[i]);
+        }
+    }
+}
+
 /* Callbacks run in here, so the balancer is held open by a call that is none. */
 static void close_balancer(struct bow__balancer *balancer, enum bow_code code, const char *message)
 {
@@ -712,9 +742,7 @@ static void close_balancer(struct bow__balancer *balancer, enum bow_code code, c
     balancer->calls.closing = true;
     balancer->calls.n_calls++;
     show_state(balancer);
-    for (uint32_t i = 0; i < bow__subchannel_list_n_all(&balancer->subchannels); i++) {
-        bow__subchannel_close(&balancer->subchannels.all[i]);
-    }
+    close_subchannels(balancer);
     fail_all(balancer, code, message);
     for (struct bow__link *at = balancer->subchannels.conns.next;
          at != &balancer->subchannels.conns; at = next) {
@@ -754,8 +782,12 @@ static void check_table_closed(struct bow__client_calls *calls)
 void bow__balancer_init(struct bow__balancer *balancer, struct bow_client *client,
                         const struct bow__client_config *config, struct bow__call_ids *ids,
                         const struct bow__balancer_ops *ops, struct bow_loop *loop,
-                        struct bow__subchannel *subchannels)
+                        struct bow__subchannel *subchannels, struct bow_resolver_watch *names)
 {
+    static const struct bow__resolver_watch_ops names_ops = {
+        .on_set = on_set,
+        .on_error = on_unresolved,
+    };
     static const struct bow__client_calls_ops calls_ops = {
         .requeue = requeue,
         .check_closed = check_table_closed,
@@ -765,6 +797,8 @@ void bow__balancer_init(struct bow__balancer *balancer, struct bow_client *clien
         .on_failed = on_failed,
         .on_change = on_change,
         .on_silence = on_silence,
+        .on_doubt = on_doubt,
+        .on_drained = on_drained,
     };
     const struct bow__compression_options compression = {
         .compression = config->options.compression,
@@ -786,8 +820,14 @@ void bow__balancer_init(struct bow__balancer *balancer, struct bow_client *clien
     balancer->subchannels.calls = &balancer->calls;
     balancer->subchannels.config = config;
     balancer->subchannels.ops = &subchannel_ops;
-    balancer->subchannels.all = subchannels;
     bow__subchannel_list_init(&balancer->subchannels);
+    bow__subchannel_list_add_target(&balancer->subchannels, subchannels);
+    bow__subchannel_set_init(&balancer->set, &balancer->subchannels);
+    balancer->names = names;
+    if (names != NULL) {
+        bow__resolver_watch_bind(names, loop, &names_ops, balancer);
+        balancer->subchannels.has_idle = true; /* the first call asks for addresses */
+    }
     balancer->hook.fn = on_loop_shutdown;
     bow_task_init(&balancer->close_task, "close client", close_task, balancer);
     bow_task_init(&balancer->state_task, "client state", notify_task, balancer);
@@ -795,7 +835,8 @@ void bow__balancer_init(struct bow__balancer *balancer, struct bow_client *clien
 
 void bow__balancer_fini(struct bow__balancer *balancer)
 {
-    bow__subchannel_list_fini(&balancer->subchannels);
+    bow__subchannel_set_fini(&balancer->set);
+    bow__resolver_watch_free(balancer->names);
     bow__client_calls_fini(&balancer->calls);
     bow__loop_release(balancer->calls.loop);
 }

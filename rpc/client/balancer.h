@@ -15,7 +15,8 @@
  *     settled        under the client's lock
  */
 
-#include "rpc/client/subchannel.h"
+#include "rpc/client/resolver_watch.h"
+#include "rpc/client/subchannel_set.h"
 #include <bowline/loop.h>
 
 struct bow__balancer;
@@ -39,8 +40,10 @@ struct bow__balancer {
 
     /* The rest belongs to the loop. */
     struct bow__subchannel_list subchannels;
-    enum bow__connectivity state;  /* of the subchannels together */
-    struct bow__client_conn *conn; /* of the address whose turn it is, or NULL */
+    struct bow__subchannel_set set;   /* of them, of a name */
+    struct bow_resolver_watch *names; /* of a target that a resolver is asked for; or NULL */
+    enum bow__connectivity state;     /* of the subchannels together */
+    struct bow__client_conn *conn;    /* of the address whose turn it is, or NULL */
     enum bow_client_state notified_state;
     bool notifies; /* by a task that is posted, which holds the balancer as a call does */
     struct bow_task state_task;
@@ -54,11 +57,12 @@ static inline struct bow__balancer *bow__balancer_of(const struct bow__client_ca
     return BOW__CONTAINER(call->calls, struct bow__balancer, calls);
 }
 
-/** `balancer`: zeroed. `subchannels`: likewise, as many as the target has addresses. */
+/** `balancer`: zeroed. `subchannels`: likewise, as many as the target has addresses. `names`: of a
+ * target that a resolver is asked for, taken; or NULL. */
 void bow__balancer_init(struct bow__balancer *balancer, struct bow_client *client,
                         const struct bow__client_config *config, struct bow__call_ids *ids,
                         const struct bow__balancer_ops *ops, struct bow_loop *loop,
-                        struct bow__subchannel *subchannels);
+                        struct bow__subchannel *subchannels, struct bow_resolver_watch *names);
 void bow__balancer_fini(struct bow__balancer *balancer);
 
 /**
@@ -71,15 +75,5 @@ int bow__balancer_submit(struct bow__balancer *balancer, struct bow__client_call
 
 /** Say that the queue is full, and return -EAGAIN. Thread: any. */
 int bow__balancer_refuse_queued(const struct bow__balancer *balancer, struct bow__text *reason);
-
-/** What a call that waits for a connection waits for: "resolving the name of", "connecting to",
- * "waiting for the health of". */
-const char *bow__balancer_stage(const struct bow__balancer *balancer);
-/** The subchannel whose last attempt failed last, or NULL. */
-const struct bow__subchannel *bow__balancer_last_failed(const struct bow__balancer *balancer);
-/** Whether a call that waits does so for a stream, servers being there. */
-bool bow__balancer_lacks_streams(const struct bow__balancer *balancer);
-/** A connection of which nothing was ever heard, or NULL. */
-const struct bow__client_conn *bow__balancer_silent(const struct bow__balancer *balancer);
 
 #endif

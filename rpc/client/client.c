@@ -28,7 +28,7 @@ static void destroy(struct bow_client *client)
     if (client->own_loop != NULL && bow_loop_shutdown(client->own_loop, 0, 0) == 0) {
         (void)!bow_loop_run(client->own_loop);
     }
-    for (uint32_t i = 0; i < client->n_balancers; i++) {
+    for (uint32_t i = 0; i < client->n_made; i++) {
         bow__balancer_fini(&client->balancers[i]);
     }
     bow_loop_unref(client->own_loop);
@@ -133,37 +133,71 @@ static int free_balancers(struct bow_client *client, uint32_t n)
     return -ENOMEM;
 }
 
-static int make_balancers(struct bow_client *client)
+static int alloc_balancers(struct bow_client *client, uint32_t n)
+{
+    size_t n_subchannels = (size_t)n * bow__client_config_n_subchannels(&client->config);
+
+    client->balancers = bow__alloc_array(client->config.context, n, sizeof(*client->balancers));
+    if (client->balancers != NULL && n_subchannels > 0) {
+        client->subchannels =
+            bow__alloc_array(client->config.context, n_subchannels, sizeof(*client->subchannels));
+    }
+    if (client->balancers == NULL || (client->subchannels == NULL && n_subchannels > 0)) {
+        return free_balancers(client, n);
+    }
+    return 0;
+}
+
+static struct bow_loop *loop_at(const struct bow_client *client, uint32_t i)
+{
+    if (client->config.options.group != NULL) {
+        return bow_group_get(client->config.options.group, i);
+    }
+    return client->config.confined ? client->own_loop : client->config.options.loop;
+}
+
+/* Returns 0 or -ENOMEM; those before it are there. */
+static int make_balancer(struct bow_client *client, uint32_t i)
 {
     static const struct bow__balancer_ops ops = {
         .on_settled = on_settled,
         .on_close_done = on_close_done,
     };
+    size_t first = (size_t)i * bow__client_config_n_subchannels(&client->config);
+    struct bow_resolver_watch *names = NULL;
+
+    if (client->config.target.resolver != NULL &&
+        bow__resolver_watch_new(&client->config, &names) < 0) {
+        return -ENOMEM;
+    }
+    bow__balancer_init(&client->balancers[i], client, &client->config, &client->ids, &ops,
+                       loop_at(client, i),
+                       client->subchannels != NULL ? &client->subchannels[first] : NULL, names);
+    return 0;
+}
+
+static int make_balancers(struct bow_client *client)
+{
     struct bow_group *group = client->config.options.group;
     uint32_t n = group != NULL ? bow_group_size(group) : 1;
+    int rc = 0;
 
     if (group == NULL && client->config.options.loop == NULL) {
-        int rc = make_own_loop(client);
+        rc = make_own_loop(client);
         if (rc < 0) {
             return rc;
         }
     }
-    uint32_t n_each = bow__client_config_n_subchannels(&client->config);
-    client->subchannels =
-        bow__alloc_array(client->config.context, (size_t)n * n_each, sizeof(*client->subchannels));
-    client->balancers = bow__alloc_array(client->config.context, n, sizeof(*client->balancers));
-    if (client->subchannels == NULL || client->balancers == NULL) {
-        return free_balancers(client, n);
+    rc = alloc_balancers(client, n);
+    if (rc < 0) {
+        return rc;
     }
     client->n_balancers = n;
-    for (uint32_t i = 0; i < n; i++) {
-        struct bow_loop *loop = group != NULL             ? bow_group_get(group, i)
-                                : client->config.confined ? client->own_loop
-                                                          : client->config.options.loop;
-        bow__balancer_init(&client->balancers[i], client, &client->config, &client->ids, &ops, loop,
-                           &client->subchannels[i * n_each]);
+    while (rc == 0 && client->n_made < n) {
+        rc = make_balancer(client, client->n_made);
+        client->n_made += rc == 0 ? 1 : 0;
     }
-    return 0;
+    return rc;
 }
 
 static int copy_interceptors(struct bow_client *client, const struct bow_client_options *options,
@@ -197,6 +231,7 @@ static int make(const struct bow_client_options *options, struct bow_context *co
     pthread_mutex_init(&client->lock, NULL);
     pthread_cond_init(&client->settled, NULL);
     client->config.options.server_name = NULL;
+    client->config.options.resolvers = NULL;
     client->config.options.assumed_encodings = NULL;
     client->config.assumed_encodings = bow__client_options_encodings(options);
     if (options->source != NULL) {

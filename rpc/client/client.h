@@ -32,6 +32,7 @@ struct bow_client {
     struct bow__call_ids ids;
     struct bow__balancer *balancers;
     uint32_t n_balancers;
+    uint32_t n_made; /* of them are set up: less only while the client is made */
     struct bow__subchannel *subchannels; /* of all balancers, one after the other */
     atomic_bool closing;
     /* Whose loop calls options.on_metrics: exchanged by each balancer as it opens, kept by the

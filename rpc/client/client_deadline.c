@@ -7,6 +7,7 @@
 #include "rpc/client/client_deadline.h"
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "rpc/client/balancer_stage.h"
 #include "rpc/core/errors.h"
 #include <bowline/call.h>
 
@@ -63,6 +64,10 @@ static void describe_deadline(const struct bow__client_call *call, struct bow__t
     }
     if (failed != NULL) {
         bow__text_printf(text, "; the last attempt: %s", failed->last_error.bytes);
+    }
+    if (call->state == BOW__CLIENT_CALL_QUEUED && balancer->names != NULL &&
+        balancer->names->error.len > 0) {
+        bow__text_printf(text, "; of its resolver: %s", balancer->names->error.bytes);
     }
     if (call->state == BOW__CLIENT_CALL_QUEUED && bow__balancer_lacks_streams(balancer)) {
         bow__text_printf(text,

@@ -4,6 +4,7 @@
  * said here; how loops are joined, and what they tell written, is rpc/inspect's.
  */
 #include "base/refuse.h"
+#include "rpc/client/balancer_stage.h"
 #include "rpc/client/call/stream.h"
 #include "rpc/client/client.h"
 #include "rpc/core/intercept.h"

@@ -4,6 +4,7 @@
  */
 
 #include "rpc/client/client_options.h"
+#include "rpc/client/resolve/scheme.h"
 #include "rpc/connection/loop_compression.h"
 #include "rpc/core/codec/utf8.h"
 #include "rpc/core/header_limit.h"
@@ -140,6 +141,10 @@ int bow__client_options_check(const struct bow_client_options *options)
     }
     if (check_health_service(options) < 0) {
         return -EINVAL;
+    }
+    bow__text_clear(&reason);
+    if (bow__scheme_check_tables(options->resolvers, options->n_resolvers, &reason) < 0) {
+        return bow__target_refuse(options, -EINVAL, reason.bytes);
     }
     if (options->max_connections_per_address > BOW_LIMIT_CONNECTIONS_PER_ADDRESS) {
         bow__text_clear(&reason);

@@ -23,11 +23,15 @@ static const struct bow__client_config *config_of(const struct bow__client_call 
     return bow__balancer_of(call)->subchannels.config;
 }
 
-/* Of a list it is the first one until the call has gone to another. */
+/* Of a list it is the first one until the call has gone to another, of a name the target. */
 static const char *address_of(const struct bow__client_call *call)
 {
-    return call->conn != NULL ? bow__client_conn_of(call->conn)->subchannel->address->text
-                              : config_of(call)->target.addresses[0].text;
+    const struct bow__target *target = &config_of(call)->target;
+
+    if (call->conn != NULL) {
+        return bow__client_conn_of(call->conn)->subchannel->address->text;
+    }
+    return target->n_addresses > 0 ? target->addresses[0].text : target->text;
 }
 
 static struct bow__intercept_facts facts(const struct bow__intercepted *it)

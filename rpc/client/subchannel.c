@@ -37,6 +37,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "rpc/client/backoff.h"
+#include "rpc/client/conn_setup.h"
 #include "rpc/connection/jitter.h"
 #include "rpc/core/errors.h"
 #include "transport/address/address.h"
@@ -77,6 +78,13 @@ static void set_state(struct bow__subchannel *subchannel, enum bow__connectivity
     enum bow__connectivity before = subchannel->state;
 
     subchannel->state = state;
+    if (subchannel->is_drained) {
+        return;
+    }
+    if (!subchannel->is_further) {
+        subchannel->list->n_in[before]--;
+        subchannel->list->n_in[state]++;
+    }
     subchannel->n_calls_seen = subchannel->list->calls->counters.now.calls_started;
     subchannel->list->ops->on_state(subchannel, before);
 }
@@ -118,6 +126,7 @@ static void on_failed(struct bow__subchannel *subchannel, const char *message)
     subchannel->was_turned_away = false;
     back_off(subchannel);
     subchannel->list->ops->on_failed(subchannel);
+    subchannel->list->ops->on_doubt(subchannel);
 }
 
 /* Never beyond the next try, whose timer may have fired while nobody wanted the server. */
@@ -315,6 +324,10 @@ static void on_connected(struct bow_channel *channel, const struct bow_transport
     subchannel->connect = NULL;
     if (calls->closing) {
         calls->ops->check_closed(calls);
+        return;
+    }
+    if (subchannel->is_drained) {
+        subchannel->list->ops->on_drained(subchannel);
         return;
     }
     if (!subchannel->attempting) {
@@ -693,25 +706,8 @@ static void on_goaway(void *owner, const struct bow_status *reason)
         bow__text_printf(&text, " takes no calls (GOAWAY): %s", reason->message);
         conn_left(conn, text.bytes);
     }
+    subchannel->list->ops->on_doubt(subchannel);
     bow__conn_touch(&conn->conn);
-}
-
-static void configure(struct bow__conn *conn, struct bow__session_options *options)
-{
-    const struct bow__client_conn *ours = bow__client_conn_of(conn);
-    const struct bow__client_config *config = ours->subchannel->list->config;
-    const char *authority = ours->subchannel->address->authority;
-
-    options->unattended = config->confined;
-    options->max_message_bytes = config->options.max_message_bytes;
-    options->max_header_bytes = config->options.max_header_bytes;
-    options->heartbeat_ns = config->options.heartbeat_ns;
-    options->heartbeat_timeout_ns = config->options.heartbeat_timeout_ns;
-    options->encodings = bow__encodings_built();
-    options->user_agent = config->user_agent[0] != '\0' ? config->user_agent : NULL;
-    options->secured = conn->security != NULL;
-    options->assumed_encodings = config->assumed_encodings;
-    options->authority = (struct bow_slice){(const uint8_t *)authority, strlen(authority)};
 }
 
 static void on_up(struct bow__conn *conn)
@@ -736,23 +732,7 @@ static void on_down(struct bow__conn *conn, const struct bow_status *why)
         lost->subchannel->list->ops->on_silence(lost->subchannel);
     }
     conn_left(lost, why->message);
-}
-
-/* A further one is there for a burst. */
-static uint64_t idle_timeout(const struct bow__subchannel *subchannel)
-{
-    uint64_t timeout = options_of(subchannel)->idle_timeout_ns;
-
-    return subchannel->is_further ? bow__time_min(timeout, BOW_LIMIT_FURTHER_IDLE_NS) : timeout;
-}
-
-static const char *describe_idle(const struct bow__subchannel *subchannel, const char *why)
-{
-    return idle_timeout(subchannel) < options_of(subchannel)->idle_timeout_ns
-               ? "there was no call for 10 s (BOW_LIMIT_FURTHER_IDLE_NS) on the connection, which "
-                 "was "
-                 "one more to its address"
-               : why;
+    lost->subchannel->list->ops->on_doubt(lost->subchannel);
 }
 
 static void on_aged(struct bow__conn *conn, const char *why)
@@ -765,7 +745,7 @@ static void on_aged(struct bow__conn *conn, const char *why)
         } else {
             conn_retired(aged->subchannel, aged, NULL);
         }
-        bow__conn_goaway(conn, describe_idle(aged->subchannel, why));
+        bow__conn_goaway(conn, bow__conn_setup_idle_reason(aged->subchannel, why));
     }
 }
 
@@ -774,21 +754,12 @@ static void on_gone(struct bow__conn *conn)
     struct bow__client_conn *gone = bow__client_conn_of(conn);
 
     bow__list_remove(&gone->at);
+    gone->subchannel->n_conns--;
     if (gone->calls->closing) {
         gone->calls->ops->check_closed(gone->calls);
+    } else if (gone->subchannel->is_drained) {
+        gone->subchannel->list->ops->on_drained(gone->subchannel);
     }
-}
-
-static int secure(const struct bow__subchannel *subchannel, struct bow_channel *channel)
-{
-    const struct bow__client_config *config = subchannel->list->config;
-    struct bow_security *security = config->options.security;
-    struct bow_security_request request = {
-        .server_name = subchannel->address->server_name,
-        .alpn = config->target.http2 ? "h2" : "bowline/1",
-    };
-
-    return security->ops->add(security, channel, &request);
 }
 
 static int init_conn(struct bow_channel *channel, void *user)
@@ -803,7 +774,7 @@ static int init_conn(struct bow_channel *channel, void *user)
     };
     static const struct bow__conn_ops ops = {
         .events = &events,
-        .configure = configure,
+        .configure = bow__conn_setup_configure,
         .on_up = on_up,
         .on_down = on_down,
         .on_aged = on_aged,
@@ -818,13 +789,14 @@ static int init_conn(struct bow_channel *channel, void *user)
         return -ECANCELED; /* another address has answered meanwhile */
     }
     if (config->options.security != NULL) {
-        int rc = secure(subchannel, channel);
+        int rc = bow__conn_setup_secure(subchannel, channel);
         if (rc < 0) {
             return rc;
         }
     }
     conn->calls = calls;
     conn->subchannel = subchannel;
+    subchannel->n_conns++;
     bow__list_push_back(&subchannel->list->conns, &conn->at);
     bow__list_push_back(&subchannel->candidates, &conn->candidate);
     conn->answer_due_ns = answer_due(subchannel);
@@ -834,7 +806,7 @@ static int init_conn(struct bow_channel *channel, void *user)
     bow__health_watch_init(&conn->health, &conn->conn, calls, config, on_health);
     conn->conn.write_timeout_ns = config->options.write_timeout_ns;
     bow__age_start(&conn->conn.age, config->context, bow_loop_now(calls->loop),
-                   idle_timeout(subchannel), BOW_NEVER, BOW_NEVER);
+                   bow__conn_setup_idle_ns(subchannel), BOW_NEVER, BOW_NEVER);
     conn->conn.http2 = config->target.http2;
     conn->conn.security = config->options.security;
     return 0;
@@ -851,38 +823,56 @@ static bool is_name(const char *text)
     return bow__address_parse(text, &address, &why) == 0 && address.kind == BOW__ADDRESS_NAME;
 }
 
-/* Of the one at `i`. */
-static uint32_t address_index(const struct bow__subchannel_list *list, uint32_t i)
+void bow__subchannel_init(struct bow__subchannel *subchannel, struct bow__subchannel_list *list,
+                          const struct bow__target_address *address, bool is_further)
 {
-    uint32_t n = bow__subchannel_list_n(list);
-
-    return i < n ? i : (i - n) / (list->config->options.max_connections_per_address - 1);
+    subchannel->list = list;
+    subchannel->is_further = is_further;
+    subchannel->address = address;
+    subchannel->state = BOW__CONNECTIVITY_IDLE;
+    subchannel->is_name = is_name(address->text);
+    bow__list_init(&subchannel->at);
+    bow__list_init(&subchannel->ready_link);
+    bow__list_init(&subchannel->candidates);
+    bow__text_clear(&subchannel->last_error);
+    bow_timer_init(&subchannel->timer, list->calls->loop, on_timer, subchannel);
 }
 
-void bow__subchannel_list_init(struct bow__subchannel_list *list)
+/* Addresses that a name has no more */
+
+static void drain_one(struct bow__subchannel *subchannel)
 {
-    bow__list_init(&list->ready);
-    bow__list_init(&list->further);
-    bow__list_init(&list->conns);
-    for (uint32_t i = 0; i < bow__subchannel_list_n_all(list); i++) {
-        struct bow__subchannel *subchannel = &list->all[i];
-        subchannel->list = list;
-        subchannel->is_further = i >= bow__subchannel_list_n(list);
-        subchannel->address = &list->config->target.addresses[address_index(list, i)];
-        subchannel->state = BOW__CONNECTIVITY_IDLE;
-        subchannel->is_name = is_name(subchannel->address->text);
-        bow__list_init(&subchannel->ready_link);
-        bow__list_init(&subchannel->candidates);
-        bow__text_clear(&subchannel->last_error);
-        bow_timer_init(&subchannel->timer, list->calls->loop, on_timer, subchannel);
+    static const char why[] = "the name has this address no more";
+    struct bow__client_conn *conn;
+
+    bow_timer_stop(&subchannel->timer);
+    subchannel->attempting = false;
+    while ((conn = first_candidate(subchannel)) != NULL) {
+        close_candidate(conn, why, -ECANCELED);
+    }
+    conn = subchannel->conn;
+    subchannel->conn = NULL;
+    subchannel->probed = false;
+    set_state(subchannel, BOW__CONNECTIVITY_IDLE);
+    subchannel->is_drained = true;
+    if (subchannel->connect != NULL) {
+        bow_connect_cancel(subchannel->connect);
+    }
+    if (conn != NULL) {
+        bow__health_watch_stop(&conn->health);
+        bow__conn_goaway(&conn->conn, why);
     }
 }
 
-void bow__subchannel_list_fini(struct bow__subchannel_list *list)
+void bow__subchannel_drain(struct bow__subchannel *first, uint64_t until_ns)
 {
-    for (uint32_t i = 0; i < bow__subchannel_list_n_all(list); i++) {
-        bow__free(list->config->context, list->all[i].addresses, sizeof(*list->all[i].addresses));
+    for (uint32_t i = 0; i < bow__subchannels_each(first->list); i++) {
+        drain_one(&first[i]);
     }
+    bow__list_remove(&first->at);
+    first->list->n_addresses--;
+    first->list->n_in[BOW__CONNECTIVITY_IDLE]--;
+    first->drained_until_ns = until_ns;
 }
 
 void bow__subchannel_close(struct bow__subchannel *subchannel)

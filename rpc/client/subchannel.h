@@ -36,11 +36,19 @@ struct bow__subchannel_ops {
     void (*on_change)(struct bow__subchannel *subchannel);
     /** Its connection was lost to silence: those of the others may be as dead. */
     void (*on_silence)(struct bow__subchannel *subchannel);
+    /** Its server failed, or leaves: the name may have others by now. */
+    void (*on_doubt)(struct bow__subchannel *subchannel);
+    /** It is drained, and nothing of it is left: see subchannel_set.h. */
+    void (*on_drained)(struct bow__subchannel *subchannel);
 };
 
 struct bow__subchannel {
     struct bow__subchannel_list *list;
     const struct bow__target_address *address;
+    struct bow__link at; /* the first of its address: in the list's addresses, or drained ones */
+    uint32_t n_conns;    /* of any age */
+    bool is_drained;     /* the name has the address no more */
+    uint64_t drained_until_ns; /* then its calls end */
     enum bow__connectivity state;
     struct bow__link ready_link;   /* READY: in the list's ready, or further ones */
     struct bow__client_conn *conn; /* READY; CONNECTING because it is probed; or BACKING_OFF because
@@ -75,9 +83,11 @@ struct bow__subchannel_list {
     struct bow__client_calls *calls;
     const struct bow__client_config *config;
     const struct bow__subchannel_ops *ops;
-    struct bow__subchannel *all; /* the first of each address, then the further ones of the first
-                                    address, of the second, …; the client's memory */
-    struct bow__link ready;      /* first ones that take calls */
+    /* The first of each address; its further ones lie behind it in memory. */
+    struct bow__link addresses;
+    uint32_t n_addresses;
+    uint32_t n_in[BOW__CONNECTIVITY_READY + 1]; /* how many of these are in which state */
+    struct bow__link ready;                     /* those that take calls */
     uint32_t n_ready;
     struct bow__link further;      /* further ones that take calls */
     uint32_t n_further_in_use;     /* that take calls, or are to */
@@ -87,31 +97,37 @@ struct bow__subchannel_list {
     bool catching_up;              /* what comes now came to pass while nobody drove the loop */
 };
 
-/** The first ones. */
-static inline uint32_t bow__subchannel_list_n(const struct bow__subchannel_list *list)
+static inline struct bow__subchannel *bow__subchannel_at(struct bow__link *link)
 {
-    return list->config->target.n_addresses;
+    return BOW__CONTAINER(link, struct bow__subchannel, at);
 }
 
-/** With the further ones. */
-static inline uint32_t bow__subchannel_list_n_all(const struct bow__subchannel_list *list)
-{
-    return bow__client_config_n_subchannels(list->config);
-}
-
-/** The further ones of the address of `all[i]`; `*ret_n` may be 0. */
+/** The first of the first address, and of the one that follows that of `subchannel`; or NULL. */
 static inline struct bow__subchannel *
-bow__subchannel_list_further(const struct bow__subchannel_list *list, uint32_t i, uint32_t *ret_n)
+bow__subchannel_list_first(const struct bow__subchannel_list *list)
 {
-    *ret_n = list->config->options.max_connections_per_address - 1;
-    return &list->all[bow__subchannel_list_n(list) + i * *ret_n];
+    return bow__list_is_empty(&list->addresses) ? NULL : bow__subchannel_at(list->addresses.next);
 }
 
-/** Zeroed memory that has its calls, config, ops and subchannels. */
-void bow__subchannel_list_init(struct bow__subchannel_list *list);
-/** Nothing is left that uses it. */
-void bow__subchannel_list_fini(struct bow__subchannel_list *list);
+static inline struct bow__subchannel *bow__subchannel_next(const struct bow__subchannel *subchannel)
+{
+    struct bow__link *next = subchannel->at.next;
 
+    return next != &subchannel->list->addresses ? bow__subchannel_at(next) : NULL;
+}
+
+/** How many lie behind each other: the first of an address, and its further ones. */
+static inline uint32_t bow__subchannels_each(const struct bow__subchannel_list *list)
+{
+    return list->config->options.max_connections_per_address;
+}
+
+/** Take the address of `first` out: its subchannels connect no more and take no new calls, and
+ * their connections end with the calls on them. */
+void bow__subchannel_drain(struct bow__subchannel *first, uint64_t until_ns);
+/** Set up zeroed memory, for the list to add. */
+void bow__subchannel_init(struct bow__subchannel *subchannel, struct bow__subchannel_list *list,
+                          const struct bow__target_address *address, bool is_further);
 /** Connect for calls that wait, unless it is too early after a failure; `at_once`: even then. */
 void bow__subchannel_request_connection(struct bow__subchannel *subchannel, bool at_once);
 /** Whether it is too early for the next connection, after one that failed or was lost. */

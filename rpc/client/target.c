@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * Targets taken apart: "grpc:", "list:" and gRPC's forms of several addresses. A single address
- * (unix:, dns:///, HOST:PORT) is parsed in transport/address/address.c.
+ * Targets taken apart: "grpc:", "list:", gRPC's forms of several addresses, and names for
+ * resolvers. A single address (unix:, HOST:PORT) is parsed in transport/address/address.c.
  */
 
 #include "rpc/client/target.h"
 #include "base/alloc.h"
+#include "rpc/client/resolve/scheme.h"
 #include "rpc/connection/http2_built.h"
 #include "transport/address/address.h"
 #include "transport/address/transport_error.h"
@@ -35,6 +36,17 @@ struct walk {
     bool list;
     struct bow_slice scheme; /* of all addresses of a list as gRPC writes it; empty: none */
 };
+
+/* NULL: it is for none. Lists have addresses alone. */
+static const struct bow_resolver *resolver_of(const struct bow_client_options *options,
+                                              const char **ret_name,
+                                              const struct bow__scheme **ret_own)
+{
+    const char *text = options->target;
+
+    (void)skip_prefix(&text, GRPC_PREFIX);
+    return bow__scheme_find(options->resolvers, options->n_resolvers, text, ret_name, ret_own);
+}
 
 /* "ipv4:192.0.2.1:443,192.0.2.2:443": gRPC's way to write a list. */
 static void skip_list_scheme(struct walk *walk)
@@ -170,8 +182,48 @@ static int refuse_long_list(const struct bow_client_options *options, uint32_t n
     return bow__target_refuse(options, -EINVAL, why.bytes);
 }
 
+/* That it is encrypted is for a name to say before it is known what it has. */
+static int check_host(const struct bow_client_options *options, const char *name,
+                      struct bow__text *why)
+{
+    struct bow_slice authority = bow__scheme_authority(name);
+    bool has_port = bow__scheme_host(authority).len < authority.len;
+    char text[MAX_ADDRESS_BYTES];
+
+    if (authority.len + sizeof(":443") > sizeof(text)) {
+        bow__text_printf(why, "the host's name is too long");
+        return -EINVAL;
+    }
+    memcpy(text, authority.data, authority.len);
+    memcpy(text + authority.len, ":443", sizeof(":443"));
+    text[has_port ? authority.len : authority.len + sizeof(":443") - 1] = '\0';
+    return check_address(options, text, why);
+}
+
+static int check_name(const struct bow_client_options *options, const char *name,
+                      const struct bow__scheme *own)
+{
+    struct bow__text why;
+    int rc = 0;
+
+    bow__text_clear(&why);
+    if (*name == '\0') {
+        bow__text_printf(&why, "a name must follow the scheme");
+        rc = -EINVAL;
+    }
+    if (rc == 0 && own != NULL) {
+        rc = own->check(name, &why);
+    }
+    if (rc == 0 && own != NULL && own->names_host) {
+        rc = check_host(options, name, &why);
+    }
+    return rc == 0 ? 0 : bow__target_refuse(options, rc, why.bytes);
+}
+
 int bow__target_check(const struct bow_client_options *options)
 {
+    const struct bow__scheme *own = NULL;
+    const char *name = NULL;
     struct bow_slice address;
     bool http2 = false;
     int rc = 0;
@@ -183,6 +235,9 @@ int bow__target_check(const struct bow_client_options *options)
     struct walk walk = walk_of(options->target, &http2);
     if (http2 && !bow__http2_is_built()) {
         return bow__target_refuse(options, -EINVAL, "this build of the library is without HTTP/2");
+    }
+    if (resolver_of(options, &name, &own) != NULL) {
+        return check_name(options, name, own);
     }
     uint32_t n = count(walk);
     if (n > BOW_LIMIT_LIST_ADDRESSES) {
@@ -197,13 +252,12 @@ int bow__target_check(const struct bow_client_options *options)
 /* Making one */
 
 /* Of an address that can be parsed. */
-static char *server_name_of(struct bow_context *context, const struct bow_client_options *options,
-                            const char *address)
+static char *server_name_of(struct bow_context *context, const char *given, const char *address)
 {
     const char *end = strrchr(address, ':');
 
-    if (options->server_name != NULL) {
-        return bow__dup(context, options->server_name, strlen(options->server_name));
+    if (given != NULL) {
+        return bow__dup(context, given, strlen(given));
     }
     if (bow__address_is_hostless(address) || end == NULL) {
         return bow__dup(context, "localhost", strlen("localhost"));
@@ -239,30 +293,65 @@ static void free_text(struct bow_context *context, char *text)
     }
 }
 
-static void free_address(struct bow_context *context, struct bow__target_address *address)
+void bow__target_address_fini(struct bow__target_address *address, struct bow_context *context)
 {
     free_text(context, address->text);
     free_text(context, address->server_name);
     free_text(context, address->authority);
+    free_text(context, address->locality);
+    *address = (struct bow__target_address){.text = NULL};
+}
+
+/* `server_name`, `authority`: NULL, as the address says. */
+static int make_address(struct bow__target_address *address, struct bow_context *context,
+                        struct bow_slice text, const char *server_name, const char *authority)
+{
+    *address = (struct bow__target_address){.weight = 1};
+    address->text = bow__dup(context, (const char *)text.data, text.len);
+    if (address->text != NULL) {
+        address->server_name = server_name_of(context, server_name, address->text);
+        address->authority = authority != NULL ? bow__dup(context, authority, strlen(authority))
+                                               : authority_of(context, address->text);
+    }
+    if (address->server_name == NULL || address->authority == NULL) {
+        bow__target_address_fini(address, context);
+        return -ENOMEM;
+    }
+    return 0;
 }
 
 static int add(struct bow__target *target, struct bow_context *context,
                const struct bow_client_options *options, struct bow_slice text)
 {
-    struct bow__target_address address = {.server_name = NULL};
     size_t n_scheme = 0;
 
     (void)bow__address_scheme((const char *)text.data, &n_scheme);
-    address.text = bow__dup(context, (const char *)text.data + n_scheme, text.len - n_scheme);
-    if (address.text != NULL) {
-        address.server_name = server_name_of(context, options, address.text);
-        address.authority = authority_of(context, address.text);
+    struct bow_slice rest = {text.data + n_scheme, text.len - n_scheme};
+    int rc = make_address(&target->addresses[target->n_addresses], context, rest,
+                          options->server_name, NULL);
+    target->n_addresses += rc == 0 ? 1 : 0;
+    return rc;
+}
+
+int bow__target_address_init(struct bow__target_address *address, struct bow_context *context,
+                             const struct bow__target *target,
+                             const struct bow_resolver_address *said)
+{
+    struct bow_slice text = {(const uint8_t *)said->address, strlen(said->address)};
+    const char *server_name = said->server_name != NULL ? said->server_name : target->server_name;
+
+    int rc = make_address(address, context, text, server_name, target->authority);
+    if (rc < 0) {
+        return rc;
     }
-    if (address.server_name == NULL || address.authority == NULL) {
-        free_address(context, &address);
-        return -ENOMEM;
+    address->weight = said->weight;
+    if (said->locality != NULL) {
+        address->locality = bow__dup(context, said->locality, strlen(said->locality));
+        if (address->locality == NULL) {
+            bow__target_address_fini(address, context);
+            return -ENOMEM;
+        }
     }
-    target->addresses[target->n_addresses++] = address;
     return 0;
 }
 
@@ -270,22 +359,88 @@ static int add(struct bow__target *target, struct bow_context *context,
 static void clear(struct bow__target *target, struct bow_context *context, uint32_t n)
 {
     for (uint32_t i = 0; i < target->n_addresses; i++) {
-        free_address(context, &target->addresses[i]);
+        bow__target_address_fini(&target->addresses[i], context);
     }
     if (target->addresses != NULL) {
         bow__free(context, target->addresses, n * sizeof(*target->addresses));
     }
     free_text(context, target->text);
+    free_text(context, target->server_name);
+    free_text(context, target->authority);
     *target = (struct bow__target){0};
+}
+
+/* RFC 9110, section 7.2: what a host and a port may have. A name of another kind is none that a
+ * server knows itself by. */
+static bool is_authority(struct bow_slice text)
+{
+    static const char known[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "-._~:[]";
+
+    for (size_t i = 0; i < text.len; i++) {
+        if (text.data[i] == '\0' || strchr(known, text.data[i]) == NULL) {
+            return false;
+        }
+    }
+    return text.len > 0;
+}
+
+/* Of addresses that do not say it themselves: those behind a host's name, or a program's. */
+static int init_names(struct bow__target *target, struct bow_context *context,
+                      const struct bow_client_options *options, const struct bow__scheme *own)
+{
+    struct bow_slice authority = bow__scheme_authority(target->name);
+    struct bow_slice host = bow__scheme_host(authority);
+    bool speaks = (own == NULL || own->names_host) && is_authority(authority);
+    int rc = 0;
+
+    if (speaks) {
+        target->authority = bow__dup(context, (const char *)authority.data, authority.len);
+        rc = target->authority == NULL ? -ENOMEM : 0;
+    }
+    if (options->server_name != NULL) {
+        host =
+            (struct bow_slice){(const uint8_t *)options->server_name, strlen(options->server_name)};
+    }
+    if (speaks || options->server_name != NULL) {
+        target->server_name = bow__dup(context, (const char *)host.data, host.len);
+        rc = target->server_name == NULL ? -ENOMEM : rc;
+    }
+    return rc;
+}
+
+static int init_resolved(struct bow__target *target, struct bow_context *context,
+                         const struct bow_client_options *options)
+{
+    const struct bow__scheme *own = NULL;
+    const char *name = NULL;
+
+    target->resolver = resolver_of(options, &name, &own);
+    target->http2 = strncmp(options->target, GRPC_PREFIX, strlen(GRPC_PREFIX)) == 0;
+    target->text = bow__dup(context, options->target, strlen(options->target));
+    if (target->text == NULL) {
+        return -ENOMEM;
+    }
+    target->name = target->text + (name - options->target);
+    return init_names(target, context, options, own);
 }
 
 int bow__target_init(struct bow__target *target, struct bow_context *context,
                      const struct bow_client_options *options)
 {
+    const struct bow__scheme *own = NULL;
+    const char *name = NULL;
     struct bow_slice address;
     int rc = 0;
 
     *target = (struct bow__target){0};
+    if (resolver_of(options, &name, &own) != NULL) {
+        rc = init_resolved(target, context, options);
+        if (rc < 0) {
+            clear(target, context, 0);
+        }
+        return rc;
+    }
     struct walk walk = walk_of(options->target, &target->http2);
     uint32_t n = count(walk);
     target->addresses = bow__alloc_array(context, n, sizeof(*target->addresses));
@@ -310,7 +465,8 @@ void bow__target_fini(struct bow__target *target, struct bow_context *context)
 
 void bow__target_describe(const struct bow__target *target, struct bow__text *text)
 {
-    bow__text_printf(text, "%s", target->addresses[0].text);
+    bow__text_printf(text, "%s",
+                     target->n_addresses > 0 ? target->addresses[0].text : target->text);
     if (target->n_addresses > 1) {
         bow__text_printf(text, " and %u other%s", (unsigned)target->n_addresses - 1,
                          target->n_addresses > 2 ? "s" : "");
