@@ -171,6 +171,10 @@ struct bow_client_options {
         *resolvers;     /* for targets of schemes of the program's own, see <bowline/resolver.h>;
                            the array is copied from, what it points to is kept */
     size_t n_resolvers; /* so many */
+    const char *dns_servers; /* whom "dns:" names are asked of, "192.0.2.1:53,[2001:db8::1]:53";
+                                copied; NULL: the system's (/etc/resolv.conf) */
+    uint64_t dns_min_ttl_ns; /* look "dns:" names up again after their TTL, but not earlier than so;
+                                0: BOW_LIMIT_DNS_TTL_MIN_NS */
 };
 
 /** Bytes of options.health_service at most, with a NUL. */

@@ -284,6 +284,26 @@
  * that fail or go all the time. */
 #define BOW_LIMIT_RESOLVER_REFRESH_NS (UINT64_C(1) * 1000000000u)
 
+/** What a DNS server has to answer a question in, and how often each is asked; the second time it
+ * has twice as long. Answers servers that do not. */
+#define BOW_LIMIT_DNS_TRY_NS (UINT64_C(2) * 1000000000u)
+#define BOW_LIMIT_DNS_TRIES 2
+
+/** All that one look-up of a client's name may take, whatever it consists of. Answers servers that
+ * answer with further questions. */
+#define BOW_LIMIT_DNS_LOOKUP_NS (UINT64_C(10) * 1000000000u)
+
+/** The time after which a name is looked up again, whatever its TTL: at least, at most. Answers a
+ * TTL of none, or of years. Option: dns_min_ttl_ns. */
+#define BOW_LIMIT_DNS_TTL_MIN_NS (UINT64_C(5) * 1000000000u)
+#define BOW_LIMIT_DNS_TTL_MAX_NS (UINT64_C(3600) * 1000000000u)
+
+/** Targets of a name's SRV records that are looked up. Answers an answer that asks for thousands. */
+#define BOW_LIMIT_DNS_SRV_TARGETS 64u
+
+/** Bytes of a file of addresses (file:///PATH). Answers one that is none. */
+#define BOW_LIMIT_ADDRESS_FILE_BYTES ((size_t)1 << 20)
+
 /** Connections of a client to one address, on each of its loops. Option:
  * max_connections_per_address. */
 #define BOW_LIMIT_CONNECTIONS_PER_ADDRESS 64u

@@ -232,6 +232,7 @@ static int make(const struct bow_client_options *options, struct bow_context *co
     pthread_cond_init(&client->settled, NULL);
     client->config.options.server_name = NULL;
     client->config.options.resolvers = NULL;
+    client->config.options.dns_servers = NULL;
     client->config.options.assumed_encodings = NULL;
     client->config.assumed_encodings = bow__client_options_encodings(options);
     if (options->source != NULL) {

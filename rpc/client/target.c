@@ -6,7 +6,8 @@
 
 #include "rpc/client/target.h"
 #include "base/alloc.h"
-#include "rpc/client/resolve/scheme.h"
+#include "rpc/client/resolve/dns.h"
+#include "rpc/client/resolve/file.h"
 #include "rpc/connection/http2_built.h"
 #include "transport/address/address.h"
 #include "transport/address/transport_error.h"
@@ -37,6 +38,9 @@ struct walk {
     struct bow_slice scheme; /* of all addresses of a list as gRPC writes it; empty: none */
 };
 
+/* The library's own. */
+static const struct bow__scheme *const own_schemes[] = {&bow__scheme_dns, &bow__scheme_file, NULL};
+
 /* NULL: it is for none. Lists have addresses alone. */
 static const struct bow_resolver *resolver_of(const struct bow_client_options *options,
                                               const char **ret_name,
@@ -45,7 +49,8 @@ static const struct bow_resolver *resolver_of(const struct bow_client_options *o
     const char *text = options->target;
 
     (void)skip_prefix(&text, GRPC_PREFIX);
-    return bow__scheme_find(options->resolvers, options->n_resolvers, text, ret_name, ret_own);
+    return bow__scheme_find(own_schemes, options->resolvers, options->n_resolvers, text, ret_name,
+                            ret_own);
 }
 
 /* "ipv4:192.0.2.1:443,192.0.2.2:443": gRPC's way to write a list. */
@@ -367,6 +372,7 @@ static void clear(struct bow__target *target, struct bow_context *context, uint3
     free_text(context, target->text);
     free_text(context, target->server_name);
     free_text(context, target->authority);
+    free_text(context, target->dns_servers);
     *target = (struct bow__target){0};
 }
 
@@ -409,6 +415,26 @@ static int init_names(struct bow__target *target, struct bow_context *context,
     return rc;
 }
 
+/* A table of the library's own, with what the client's options say to it. */
+static int init_own(struct bow__target *target, struct bow_context *context,
+                    const struct bow_client_options *options, const struct bow__scheme *own)
+{
+    if (options->dns_servers != NULL) {
+        target->dns_servers = bow__dup(context, options->dns_servers, strlen(options->dns_servers));
+        if (target->dns_servers == NULL) {
+            return -ENOMEM;
+        }
+    }
+    target->own_options = (struct bow__scheme_options){
+        .dns_servers = target->dns_servers,
+        .dns_min_ttl_ns = options->dns_min_ttl_ns,
+    };
+    target->own = own->table;
+    target->own.user = &target->own_options;
+    target->resolver = &target->own;
+    return 0;
+}
+
 static int init_resolved(struct bow__target *target, struct bow_context *context,
                          const struct bow_client_options *options)
 {
@@ -422,7 +448,8 @@ static int init_resolved(struct bow__target *target, struct bow_context *context
         return -ENOMEM;
     }
     target->name = target->text + (name - options->target);
-    return init_names(target, context, options, own);
+    int rc = own != NULL ? init_own(target, context, options, own) : 0;
+    return rc == 0 ? init_names(target, context, options, own) : rc;
 }
 
 int bow__target_init(struct bow__target *target, struct bow_context *context,

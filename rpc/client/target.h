@@ -14,8 +14,8 @@
  */
 
 #include "base/text.h"
+#include "rpc/client/resolve/scheme.h"
 #include <bowline/client.h>
-#include <bowline/resolver.h>
 
 struct bow__target_address {
     char *text;        /* to connect to */
@@ -32,8 +32,11 @@ struct bow__target {
     struct bow__target_address *addresses;
     const struct bow_resolver *resolver; /* NULL: `addresses` are all there is */
     const char *name;                    /* what it is asked for; in `text` */
-    char *server_name; /* of addresses that name none; NULL: as each of them says itself */
-    char *authority;   /* of all of them; NULL: likewise */
+    char *server_name;       /* of addresses that name none; NULL: as each of them says itself */
+    char *authority;         /* of all of them; NULL: likewise */
+    struct bow_resolver own; /* `resolver`, of the library's own schemes; with what follows */
+    struct bow__scheme_options own_options;
+    char *dns_servers;
 };
 
 /** Fill options->error with why there is no client for the target. Returns `rc`. */

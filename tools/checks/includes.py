@@ -133,6 +133,7 @@ OUTSIDE = (
     (r"protobuf-c/.*", {"include", "rpc", "otel", "codegen"} | ALL_ABOVE, set()),
     (r"nghttp2/.*", {"rpc/http2"} | ALL_ABOVE, set()),
     (r"openssl/.*", {"tls"} | ALL_ABOVE, set()),
+    (r"ares\.h", {"rpc/client/resolve"} | ALL_ABOVE, set()),
     (r"(zstd|zlib)\.h", {"rpc/core"} | ALL_ABOVE, set()),
     (r"(pthread|threads)\.h",
      {"include", "transport", "rpc", "tls", "otel", "testing", "codegen", "tools"} | ALL_ABOVE, SESSIONS),
@@ -280,7 +281,11 @@ ORDER = {
         "client_metadata stream",
         "stream_receive stream_send",
     ),
-    "rpc/client/resolve": ("address_set", "scheme"),
+    "rpc/client/resolve": (
+        "scheme",
+        "address_lines address_set dns_channel dns_name dns_srv",
+        "dns dns_none file",
+    ),
     "rpc/client": (
         "backoff target",
         "client_options",

@@ -8,9 +8,6 @@
 #include <errno.h>
 #include <string.h>
 
-/* The library's own, by name. */
-static const struct bow__scheme *const own_schemes[] = {NULL};
-
 /* What begins an address, or a target as a whole. */
 static const char *const taken[] = {"grpc", "list", "unix",   "unix-abstract", "fd",
                                     "ipv4", "ipv6", "inproc", "vsock",         "passthrough"};
@@ -78,7 +75,8 @@ static bool is_port(const char *name)
     return name[strspn(name, "0123456789")] == '\0';
 }
 
-const struct bow_resolver *bow__scheme_find(const struct bow_resolver *const *resolvers, size_t n,
+const struct bow_resolver *bow__scheme_find(const struct bow__scheme *const *own,
+                                            const struct bow_resolver *const *resolvers, size_t n,
                                             const char *text, const char **ret_name,
                                             const struct bow__scheme **ret_own)
 {
@@ -92,14 +90,14 @@ const struct bow_resolver *bow__scheme_find(const struct bow_resolver *const *re
             return resolvers[i];
         }
     }
-    for (size_t i = 0; own_schemes[i] != NULL; i++) {
-        const struct bow__scheme *own = own_schemes[i];
-        name = behind(text, own->table.scheme);
-        if (name != NULL && !is_port(text + strlen(own->table.scheme) + 1) &&
-            (own->resolves == NULL || own->resolves(name))) {
+    for (; *own != NULL; own++) {
+        const char *scheme = (*own)->table.scheme;
+        name = behind(text, scheme);
+        if (name != NULL && !is_port(text + strlen(scheme) + 1) &&
+            ((*own)->resolves == NULL || (*own)->resolves(name))) {
             *ret_name = name;
-            *ret_own = own;
-            return &own->table;
+            *ret_own = *own;
+            return &(*own)->table;
         }
     }
     return NULL;

@@ -11,9 +11,15 @@
 #include <bowline/resolver.h>
 #include <bowline/slice.h>
 
+/** What the `user` of a table of the library's own points to. */
+struct bow__scheme_options {
+    const char *dns_servers; /* NULL: the system's */
+    uint64_t dns_min_ttl_ns; /* 0: BOW_LIMIT_DNS_TTL_MIN_NS */
+};
+
 /** A scheme of the library's own. */
 struct bow__scheme {
-    struct bow_resolver table; /* its `user` is what the target's options say, see below */
+    struct bow_resolver table; /* without `user` */
     /** Whether `name` can be asked for. Returns 0, or -EINVAL with the reason appended. */
     int (*check)(const char *name, struct bow__text *why);
     /** Whether it has to be asked for `name`, which may say an address as it is; NULL: always. */
@@ -22,8 +28,9 @@ struct bow__scheme {
 };
 
 /** The resolver of `text`, which is a target without "grpc:", and what it is to be asked for; NULL:
- * it is for none. `*ret_own`: the library's, or NULL. */
-const struct bow_resolver *bow__scheme_find(const struct bow_resolver *const *resolvers, size_t n,
+ * it is for none. `own`: the library's, up to a NULL; `*ret_own`: one of these, or NULL. */
+const struct bow_resolver *bow__scheme_find(const struct bow__scheme *const *own,
+                                            const struct bow_resolver *const *resolvers, size_t n,
                                             const char *text, const char **ret_name,
                                             const struct bow__scheme **ret_own);
 
