@@ -47,6 +47,7 @@ struct dns {
     struct bow__dns_channel channel;
     struct bow_timer timer; /* the next look-up, or when this one has to be over */
     struct bow__dns_name name;
+    const char *dns_servers; /* of the client's options */
     uint64_t min_ttl_ns;
     bool is_looking;
     bool is_stopping;
@@ -57,8 +58,7 @@ struct dns {
     size_t n_room;
     uint64_t ttl_ns; /* the least of what was found */
     uint64_t pause_ns;
-    struct bow__text error;  /* the first that was met */
-    struct bow__text broken; /* why nothing can be asked at all; or empty */
+    struct bow__text error; /* the first that was met */
 };
 
 /* What was found */
@@ -71,6 +71,15 @@ static void note_error(struct dns *dns, const char *what, const char *of, const 
     bow__text_printf(&dns->error, "%s of ", what);
     bow__text_escape(&dns->error, (struct bow_slice){(const uint8_t *)of, strlen(of)}, 128);
     bow__text_printf(&dns->error, ": %s", why);
+}
+
+/* c-ares asks the next server after a SERVFAIL, and with the last of them forgets that there was
+ * one. */
+static const char *describe(int status)
+{
+    return status == ARES_ECONNREFUSED ? "no DNS server answers: each is out of reach, fails "
+                                         "(SERVFAIL) or refuses to"
+                                       : ares_strerror(status);
 }
 
 static void note_ttl(struct dns *dns, int ttl)
@@ -198,7 +207,7 @@ static void take_addresses(struct dns *dns, int status, const char *host,
                            struct ares_addrinfo *answer, const struct query *query)
 {
     if (status != ARES_SUCCESS) {
-        note_error(dns, "the addresses", host, ares_strerror(status));
+        note_error(dns, "the addresses", host, describe(status));
         return;
     }
     for (const struct ares_addrinfo_node *at = answer->nodes; at != NULL; at = at->ai_next) {
@@ -272,7 +281,7 @@ static void take_srv(struct dns *dns, int status, const unsigned char *bytes, in
         status = bow__dns_srv_parse(bytes, len, &records, &ttl);
     }
     if (status != ARES_SUCCESS) {
-        note_error(dns, "the SRV records", dns->name.host, ares_strerror(status));
+        note_error(dns, "the SRV records", dns->name.host, describe(status));
         return;
     }
     note_ttl(dns, ttl < INT32_MAX ? (int)ttl : INT32_MAX);
@@ -312,13 +321,31 @@ static void look(struct dns *dns)
     answered(dns);
 }
 
-/* It has taken too long: what is there counts. */
+/* For each look-up that finds none: whom it asks may be changed by then. */
+static bool open_channel(struct dns *dns)
+{
+    const char *servers = dns->name.servers[0] != '\0' ? dns->name.servers : dns->dns_servers;
+
+    if (dns->channel.ares != NULL) {
+        return true;
+    }
+    int status = bow__dns_channel_init(&dns->channel, dns->timer.loop, servers);
+    if (status != ARES_SUCCESS) {
+        bow__text_clear(&dns->error);
+        bow__text_printf(&dns->error, "c-ares cannot ask %s: %s",
+                         servers != NULL ? servers : "the system's DNS servers",
+                         ares_strerror(status));
+    }
+    return status == ARES_SUCCESS;
+}
+
+/* It has taken too long: what is there counts. A look-up that is cancelled would go on with the
+ * next thing to ask, so the channel goes. */
 static void give_up(struct dns *dns)
 {
     note_error(dns, "the addresses", dns->name.host,
                "no answer within 10 s (BOW_LIMIT_DNS_LOOKUP_NS)");
-    ares_cancel(dns->channel.ares);
-    bow__dns_channel_arm(&dns->channel);
+    bow__dns_channel_fini(&dns->channel);
 }
 
 static void on_timer(struct bow_timer *timer, void *user)
@@ -326,29 +353,17 @@ static void on_timer(struct bow_timer *timer, void *user)
     struct dns *dns = user;
 
     (void)timer;
-    if (dns->broken.len > 0) {
-        dns->error = dns->broken;
-        tell_error(dns);
-    } else if (dns->is_looking) {
+    if (dns->is_looking) {
         give_up(dns);
-    } else {
+    } else if (open_channel(dns)) {
         look(dns);
+    } else {
+        tell_error(dns);
+        schedule(dns, true);
     }
 }
 
 /* The table */
-
-static void open_channel(struct dns *dns, struct bow_loop *loop, const char *dns_servers)
-{
-    const char *servers = dns->name.servers[0] != '\0' ? dns->name.servers : dns_servers;
-
-    int status = bow__dns_channel_init(&dns->channel, loop, servers);
-    if (status != ARES_SUCCESS) {
-        bow__text_printf(&dns->broken, "c-ares cannot ask %s: %s",
-                         servers != NULL ? servers : "the system's DNS servers",
-                         ares_strerror(status));
-    }
-}
 
 static int start(const struct bow_resolver *resolver, struct bow_loop *loop, const char *name,
                  struct bow_resolver_watch *watch, void **ret_state)
@@ -364,11 +379,11 @@ static int start(const struct bow_resolver *resolver, struct bow_loop *loop, con
     dns->watch = watch;
     dns->context = context;
     dns->system = bow__context_system(context);
+    dns->dns_servers = options->dns_servers;
     dns->min_ttl_ns =
         options->dns_min_ttl_ns != 0 ? options->dns_min_ttl_ns : BOW_LIMIT_DNS_TTL_MIN_NS;
     bow__list_init(&dns->queries);
     bow__text_clear(&dns->error);
-    bow__text_clear(&dns->broken);
     bow_timer_init(&dns->timer, loop, on_timer, dns);
     bow__text_clear(&why);
     int rc = bow__dns_name_parse(name, &dns->name, &why);
@@ -376,7 +391,6 @@ static int start(const struct bow_resolver *resolver, struct bow_loop *loop, con
         bow__free(context, dns, sizeof(*dns));
         return rc;
     }
-    open_channel(dns, loop, options->dns_servers);
     bow_timer_start(&dns->timer, 0);
     *ret_state = dns;
     return 0;
