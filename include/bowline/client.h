@@ -29,11 +29,13 @@
  * Targets: HOST:PORT, [v6]:PORT, unix:PATH, unix-abstract:NAME, inproc:NAME (a server of the same
  * context); or several of them, list:ADDRESS,ADDRESS,… (at most BOW_LIMIT_LIST_ADDRESSES, none
  * with a comma); with "grpc:" in front the client speaks gRPC over HTTP/2 instead of Bowline's own
- * protocol. gRPC's own forms mean the same: dns:///HOST:PORT, ipv4:ADDRESS:PORT (several with
- * commas are a list), ipv6:[v6]:PORT, unix:///PATH.
+ * protocol. gRPC's own forms mean the same: passthrough:///HOST:PORT, ipv4:ADDRESS:PORT (several
+ * with commas are a list), ipv6:[v6]:PORT, unix:///PATH.
  *
- * A target SCHEME:///NAME, or SCHEME:NAME, is a name for the resolver of that scheme, among
- * options.resolvers: see <bowline/resolver.h>. What it says is used like a list.
+ * A target SCHEME:///NAME, or SCHEME:NAME, is a name for the resolver of that scheme, one of
+ * options.resolvers (see <bowline/resolver.h>) or the library's own: dns:///HOST[:PORT], all
+ * addresses that the host has, and file:///PATH, a file with an address a line. What it says is
+ * used like a list, and may change at any time.
  *
  * A list is one service at several addresses. On each loop in use the client has a connection to
  * each of them. Calls go round over those that are ready, a stream stays where it began, and a
