@@ -31,7 +31,11 @@ void sim_client_start(struct sim_client *client)
     int n = snprintf(target, sizeof(target), "%s%s", client->is_grpc ? "grpc:" : "",
                      client->n_servers > 1 ? "list:" : "");
 
-    for (int i = 0; i < client->n_servers; i++) {
+    if (client->is_named) {
+        snprintf(target, sizeof(target), "%ssim:///shop", client->is_grpc ? "grpc:" : "");
+        sim_names_use(client, &options);
+    }
+    for (int i = 0; i < client->n_servers && !client->is_named; i++) {
         n += snprintf(target + n, sizeof(target) - (size_t)n, "%s127.0.0.1:%u", i > 0 ? "," : "",
                       client->servers[i]->port);
     }

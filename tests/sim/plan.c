@@ -199,6 +199,7 @@ void sim_plan(struct sim_world *world)
         for (int k = 0; k < client->n_servers; k++) {
             client->servers[k] = &world->servers[(first + k) % world->n_servers];
         }
+        client->is_named = client->n_servers > 1 && sim_chance(net, 2);
         client->is_grpc = sim_chance(net, 2);
         client->compresses = sim_chance(net, 4);
         client->idle_ns = sim_chance(net, 4) ? 20 * SIM_MS + sim_below(net, 200 * SIM_MS) : 0;

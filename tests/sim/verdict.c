@@ -169,6 +169,13 @@ static bool may_turn_away_twice(const struct sim_server *server, const struct si
     return call->world->net.now_ns - call->started_ns >= (idle < age ? idle : age);
 }
 
+/* What changed a little earlier may still be on its way: an attempt to connect that is a new one's.
+ */
+static uint64_t before(const struct sim_call *call)
+{
+    return call->started_ns > AFTERMATH_NS ? call->started_ns - AFTERMATH_NS : 0;
+}
+
 /* Whether no server may have taken it. A call that was not run is sent once more: one that ends a
  * connection for its age takes it then, and of a list another one. */
 static bool may_find_none(const struct sim_call *call)
@@ -180,7 +187,8 @@ static bool may_find_none(const struct sim_call *call)
     for (int i = 0; i < client->n_servers; i++) {
         const struct sim_server *server = client->servers[i];
         bool ends_some = server->max_age_ns > 0 || server->idle_ns > 0;
-        n += server->state != SIM_SERVER_UP || server->closed_until_ns >= call->started_ns ||
+        n += sim_names_lacked(client, server, before(call)) || server->state != SIM_SERVER_UP ||
+             server->closed_until_ns >= call->started_ns ||
              (client->asks_for_health &&
               is_since(server->ill_until_ns, service_ns(call), call->started_ns)) ||
              (is_once && ends_some) ||
@@ -286,6 +294,11 @@ void sim_verdict_enter(struct sim_server *server, struct bow_call *call, struct 
         server->ill_from_ns + service_ns(of) < of->started_ns && !may_be_lost(of)) {
         sim_violate(world, "call %d is sent to %s, which had said that it does not serve",
                     index_of(of), server->machine.name);
+    }
+    if (sim_names_lack(of->client, server, of->started_ns - LATE_NS) &&
+        !sim_is_short_of_memory(of) && of->client->machine->memory_failed_ns == 0) {
+        sim_violate(world, "call %d is sent to %s, which its name has no more", index_of(of),
+                    server->machine.name);
     }
     check_deadline(server, call, of);
     /* Some handlers take their time. */

@@ -14,6 +14,7 @@
  *     server.c         servers and their unary handler; stopped, killed, restarted
  *     server_stream.c  their streaming handlers
  *     client.c         clients and unary calls
+ *     names.c          names whose addresses change
  *     client_stream.c  streaming calls
  *     call_set.c       sets of calls
  *     relay.c          handlers that call on
@@ -33,8 +34,10 @@
 #include <bowline/client.h>
 #include <bowline/context.h>
 #include <bowline/loop.h>
+#include <bowline/resolver.h>
 #include <bowline/server.h>
 #include <bowline/stream.h>
+#include <bowline/timer.h>
 
 #define SIM_MAX_SERVERS 3
 #define SIM_MAX_CLIENTS 4
@@ -74,6 +77,17 @@ struct sim_held {
     uint64_t answer_ns; /* BOW_NEVER: when it is cancelled */
 };
 
+/** The name of a client's servers, and which of them it has now. */
+struct sim_names {
+    struct bow_resolver table;
+    const struct bow_resolver *tables[1];
+    struct bow_resolver_watch *watch; /* NULL: none */
+    struct bow_timer timer;           /* when something is said next */
+    bool is_told;                     /* something was said */
+    bool has[SIM_MAX_SERVERS];
+    uint64_t changed_ns[SIM_MAX_SERVERS]; /* when that changed last; 0: never */
+};
+
 struct sim_client {
     struct sim_machine own;      /* of one that is not a server's */
     struct sim_machine *machine; /* its own, or the server's */
@@ -81,6 +95,8 @@ struct sim_client {
     struct bow_client *client;
     struct sim_server *servers[SIM_MAX_SERVERS]; /* that it calls: one, or a list */
     int n_servers;
+    bool is_named; /* they are what a name has, which changes */
+    struct sim_names names;
     bool is_grpc;
     bool compresses;
     bool asks_for_health;
@@ -260,6 +276,17 @@ void sim_client_cancel(struct sim_call *call);
 void sim_client_free(struct sim_client *client);
 /** Check a reply against what was asked. */
 void sim_client_check_reply(const struct sim_call *call, const Sim__Reply *reply, int number);
+
+/* names.c */
+
+/** Have the client ask for its servers by a name. */
+void sim_names_use(struct sim_client *client, struct bow_client_options *options);
+/** Whether its name has had not that server since before then. */
+bool sim_names_lack(const struct sim_client *client, const struct sim_server *server,
+                    uint64_t since_ns);
+/** Whether it has it not, or had it not at some time since then. */
+bool sim_names_lacked(const struct sim_client *client, const struct sim_server *server,
+                      uint64_t since_ns);
 
 /* call_set.c */
 
