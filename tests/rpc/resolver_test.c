@@ -433,7 +433,7 @@ static void test_resolver_calls_on_an_address_that_goes_have_their_time(void **s
     say_all_well(names, 5);
     assert_int_equal(t->n_done, 0);
     later_ns = BOW_LIMIT_RESOLVED_DRAIN_NS + 1;
-    say_all_well(names, 1);
+    names_tell(names); /* the loop looks at its clock */
     calls_wait(t, &t->n_done, 1);
     assert_int_equal(t->n_failed, 1);
     bow_call_fail(calls_take_held(names->list->servers[0]), BOW_CANCELLED, "nobody waits");
