@@ -165,6 +165,21 @@ static void on_inactive(struct bow_handler *handler, int error)
     end(conn);
 }
 
+/* It ends by itself, so it is no pause: what has come by then is read also when the peer is lost
+ * meanwhile. */
+static void set_rest(struct bow__conn *conn, bool rests)
+{
+    if (conn->rests == rests) {
+        return;
+    }
+    conn->rests = rests;
+    if (rests) {
+        bow__channel_hold_read(conn->channel);
+    } else {
+        bow__channel_release_read(conn->channel);
+    }
+}
+
 void bow__conn_close(struct bow__conn *conn, const char *reason, uint64_t timeout_ns)
 {
     if (conn->closing) {
@@ -172,6 +187,7 @@ void bow__conn_close(struct bow__conn *conn, const char *reason, uint64_t timeou
     }
     conn->closing = true;
     conn->close_reason = reason;
+    set_rest(conn, false); /* nothing is made of what comes now */
     bow_channel_close_after_flush(conn->channel, timeout_ns);
 }
 
@@ -452,17 +468,21 @@ static void on_hostile(struct bow__conn *conn)
 
 /* Output */
 
-static void set_reading(struct bow__conn *conn, bool reading)
+/* Unless the peer reads too little, or costs so much that others are to have their turn. */
+static void update_reading(struct bow__conn *conn)
 {
-    if (conn->paused == !reading) {
-        return;
+    bool clogged = conn->session->ops->is_clogged(conn->session);
+    bool rests = conn->rest_until != BOW_NEVER;
+
+    if (conn->paused != (clogged || rests)) {
+        conn->paused = clogged || rests;
+        conn->session->ops->set_reading(conn->session, !conn->paused, now_of(conn));
     }
-    conn->paused = !reading;
-    conn->session->ops->set_reading(conn->session, reading, now_of(conn));
-    if (reading) {
-        bow_channel_resume_read(conn->channel);
-    } else {
+    set_rest(conn, rests);
+    if (clogged) {
         bow_channel_pause_read(conn->channel);
+    } else {
+        bow_channel_resume_read(conn->channel);
     }
 }
 
@@ -484,7 +504,6 @@ static bool tell_settled(struct bow__conn *conn)
     return leave_session(conn);
 }
 
-/* Unless the peer reads too little, or costs so much that others are to have their turn. */
 static void go_on_reading(struct bow__conn *conn)
 {
     struct bow__work *work = &conn->session->work;
@@ -495,8 +514,7 @@ static void go_on_reading(struct bow__conn *conn)
         conn->rest_until = at > work->now_ns ? at : BOW_NEVER;
     }
     bow__work_end_turn(work);
-    set_reading(conn,
-                conn->rest_until == BOW_NEVER && !conn->session->ops->is_clogged(conn->session));
+    update_reading(conn);
 }
 
 /* After the session has taken bytes in, or streams messages that had waited. */
@@ -511,7 +529,7 @@ static void look_at_work(struct bow__conn *conn)
     }
     if (conn->rest_until == BOW_NEVER) {
         conn->rest_until = conn->batch_ns;
-        set_reading(conn, false);
+        update_reading(conn);
     }
 }
 

@@ -71,7 +71,8 @@ struct bow__conn {
     bool inactive;        /* the channel is closed; the end waits for in_session */
     int error;            /* why, then */
     bool closing;         /* nothing more is fed */
-    bool paused;
+    bool paused; /* by either of these */
+    bool rests;  /* others have their turn: rest_until */
     uint32_t n_since;    /* bytes fed since what work.came_ns tells; 0: the next come just now */
     uint64_t rest_until; /* not read until then, for what it costs; or BOW_NEVER */
     bool heard;          /* a byte has come from the peer */
