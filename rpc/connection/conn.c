@@ -226,6 +226,27 @@ void bow__conn_cut(struct bow__conn *conn, const char *reason, uint64_t timeout_
     bow__conn_close(conn, reason, timeout_ns);
 }
 
+/* When it came */
+
+/* What waits for the next turn has come with what was fed in the last, also what is in the socket
+ * by then: a call does not begin to count its deadline with its connection's turn. Behind as much
+ * as is read at once, and after a turn in which nothing waited, it comes just now. */
+static bool has_waited(const struct bow__conn *conn)
+{
+    return conn->n_since > 0 && conn->n_since < AT_ONCE_BYTES &&
+           (uint32_t)bow__loop_n_turns(conn->loop) - conn->waited_turn <= 1;
+}
+
+/* Messages that wait have this turn, and what is to be read waits on. */
+static void give_turn_to_waiters(struct bow__conn *conn)
+{
+    conn->waiters_are_next = false;
+    conn->waiters_were_last = true;
+    if (has_waited(conn)) {
+        conn->waited_turn = (uint32_t)bow__loop_n_turns(conn->loop);
+    }
+}
+
 /* Times */
 
 /* When the peer has taken nothing for too long. Heartbeats do not tell: what it sends counts as
@@ -433,7 +454,10 @@ static void on_timer(struct bow_timer *timer, void *user)
             return;
         }
     }
-    if (conn->rest_until == BOW_NEVER) {
+    if (conn->waiters_are_next) {
+        give_turn_to_waiters(conn);
+        bow__work_go_on(&conn->session->work);
+    } else if (conn->rest_until == BOW_NEVER) {
         bow__work_go_on(&conn->session->work);
     }
     bow__conn_touch(conn);
@@ -504,14 +528,30 @@ static bool tell_settled(struct bow__conn *conn)
     return leave_session(conn);
 }
 
+/* The rest is over. Where what is read fills each turn, those that wait have every other one. */
+static void end_rest(struct bow__conn *conn)
+{
+    bool any = !bow__list_is_empty(&conn->session->work.waiting);
+
+    conn->waiters_are_next = any && !conn->waiters_were_last;
+    conn->waiters_were_last = false;
+    if (!conn->waiters_are_next) {
+        conn->rest_until = BOW_NEVER;
+    }
+}
+
 static void go_on_reading(struct bow__conn *conn)
 {
     struct bow__work *work = &conn->session->work;
 
-    if (conn->rest_until != BOW_NEVER && conn->rest_until <= now_of(conn)) {
+    if (!conn->waiters_are_next && conn->rest_until <= now_of(conn)) {
         work->now_ns = now_of(conn);
         uint64_t at = bow__work_next_turn(work);
-        conn->rest_until = at > work->now_ns ? at : BOW_NEVER;
+        if (at > work->now_ns) {
+            conn->rest_until = at;
+        } else {
+            end_rest(conn);
+        }
     }
     bow__work_end_turn(work);
     update_reading(conn);
@@ -720,15 +760,9 @@ static bool detect(struct bow__conn *conn, const struct bow_buf *bytes)
     return rc == 0;
 }
 
-/* What waits for the next turn has come with what was fed in the last, also what is in the socket
- * by then: a call does not begin to count its deadline with its connection's turn. Behind as much
- * as is read at once, and after a turn in which nothing waited, it comes just now. */
 static void tell_when_it_came(struct bow__conn *conn)
 {
-    bool has_waited = conn->n_since > 0 && conn->n_since < AT_ONCE_BYTES &&
-                      (uint32_t)bow__loop_n_turns(conn->loop) - conn->waited_turn <= 1;
-
-    if (!has_waited) {
+    if (!has_waited(conn)) {
         conn->n_since = 0;
         conn->session->work.came_ns = conn->batch_ns;
     }

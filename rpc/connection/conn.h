@@ -73,6 +73,9 @@ struct bow__conn {
     bool closing;         /* nothing more is fed */
     bool paused; /* by either of these */
     bool rests;  /* others have their turn: rest_until */
+    /* Messages that wait for their turn have the next one, before more is read; had it. */
+    bool waiters_are_next;
+    bool waiters_were_last;
     uint32_t n_since;    /* bytes fed since what work.came_ns tells; 0: the next come just now */
     uint64_t rest_until; /* not read until then, for what it costs; or BOW_NEVER */
     bool heard;          /* a byte has come from the peer */
