@@ -176,7 +176,9 @@ struct bow_client_options {
 /** Options of one call; NULL where they are passed means the defaults. */
 struct bow_call_options {
     size_t size;             /* sizeof this struct, set by the INIT */
-    uint64_t timeout_ns;     /* 0: the client's default, of a stream none; BOW_NEVER: none */
+    uint64_t timeout_ns;     /* 0: the client's default, of a stream none; BOW_NEVER: none. An end
+                                that has come by then counts, also where it waits in the client for
+                                its connection's turn */
     struct bow_call *parent; /* the call being served, which the caller holds: the smaller deadline
                                 counts, its end cancels this one, and its trace context
                                 (traceparent, tracestate: as it came, or that of its span, see

@@ -237,6 +237,12 @@ static bool has_waited(const struct bow__conn *conn)
            (uint32_t)bow__loop_n_turns(conn->loop) - conn->waited_turn <= 1;
 }
 
+bool bow__conn_may_hold(const struct bow__conn *conn, uint64_t by_ns)
+{
+    return conn->session != NULL && !conn->closing && has_waited(conn) &&
+           conn->session->work.came_ns <= by_ns;
+}
+
 /* Messages that wait have this turn, and what is to be read waits on. */
 static void give_turn_to_waiters(struct bow__conn *conn)
 {
@@ -830,6 +836,7 @@ static void on_read_filled(struct bow_handler *handler, size_t n)
 
     enter_session(conn);
     conn->touched = true;
+    tell_when_it_came(conn);
     int rc = conn->session->ops->received(conn->session, n, conn->batch_ns);
     if (!leave_session(conn)) {
         return;

@@ -107,6 +107,10 @@ static inline uint32_t bow__conn_n_calls(const struct bow__conn *conn)
     return conn->session->n_streams - conn->n_own_streams;
 }
 
+/** Whether what had come by `by_ns` may wait here for the connection's next turn: it is heard then,
+ * or in one of the next few. */
+bool bow__conn_may_hold(const struct bow__conn *conn, uint64_t by_ns);
+
 /** Take no new calls and say so; close when those in flight have ended. */
 void bow__conn_goaway(struct bow__conn *conn, const char *reason);
 
