@@ -80,6 +80,7 @@ struct bow__request_head {
     enum bow__encoding encoding; /* of the client's messages that are marked compressed */
     uint32_t previous_attempts;  /* client: how often the call was sent before */
     const char *protocol; /* server: by which it came; lives for ever; NULL: the session's name */
+    size_t n_beside;      /* server: what it takes in memory beside n_stream_bytes */
 };
 
 /** A whole message. Borrowed until the event returns, unless the event takes `block` (sets it
@@ -312,7 +313,7 @@ struct bow__session {
     bool cancels_by_close;   /* server: its clients have no other way to give a call up */
     uint64_t retry_after_ns; /* what clients are told whose messages find no room; 0: nothing */
     uint32_t n_streams;      /* open now */
-    size_t n_stream_bytes;   /* what one takes in memory */
+    size_t n_stream_bytes;   /* what each takes in memory */
     size_t n_waiting;        /* memory of messages that wait on their streams to be sent */
     size_t n_dequeued;       /* bytes of them that went on their way; wraps */
     struct bow__work work;   /* counted by the host; the session stops for it between messages */

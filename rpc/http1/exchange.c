@@ -185,6 +185,7 @@ static void open_call(struct bow__http1_session *session, const struct bow__web_
         .metadata = {head->entries, head->n_entries},
         .encoding = call->encoding,
         .protocol = bow__web_protocol(call),
+        .n_beside = bow__web_call_bytes(call),
     };
 
     session->takes_many =

@@ -481,7 +481,6 @@ static void init(struct bow__http1_session *session, const struct bow__session_o
         .server = true,
         .cancels_by_close = true,
         .retry_after_ns = options->retry_after_ns,
-        .n_stream_bytes = sizeof(struct bow__web_call),
     };
     session->web = (struct bow__web_options){
         .web = options->web,

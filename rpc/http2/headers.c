@@ -116,6 +116,7 @@ static bool begin_call(struct bow__http2_session *session, struct bow__http2_str
         .metadata = bow__http2_metadata(session),
         .encoding = stream->header.encoding,
         .protocol = stream->web != NULL ? bow__web_protocol(stream->web) : NULL,
+        .n_beside = stream->web != NULL ? bow__web_call_bytes(stream->web) : 0,
     };
     stream->user = base->events->on_open(base->owner, stream->key, &head);
     nghttp2_rcbuf_decref(stream->header.path);

@@ -105,7 +105,7 @@ bool bow__http2_web_begin(struct bow__http2_session *session, struct bow__http2_
     header->time_left_ns = call->time_left_ns;
     header->encoding = call->encoding;
     header->accepts = call->accepts;
-    stream->overdue_ns = bow__overdue_time(session->now_ns, call->time_left_ns);
+    stream->overdue_ns = bow__overdue_time(session->base.work.came_ns, call->time_left_ns);
     return true;
 }
 
