@@ -301,6 +301,14 @@ static void count_heartbeats(struct bow__conn *conn)
     conn->heartbeats_sent = sent;
 }
 
+static void count_refused(struct bow__conn *conn)
+{
+    conn->counters->now.calls_refused_connection += conn->session->calls_refused;
+    conn->counters->now.requests_refused += conn->session->requests_refused;
+    conn->session->calls_refused = 0;
+    conn->session->requests_refused = 0;
+}
+
 static void log_failure(const struct bow__conn *conn)
 {
     bow__log(conn->context, BOW_LOG_DEBUG, "%s %s: %s", conn->server ? "client" : "server",
@@ -312,6 +320,7 @@ static void on_broken(struct bow__conn *conn)
 {
     bool is_lost = conn->session->heartbeats_lost > 0;
 
+    count_refused(conn);
     if (is_lost) {
         conn->counters->now.heartbeats_lost++;
     } else {
@@ -812,8 +821,7 @@ static size_t on_read(struct bow_handler *handler, const struct bow_buf *bytes)
         return bytes->len;
     }
     conn->counters->now.bytes_received += (size_t)n;
-    conn->counters->now.calls_refused_connection += conn->session->calls_refused;
-    conn->session->calls_refused = 0;
+    count_refused(conn);
     note_fed(conn, (size_t)n, bytes->len);
     look_at_work(conn);
     return (size_t)n;

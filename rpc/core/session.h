@@ -319,10 +319,11 @@ struct bow__session {
     struct bow__work work;   /* counted by the host; the session stops for it between messages */
     uint64_t heartbeats_sent;
     uint64_t heartbeats_lost;
-    bool is_own_status;      /* in on_status: it is the session's, not what the peer said */
-    bool is_peer_unattended; /* it has said that nobody reads while there is no call */
-    uint32_t calls_refused;  /* over a limit of the connection; the host sets it back */
-    uint64_t rtt_ns;         /* of the last PING that was answered; 0: none was yet */
+    bool is_own_status;        /* in on_status: it is the session's, not what the peer said */
+    bool is_peer_unattended;   /* it has said that nobody reads while there is no call */
+    uint32_t calls_refused;    /* over a limit of the connection; the host sets it back */
+    uint32_t requests_refused; /* for other reasons, before there was a call; likewise */
+    uint64_t rtt_ns;           /* of the last PING that was answered; 0: none was yet */
     struct bow__header_excess excess; /* after -EMSGSIZE of open(), respond() or check_trailing() */
     enum bow_code failure_code;       /* after feed or on_time failed */
     struct bow__text failure; /* what was wrong, the peer's bytes escaped; after send(), too */

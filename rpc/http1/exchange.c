@@ -65,6 +65,7 @@ void bow__http1_answer_plainly(struct bow__http1_session *session, int status, c
 {
     /* Without memory for it the connection just closes. */
     (void)bow__http1_output_plain(&session->out, status, text);
+    session->base.requests_refused++;
     session->answer = BOW__HTTP1_ANSWER_DONE;
     session->is_closing = true;
 }
@@ -139,6 +140,7 @@ static void refuse_head(struct bow__http1_session *session)
 {
     struct bow__web_output output;
 
+    session->base.requests_refused += bow__web_is_at_fault(session->call);
     if (bow__web_refuse(session->call, &output) < 0) {
         break_for_memory(session);
         return;

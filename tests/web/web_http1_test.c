@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -334,6 +335,35 @@ static void test_web_http1_without_memory_no_call_is_lost(void **state)
     }
 }
 
+static void expect_refused(struct fixture *t, const char *text, const char *status)
+{
+    char line[32];
+
+    web_host_end(&t->host);
+    web_host_begin(&t->host, t->context);
+    feed(t, text);
+    (void)snprintf(line, sizeof(line), "HTTP/1.1 %s ", status);
+    assert_memory_equal(t->host.out, line, strlen(line));
+    assert_int_equal(t->host.session->requests_refused, status[0] == '2' ? 0 : 1);
+    assert_int_equal(t->host.n_opened, 0);
+}
+
+static void test_web_http1_refused_requests_are_counted(void **state)
+{
+    static char large[80 << 10];
+    struct fixture *t = *state;
+
+    expect_refused(t, "PUT /web.Shop/Say HTTP/1.1\r\nhost: a\r\n\r\n", "405");
+    expect_refused(t, "POST /web.Shop/Say HTTP/1.1\r\nhost: a\r\ncontent-type: text/plain\r\n\r\n",
+                   "415");
+    expect_refused(t, HEAD "connect-timeout-ms: x\r\n\r\n", "400");
+    expect_refused(t, HEAD "grpc-timeout: x\r\n\r\n", "400");
+    expect_refused(t, "POST /web.Shop/Say HTTP/1.1\r\nho st: a\r\n\r\n", "400");
+    (void)snprintf(large, sizeof(large), "%sx: %070000d\r\n\r\n", HEAD, 0);
+    expect_refused(t, large, "431");
+    expect_refused(t, GET_PAGE, "200");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -356,6 +386,7 @@ int main(void)
         TEST(test_web_http1_page_is_nowhere_else),
         TEST(test_web_http1_page_that_is_not_read_is_asked_for_no_more),
         TEST(test_web_http1_without_memory_no_call_is_lost),
+        TEST(test_web_http1_refused_requests_are_counted),
 #undef TEST
     };
 

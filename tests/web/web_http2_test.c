@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Calls of Connect and gRPC-Web over HTTP/2 in a session by itself: what they weigh, and from when they
- * are timed. */
+/* Calls of Connect and gRPC-Web over HTTP/2 in a session by itself: what they weigh, from when they
+ * are timed, and that what is refused is counted. */
 
 #include "tests/rpc/http2_fed_server.h"
 #include "tests/web/web_host.h"
@@ -101,8 +101,8 @@ static void test_f41_web_http2_calls_are_timed_from_when_they_came(void **state)
 {
     struct fixture *t = *state;
     struct side *server = &t->fed->pair.server;
-    const char *fields[] = {POST, ":scheme: http", SAY, ":authority: t", JSON,
-                            "connect-timeout-ms: 100", NULL};
+    const char *fields[] = {POST, ":scheme: http",           SAY, ":authority: t",
+                            JSON, "connect-timeout-ms: 100", NULL};
 
     server->is_muted = true;
     assert_int_equal(fed_server_feed(t->fed), 0);
@@ -122,6 +122,38 @@ static void test_f41_web_http2_calls_are_timed_from_when_they_came(void **state)
     t->fed->in.len = 0;
 }
 
+static void expect_refused(struct fixture *t, uint32_t n)
+{
+    assert_int_equal(fed_server_feed(t->fed), 0);
+    assert_int_equal(t->fed->pair.server.session->requests_refused, n);
+}
+
+static void test_web_http2_refused_requests_are_counted(void **state)
+{
+    struct fixture *t = *state;
+
+    put_request(t, 1, ":method: PUT", SAY, JSON);
+    expect_refused(t, 1);
+    put_request(t, 3, POST, SAY, "content-type: text/plain");
+    expect_refused(t, 2);
+    put_request(t, 5, POST, SAY, JSON);
+    expect_refused(t, 2);
+    assert_true(fed_server_says(t->fed, "HEADERS 1 end :status=405"));
+    assert_true(fed_server_says(t->fed, "HEADERS 3 end :status=415"));
+}
+
+static void test_web_http2_pages_are_none_of_them(void **state)
+{
+    struct fixture *t = *state;
+
+    put_request(t, 1, ":method: GET", ":path: /", "accept: text/html");
+    expect_refused(t, 0);
+    assert_true(fed_server_says(t->fed, "HEADERS 1 :status=200"));
+    /* Of an origin that may not call. */
+    put_request(t, 3, ":method: OPTIONS", SAY, "access-control-request-method: POST");
+    expect_refused(t, 1);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -130,6 +162,8 @@ int main(void)
         TEST(test_web_http2_call_weighs_what_it_takes),
         TEST(test_web_http2_call_of_grpc_weighs_nothing_beside),
         TEST(test_f41_web_http2_calls_are_timed_from_when_they_came),
+        TEST(test_web_http2_refused_requests_are_counted),
+        TEST(test_web_http2_pages_are_none_of_them),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

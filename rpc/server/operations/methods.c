@@ -129,6 +129,7 @@ void bow__operations_json_counters(const struct bow_server *server, struct bow__
         {"calls_refused_waiting", metrics.calls_refused_waiting},
         {"calls_refused_memory", metrics.calls_refused_memory},
         {"calls_refused_bytes", metrics.calls_refused_bytes},
+        {"requests_refused", metrics.requests_refused},
         {"unknown_methods", metrics.unknown_methods},
         {"undecodable_messages", metrics.undecodable_messages},
         {"bad_prefaces", metrics.bad_prefaces},
