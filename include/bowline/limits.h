@@ -318,8 +318,8 @@
  * client sends a stream. Answers clients that send a request byte by byte to keep a connection. */
 #define BOW_LIMIT_HTTP1_REQUEST_NS (UINT64_C(10) * 1000000000u)
 
-/** Fields of a request of HTTP/1.1, and of its trailers. Answers heads of a great many small ones,
- * each of which is compared. */
+/** Fields of a request of HTTP/1.1, and of its trailers; binary ones that are joined with commas
+ * count each. Answers heads of a great many small ones, each of which is compared. */
 #define BOW_LIMIT_HTTP1_FIELDS 100u
 
 /** Bytes of the extensions of a body's chunks in HTTP/1.1, all together; they are not read. Answers

@@ -96,7 +96,8 @@ static void describe_undriven(const struct bow__client_call *call, struct bow__t
 /* What had come by then is in time, though it waits for its connection's turn. */
 static bool may_have_come(const struct bow__client_call *call)
 {
-    return call->state == BOW__CLIENT_CALL_OPEN && bow__conn_may_hold(call->conn, call->deadline_ns);
+    return call->state == BOW__CLIENT_CALL_OPEN &&
+           bow__conn_may_hold(call->conn, call->deadline_ns);
 }
 
 static void on_timer(struct bow_timer *timer, void *user)

@@ -71,8 +71,8 @@ struct bow__conn {
     bool inactive;        /* the channel is closed; the end waits for in_session */
     int error;            /* why, then */
     bool closing;         /* nothing more is fed */
-    bool paused; /* by either of these */
-    bool rests;  /* others have their turn: rest_until */
+    bool paused;          /* by either of these */
+    bool rests;           /* others have their turn: rest_until */
     /* Messages that wait for their turn have the next one, before more is read; had it. */
     bool waiters_are_next;
     bool waiters_were_last;

@@ -198,6 +198,17 @@ static void open_call(struct bow__http1_session *session, const struct bow__web_
     session->user = base->events->on_open(base->owner, session->key, &opened);
 }
 
+static void refuse_joined(struct bow__http1_session *session)
+{
+    static const struct bow_status status = {
+        .code = BOW_RESOURCE_EXHAUSTED,
+        .message = "more fields than BOW_LIMIT_HTTP1_FIELDS, as some are joined with commas",
+    };
+
+    bow__session_refused(&session->base, (struct bow_slice){NULL, 0}, &status, "max_header_bytes");
+    bow__http1_answer_plainly(session, 431, status.message);
+}
+
 static void begin_call(struct bow__http1_session *session, const struct bow__http1_request *request,
                        struct bow__arena *scratch)
 {
@@ -206,6 +217,10 @@ static void begin_call(struct bow__http1_session *session, const struct bow__htt
     int rc = bow__http1_web_head(request, scratch, &head);
     if (rc == -EBADMSG) {
         bow__http1_answer_plainly(session, 400, "grpc-timeout is malformed");
+        return;
+    }
+    if (rc == -EMSGSIZE) {
+        refuse_joined(session);
         return;
     }
     if (rc < 0 || bow__web_begin(&session->web, &head, &session->call) < 0) {

@@ -348,6 +348,41 @@ static void expect_refused(struct fixture *t, const char *text, const char *stat
     assert_int_equal(t->host.n_opened, 0);
 }
 
+static void expect_metadata(struct fixture *t, const char *field, const char *metadata)
+{
+    char text[512];
+
+    (void)snprintf(text, sizeof(text), "%s%s\r\ncontent-length: 2\r\n\r\n{}", HEAD, field);
+    feed(t, text);
+    assert_string_equal(t->host.metadata, metadata);
+}
+
+static void test_web_http1_binary_values_that_were_joined_are_several(void **state)
+{
+    struct fixture *t = *state;
+
+    expect_metadata(t, "A-Bin: YQ==,Yg==", " a-bin=a a-bin=b");
+    expect_metadata(t, "a-bin: YQ, Yg , AP8", " a-bin=a a-bin=b a-bin=.0.255");
+    expect_metadata(t, "a-bin: YQ,!,Yg=", " a-bin=a");
+    expect_metadata(t, "a-bin: YQ,,Yg", " a-bin=a a-bin= a-bin=b");
+    expect_metadata(t, "a-bin: YWI=\r\na-bin: Yw", " a-bin=ab a-bin=c");
+    expect_metadata(t, "a: YQ==,Yg==", " a=YQ.61.61.44Yg.61.61");
+}
+
+static void test_web_http1_binary_values_that_were_joined_count_each(void **state)
+{
+    struct fixture *t = *state;
+    char text[512];
+
+    (void)snprintf(text, sizeof(text), "%sa-bin: %0*d\r\n\r\n", HEAD, 97, 0);
+    memset(strstr(text, "000"), ',', 97); /* 98 values, and two other fields */
+    feed(t, text);
+    assert_int_equal(t->host.n_opened, 1);
+    (void)snprintf(text, sizeof(text), "%sa-bin: %0*d\r\n\r\n", HEAD, 98, 0);
+    memset(strstr(text, "000"), ',', 98);
+    expect_refused(t, text, "431");
+}
+
 static void test_web_http1_refused_requests_are_counted(void **state)
 {
     static char large[80 << 10];
@@ -386,6 +421,8 @@ int main(void)
         TEST(test_web_http1_page_is_nowhere_else),
         TEST(test_web_http1_page_that_is_not_read_is_asked_for_no_more),
         TEST(test_web_http1_without_memory_no_call_is_lost),
+        TEST(test_web_http1_binary_values_that_were_joined_are_several),
+        TEST(test_web_http1_binary_values_that_were_joined_count_each),
         TEST(test_web_http1_refused_requests_are_counted),
 #undef TEST
     };
