@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "rpc/connection/detect.h"
+#include "rpc/connection/end_reason.h"
 #include "rpc/connection/http2_built.h"
 #include "rpc/core/errors.h"
 #include "rpc/http1/session.h"
@@ -42,58 +43,6 @@ static uint64_t now_of(const struct bow__conn *conn)
 
 /* The end */
 
-static const char *security_failure(const struct bow__conn *conn)
-{
-    return conn->security != NULL ? conn->security->ops->failure(conn->channel) : "";
-}
-
-/* A server says GOAWAY before it closes; its clients owe it nothing. */
-static const char *describe_close(const struct bow__conn *conn)
-{
-    if (conn->server) {
-        return "the peer closed it";
-    }
-    if (!conn->heard) {
-        return conn->security != NULL
-                   ? "the peer closed it before it said anything: is it the right port?"
-                   : "the peer closed it before it said anything: does it want TLS "
-                     "(options.security), or another protocol, on this port?";
-    }
-    return conn->is_announced
-               ? "the peer closed it, as it had announced (GOAWAY), with calls in flight"
-               : "the peer closed it without a GOAWAY: has it crashed?";
-}
-
-/* Whether that is how its client gave up what it had asked for. */
-static bool is_cancelled(const struct bow__conn *conn)
-{
-    return conn->session != NULL && conn->session->cancels_by_close &&
-           (conn->error == 0 || conn->error == -ECONNRESET || conn->error == -EPIPE);
-}
-
-static void describe_end(const struct bow__conn *conn, struct bow__text *text,
-                         struct bow_status *ret_why)
-{
-    bow__text_clear(text);
-    bow__text_printf(text, "connection to %s lost: ", bow_channel_peer(conn->channel));
-    ret_why->code = BOW_UNAVAILABLE;
-    if (conn->session != NULL && conn->session->failure.len > 0) {
-        bow__text_printf(text, "%s", conn->session->failure.bytes);
-    } else if (*security_failure(conn) != '\0') {
-        bow__text_printf(text, "%s", security_failure(conn));
-    } else if (conn->close_reason != NULL) {
-        bow__text_printf(text, "%s", conn->close_reason);
-    } else {
-        ret_why->code = is_cancelled(conn) ? BOW_CANCELLED : BOW_UNAVAILABLE;
-        if (conn->error == 0) {
-            bow__text_printf(text, "%s", describe_close(conn));
-        } else {
-            bow__text_errno(text, conn->error);
-        }
-    }
-    ret_why->message = text->bytes;
-}
-
 static void enter_session(struct bow__conn *conn)
 {
     conn->in_session = true;
@@ -121,10 +70,10 @@ static void end(struct bow__conn *conn)
     bow_timer_stop(&conn->timer);
     bow__list_remove(&conn->settle.link);
     conn->timer_at = BOW_NEVER;
-    describe_end(conn, &text, &why);
-    if (conn->server && conn->session == NULL && *security_failure(conn) != '\0') {
+    bow__conn_describe_end(conn, &text, &why);
+    if (conn->server && conn->session == NULL && *bow__conn_security_failure(conn) != '\0') {
         bow__log(conn->context, BOW_LOG_DEBUG, "client %s: %s", bow_channel_peer(conn->channel),
-                 security_failure(conn));
+                 bow__conn_security_failure(conn));
     }
     conn->ops->on_down(conn, &why);
     if (conn->session != NULL) {

@@ -116,10 +116,8 @@ struct bow__session_events {
     /** Client: the call's end; the last event of the stream. `status` is borrowed, with the
      * trailing metadata in it. */
     void (*on_status)(void *owner, uint64_t key, void *stream, const struct bow_status *status);
-    /**
-     * Server: the call ended without the handler (cancelled by the peer, broken,
-     * too large, connection lost); the last event. The peer has been told if it can be.
-     */
+    /** Server: the call ended without the handler (cancelled by the peer, broken, too large,
+     * connection lost); the last event. The peer has been told if it can be. */
     void (*on_reset)(void *owner, uint64_t key, void *stream, const struct bow_status *why);
     /** What waits on the stream has sunk to BOW__STREAM_LOW_BYTES, as take_writable() said. The
      * host's own event: no session emits it. */
