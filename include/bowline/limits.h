@@ -50,6 +50,11 @@
  * while decoding. */
 #define BOW_LIMIT_CALL_ARENA_BYTES ((size_t)64 << 20)
 
+/** How many times its length of a text of JSON is looked through for an "@type" that stands behind
+ * the rest of its Any. Answers Anys in Anys with theirs last: each is looked through by all around
+ * it. */
+#define BOW_LIMIT_JSON_TYPE_SEARCHES 8u
+
 /** Levels of nested messages. Answers exhaustion of the stack. */
 #define BOW_LIMIT_MESSAGE_DEPTH 100u
 
