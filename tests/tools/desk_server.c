@@ -3,6 +3,7 @@
  * The server of the tool's tests.
  *
  *     desk-server ADDRESS [--reflection] [--not-serving] [--tls CERTIFICATE KEY]
+ *                         [--operations ADDRESS] [--max-connections N]
  *
  * It says where it listens, and at its end, of each method, how many calls began and how many ended
  * well.
@@ -17,6 +18,7 @@
 #include <bowline/tls.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static void echo(struct bow_call *call, const Desk__Note *note, void *user)
@@ -147,6 +149,9 @@ static void on_started(struct bow_server *server, void *user)
 {
     const struct bow_server_options *options = user;
 
+    if (options->operations_listen != NULL) {
+        printf("operations at %s\n", bow_server_operations_addresses(server));
+    }
     printf("listening on %s, port %d\n", options->listen, (int)bow_server_port(server));
     fflush(stdout);
 }
@@ -182,6 +187,10 @@ static bool read_arguments(int argc, char **argv, struct bow_server_options *opt
             options->reflection = true;
         } else if (strcmp(argv[i], "--not-serving") == 0) {
             *ret_serving = false;
+        } else if (strcmp(argv[i], "--operations") == 0 && i + 1 < argc) {
+            options->operations_listen = argv[++i];
+        } else if (strcmp(argv[i], "--max-connections") == 0 && i + 1 < argc) {
+            options->max_connections = (uint32_t)atoi(argv[++i]);
         } else if (strcmp(argv[i], "--tls") == 0 && i + 2 < argc) {
             *ret_tls = read_tls(options->context, &argv[i + 1]);
             if (*ret_tls == NULL) {
