@@ -76,7 +76,8 @@ static const char *what_speaks(const struct get *get)
         return "expects TLS there";
     }
     if (get->len == 0) {
-        return "has closed the connection without a word";
+        return "has closed the connection without a word: it may expect TLS, or be a port for "
+               "calls";
     }
     return begins_with(get, "HTTP/", 5) ? "ended its answer too early"
                                         : "does not speak HTTP there";

@@ -38,14 +38,27 @@ static uint64_t number_of(const AnyJson__ListValue *pair, size_t at)
     return value->number_value < 1e18 ? (uint64_t)value->number_value : 0;
 }
 
-static bool bucket_of(const Told__Method *method, size_t at, struct bucket *ret_bucket)
+static struct bucket bucket_of(const AnyJson__ListValue *pair)
 {
-    if (method == NULL || at >= method->n_times_us) {
+    return pair->n_values == 2 ? (struct bucket){number_of(pair, 0), number_of(pair, 1)}
+                               : (struct bucket){0, 0};
+}
+
+/* The next time from `*at` on, of which there may be several. False: there is none any more. */
+static bool next_bucket(const Told__Method *method, size_t *at, struct bucket *ret_bucket)
+{
+    if (method == NULL || *at >= method->n_times_us) {
         return false;
     }
-    const AnyJson__ListValue *pair = method->times_us[at];
-    *ret_bucket = pair->n_values == 2 ? (struct bucket){number_of(pair, 0), number_of(pair, 1)}
-                                      : (struct bucket){0, 0};
+    *ret_bucket = bucket_of(method->times_us[(*at)++]);
+    while (*at < method->n_times_us) {
+        struct bucket next = bucket_of(method->times_us[*at]);
+        if (next.us != ret_bucket->us) {
+            break;
+        }
+        ret_bucket->n += next.n;
+        (*at)++;
+    }
     return true;
 }
 
@@ -55,15 +68,14 @@ static void add_new(const Told__Method *then, const Told__Method *now, struct sp
     struct bucket old = {0, 0};
     struct bucket bucket;
     size_t at_old = 0;
-    bool has_old = bucket_of(then, at_old, &old);
+    size_t at = 0;
+    bool has_old = next_bucket(then, &at_old, &old);
 
-    for (size_t i = 0; bucket_of(now, i, &bucket); i++) {
-        uint64_t n_before = 0;
-        while (has_old && old.us <= bucket.us) {
-            n_before += old.us == bucket.us ? old.n : 0;
-            has_old = bucket_of(then, ++at_old, &old);
+    while (next_bucket(now, &at, &bucket)) {
+        while (has_old && old.us < bucket.us) {
+            has_old = next_bucket(then, &at_old, &old);
         }
-        bucket.n = more(bucket.n, n_before);
+        bucket.n = more(bucket.n, has_old && old.us == bucket.us ? old.n : 0);
         if (bucket.n > 0) {
             spread->buckets[spread->n++] = bucket;
         }

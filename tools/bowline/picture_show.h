@@ -14,7 +14,7 @@
 struct page {
     FILE *file;
     unsigned columns;
-    unsigned rows;   /* at most so many lines; 0: as many as there are */
+    unsigned rows;    /* at most so many lines; 0: as many as there are */
     bool has_colours; /* those of a terminal on standard output */
 };
 

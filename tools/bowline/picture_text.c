@@ -143,6 +143,14 @@ static int clamp(int value, int least, int most)
     return value > least ? value : least;
 }
 
+/* Behind the last one, when it begins at the left, there are no blanks. */
+static int width_of(const struct table *table, size_t column)
+{
+    int width = table->columns[column].width;
+
+    return column + 1 == table->n_columns && width < 0 ? 0 : width;
+}
+
 static void begin_table(struct table *table, const struct page *page, const char *head,
                         const struct column *columns, size_t n_columns)
 {
@@ -155,7 +163,7 @@ static void begin_table(struct table *table, const struct page *page, const char
                             clamp((int)page->columns - rest, MIN_NAME, MAX_NAME)};
     fprintf(page->file, "\n%s%-*s", on(page, COLOUR_DIM), table->name_width, head);
     for (size_t i = 0; i < n_columns; i++) {
-        fprintf(page->file, "  %*s", columns[i].width, columns[i].head);
+        fprintf(page->file, "  %*s", width_of(table, i), columns[i].head);
     }
     fprintf(page->file, "%s\n", off(page));
 }
@@ -171,7 +179,7 @@ static void put_row(const struct table *table, const struct row *row)
     for (size_t i = 0; i < table->n_columns; i++) {
         bool has_colour = row->colours[i] != COLOUR_NONE;
         fprintf(page->file, "  %s%*s%s", has_colour ? on(page, row->colours[i]) : "",
-                table->columns[i].width, row->cells[i], has_colour ? off(page) : "");
+                width_of(table, i), row->cells[i], has_colour ? off(page) : "");
     }
     fputc('\n', page->file);
 }
@@ -220,10 +228,11 @@ static void put_head(const struct picture *picture, const char *target, const st
     put_bytes(cells[6], picture->bytes_sent);
     fprintf(page->file,
             "%s calls/s  %s%s not OK/s%s  p50 %s  p99 %s  %s in flight  %" PRIu64
-            " connections  %s/s in  %s/s out\n",
+            " connection%s  %s/s in  %s/s out\n",
             cells[0], picture->errors > 0 ? on(page, COLOUR_RED) : "", cells[1],
             picture->errors > 0 ? off(page) : "", cells[2], cells[3], cells[4],
-            picture->told->total_connections, cells[5], cells[6]);
+            picture->told->total_connections, picture->told->total_connections == 1 ? "" : "s",
+            cells[5], cells[6]);
 }
 
 /* Sections */
