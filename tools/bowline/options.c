@@ -30,6 +30,7 @@ enum {
     OPTION_PROTO,
     OPTION_PROTOSET,
     OPTION_RATE,
+    OPTION_SERVER_NAME,
     OPTION_SORT,
     OPTION_TLS,
     OPTION_TOKEN_ENV,
@@ -68,7 +69,12 @@ static const struct described all[] = {
      0,
      TO_SERVER,
      "NAME",
-     "whom the server has to prove to be, in place of the target's host"},
+     "whom calls are for, as gRPC tells it; with TLS also --server-name, without its port"},
+    {{"server-name", 1, NULL, OPTION_SERVER_NAME},
+     0,
+     TO_SERVER,
+     "NAME",
+     "whom the server has to prove to be by TLS, in place of the target's host"},
     {{"token-file", 1, NULL, OPTION_TOKEN_FILE},
      0,
      TO_SERVER,
@@ -353,6 +359,9 @@ static int take(struct options *it, const struct described *option, const char *
     case OPTION_AUTHORITY:
         it->authority = value;
         return EXIT_OK;
+    case OPTION_SERVER_NAME:
+        it->server_name = value;
+        return EXIT_OK;
     case OPTION_TOKEN_FILE:
         it->token_file = value;
         return EXIT_OK;
@@ -509,8 +518,8 @@ static int check_together(const struct options *it, const struct command *comman
         return say_failed(EXIT_USAGE, "--ca says whom to trust, --insecure to trust anyone: take "
                                       "one of them");
     }
-    if (it->authority != NULL && !it->tls) {
-        return say_failed(EXIT_USAGE, "--authority is of no use without TLS: --tls or --ca FILE");
+    if (it->server_name != NULL && !it->tls) {
+        return say_failed(EXIT_USAGE, "--server-name is of no use without TLS: --tls or --ca FILE");
     }
     if (it->count != 0 && it->duration_ns != 0) {
         return say_failed(EXIT_USAGE, "take one of -n and -d: calls end by number or by time");

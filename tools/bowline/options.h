@@ -48,7 +48,7 @@ struct options {
 
     /* The server. */
     bool tls, insecure;
-    const char *ca, *cert, *key, *authority;
+    const char *ca, *cert, *key, *authority, *server_name;
     const char *token_file, *token_env;
     uint64_t connect_timeout_ns;
 
