@@ -163,7 +163,7 @@ def test_command_line():
     assert Run().code == 2
     assert "usage: bowline" in Run("--help").ok()
     assert Run("--version").ok().startswith("bowline ")
-    for command in ("call", "list", "describe", "ping", "health", "bench", "new"):
+    for command in ("call", "list", "describe", "ping", "health", "bench", "watch", "new"):
         assert f"usage: bowline {command}" in Run(command, "--help").ok()
     Run("cal").failed(2, "no command \"cal\"")
     assert "\x1b" not in Run("c\x1b[31mal").failed(2, "c\\x1b[31mal").err
