@@ -299,7 +299,7 @@ def http(body, status="200 OK", head=""):
 
 def test_what_is_no_operations_listener_is_said():
     where = "options.operations_listen"
-    Run("watch", f"127.0.0.1:{free_port()}").failed(UNAVAILABLE, "ECONNREFUSED")
+    Run("watch", f"127.0.0.1:{free_port()}").failed(UNAVAILABLE, "ECONNREFUSED", where)
     with tempfile.TemporaryDirectory() as folder:
         Run("watch", f"unix:{folder}/none").failed(UNAVAILABLE, "ENOENT")
         files = Certificate(folder)

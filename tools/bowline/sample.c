@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 /* The largest answer, as messages. */
-#define MAX_ARENA_BYTES ((size_t)512 << 20)
+#define MAX_ARENA_BYTES ((size_t)256 << 20)
 
 int sample_read(struct bow_slice json, uint64_t at_ns, struct sample *ret_sample, char *reason,
                 size_t reason_size)
@@ -21,7 +21,7 @@ int sample_read(struct bow_slice json, uint64_t at_ns, struct sample *ret_sample
                                            &message, reason, reason_size)
                            : -ENOMEM;
     if (rc == -ENOMEM) {
-        snprintf(reason, reason_size, "there is no memory for so much");
+        snprintf(reason, reason_size, "it is too large, or there is no memory for it");
     }
     const Told__Server *told = (const Told__Server *)message;
     if (rc == 0 && (told->config == NULL || told->counters == NULL)) {

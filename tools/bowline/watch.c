@@ -164,7 +164,11 @@ static void show_failure(struct watch *it, const char *failure, int code)
     bool is_new = it->failure[0] == '\0';
 
     if (it->now.told == NULL) { /* there never was an answer */
-        end(it, say_failed(code, "%s", failure));
+        bool is_dead = code == exit_of(BOW_UNAVAILABLE);
+        end(it, say_failed(code, "%s%s", failure,
+                           is_dead ? "; a server has no operations listener without "
+                                     "options.operations_listen"
+                                   : ""));
         return;
     }
     snprintf(it->failure, sizeof(it->failure), "%s", failure);
