@@ -74,6 +74,15 @@ static void test_http_answer_until_the_end(void **state)
     assert_string_equal(body, "hel");
 }
 
+static void test_http_answer_of_nothing(void **state)
+{
+    struct http_answer answer = {0};
+
+    (void)state;
+    assert_int_equal(http_answer_read(NULL, 0, false, &answer), -EAGAIN);
+    assert_int_equal(http_answer_read(NULL, 0, true, &answer), -EBADMSG);
+}
+
 static void test_http_answer_none_is_refused(void **state)
 {
     static const char *const texts[] = {
@@ -135,6 +144,7 @@ int main(void)
         cmocka_unit_test(test_http_answer_with_length),
         cmocka_unit_test(test_http_answer_in_chunks),
         cmocka_unit_test(test_http_answer_until_the_end),
+        cmocka_unit_test(test_http_answer_of_nothing),
         cmocka_unit_test(test_http_answer_none_is_refused),
         cmocka_unit_test(test_http_answer_too_large_is_refused),
     };

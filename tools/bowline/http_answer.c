@@ -111,7 +111,7 @@ static int read_head(const char *bytes, size_t len, struct head *head)
     size_t next = 0;
 
     /* What is no answer is known by its first bytes, before a line has an end. */
-    if (len > 0 && memcmp(bytes, VERSION, len < strlen(VERSION) ? len : strlen(VERSION)) != 0) {
+    if (memcmp(bytes, VERSION, len < strlen(VERSION) ? len : strlen(VERSION)) != 0) {
         return -EBADMSG;
     }
     for (;; at = next) {
@@ -226,6 +226,9 @@ int http_answer_read(char *bytes, size_t len, bool is_over, struct http_answer *
     struct head head = {0};
     struct bow_slice body = {NULL, 0};
 
+    if (len == 0) { /* `bytes` may be NULL */
+        return is_over ? -EBADMSG : -EAGAIN;
+    }
     int rc = read_head(bytes, len, &head);
     if (rc == 0) {
         rc = read_body(bytes, len, is_over, &head, &body);
