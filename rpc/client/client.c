@@ -197,6 +197,7 @@ static int make(const struct bow_client_options *options, struct bow_context *co
     pthread_mutex_init(&client->lock, NULL);
     pthread_cond_init(&client->settled, NULL);
     client->config.options.server_name = NULL;
+    client->config.options.authority = NULL;
     client->config.options.assumed_encodings = NULL;
     client->config.assumed_encodings = bow__client_options_encodings(options);
     if (options->source != NULL) {

@@ -217,11 +217,15 @@ static char *server_name_of(struct bow_context *context, const struct bow_client
 }
 
 /* RFC 9113, section 8.3.1: host and port. What names no host is on this one. */
-static char *authority_of(struct bow_context *context, const char *address)
+static char *authority_of(struct bow_context *context, const struct bow_client_options *options,
+                          const char *address)
 {
     size_t n_host = strcspn(address, "%");
     const char *rest = address + n_host + strcspn(address + n_host, "]");
 
+    if (options->authority != NULL) {
+        return bow__dup(context, options->authority, strlen(options->authority));
+    }
     if (bow__address_is_hostless(address)) {
         return bow__dup(context, "localhost", strlen("localhost"));
     }
@@ -256,7 +260,7 @@ static int add(struct bow__target *target, struct bow_context *context,
     address.text = bow__dup(context, (const char *)text.data + n_scheme, text.len - n_scheme);
     if (address.text != NULL) {
         address.server_name = server_name_of(context, options, address.text);
-        address.authority = authority_of(context, address.text);
+        address.authority = authority_of(context, options, address.text);
     }
     if (address.server_name == NULL || address.authority == NULL) {
         free_address(context, &address);

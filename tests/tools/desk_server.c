@@ -3,13 +3,16 @@
  * The server of the tool's tests.
  *
  *     desk-server ADDRESS [--reflection] [--not-serving] [--tls CERTIFICATE KEY]
+ *                         [--operations ADDRESS] [--max-connections N] [--token TOKEN]
  *
  * It says where it listens, and at its end, of each method, how many calls began and how many ended
  * well.
  */
 #include "desk.bow.h"
+#include <bowline/bearer.h>
 #include <bowline/context.h>
 #include <bowline/health.h>
+#include <bowline/interceptor.h>
 #include <bowline/loop.h>
 #include <bowline/metrics.h>
 #include <bowline/server.h>
@@ -17,6 +20,7 @@
 #include <bowline/tls.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static void echo(struct bow_call *call, const Desk__Note *note, void *user)
@@ -147,6 +151,9 @@ static void on_started(struct bow_server *server, void *user)
 {
     const struct bow_server_options *options = user;
 
+    if (options->operations_listen != NULL) {
+        printf("operations at %s\n", bow_server_operations_addresses(server));
+    }
     printf("listening on %s, port %d\n", options->listen, (int)bow_server_port(server));
     fflush(stdout);
 }
@@ -173,8 +180,36 @@ static struct bow_tls_context *read_tls(struct bow_context *context, char **file
     return tls;
 }
 
+static bool is_token(struct bow_interception *at, struct bow_slice token, void *user)
+{
+    (void)at;
+    return token.len == strlen(user) && memcmp(token.data, user, token.len) == 0;
+}
+
+static int ask_for_token(struct bow_server *server, struct bow_context *context, char *token)
+{
+    struct bow_bearer_options options = BOW_BEARER_OPTIONS_INIT;
+    struct bow_interceptor check = {0};
+    struct bow_bearer *bearer = NULL;
+
+    options.context = context;
+    options.check = is_token;
+    options.user = token;
+    int rc = bow_bearer_new(&options, &bearer);
+    if (rc < 0) {
+        return rc;
+    }
+    bow_bearer_check(bearer, &check);
+    bow_bearer_unref(bearer);
+    rc = bow_server_intercept(server, &check);
+    if (rc < 0) {
+        check.release(check.user);
+    }
+    return rc;
+}
+
 static bool read_arguments(int argc, char **argv, struct bow_server_options *options,
-                           struct bow_tls_context **ret_tls, bool *ret_serving)
+                           struct bow_tls_context **ret_tls, bool *ret_serving, char **ret_token)
 {
     options->listen = argc > 1 ? argv[1] : "127.0.0.1:0";
     for (int i = 2; i < argc; i++) {
@@ -182,6 +217,12 @@ static bool read_arguments(int argc, char **argv, struct bow_server_options *opt
             options->reflection = true;
         } else if (strcmp(argv[i], "--not-serving") == 0) {
             *ret_serving = false;
+        } else if (strcmp(argv[i], "--token") == 0 && i + 1 < argc) {
+            *ret_token = argv[++i];
+        } else if (strcmp(argv[i], "--operations") == 0 && i + 1 < argc) {
+            options->operations_listen = argv[++i];
+        } else if (strcmp(argv[i], "--max-connections") == 0 && i + 1 < argc) {
+            options->max_connections = (uint32_t)atoi(argv[++i]);
         } else if (strcmp(argv[i], "--tls") == 0 && i + 2 < argc) {
             *ret_tls = read_tls(options->context, &argv[i + 1]);
             if (*ret_tls == NULL) {
@@ -213,14 +254,16 @@ int main(int argc, char **argv)
     struct bow_tls_context *tls = NULL;
     struct bow_server *server = NULL;
     bool is_serving = true;
+    char *token = NULL;
 
     if (bow_context_new(NULL, &options.context) < 0) {
         return 1;
     }
     options.on_started = on_started;
     options.started_user = &options;
-    if (!read_arguments(argc, argv, &options, &tls, &is_serving) ||
-        bow_server_new(&options, &server) < 0) {
+    if (!read_arguments(argc, argv, &options, &tls, &is_serving, &token) ||
+        bow_server_new(&options, &server) < 0 ||
+        (token != NULL && ask_for_token(server, options.context, token) < 0)) {
         return 1;
     }
     int rc = serve(server, is_serving);
