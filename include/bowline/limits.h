@@ -319,8 +319,10 @@
 /** Bytes of the line that begins a request of HTTP/1.1. Answers a target without end. */
 #define BOW_LIMIT_HTTP1_REQUEST_LINE_BYTES ((size_t)8 << 10)
 
-/** From the first byte of a head of HTTP/1.1 to its last; and without a byte of a body, but where a
- * client sends a stream. Answers clients that send a request byte by byte to keep a connection. */
+/** From the first byte of a head of HTTP/1.1 to its last; without a byte of a body, but where a
+ * client sends a stream; and for all that is left of a body when its call has ended. Answers
+ * clients that send a request byte by byte to keep a connection (the call itself ends by
+ * max_deadline_ns). */
 #define BOW_LIMIT_HTTP1_REQUEST_NS (UINT64_C(10) * 1000000000u)
 
 /** Fields of a request of HTTP/1.1, and of its trailers; binary ones that are joined with commas

@@ -245,6 +245,7 @@ static void on_head(struct bow__http1_session *session, const struct bow__http1_
     bow__work_spend(&base->work, BOW__WORK_CALL_BYTES + request->fields.n * BOW__WORK_FIELD_BYTES);
     session->has_request = true;
     session->begun_ns = BOW_NEVER;
+    session->vain_ns = BOW_NEVER;
     session->out.asked = bow__http1_asked_of(request);
     session->is_body_short = request->body == BOW__HTTP1_NO_BODY ||
                              (request->body == BOW__HTTP1_LENGTH &&

@@ -159,6 +159,108 @@ static void test_web_http1_body_that_does_not_come_ends_by_the_limit(void **stat
     assert_int_equal(on_time(t, until), -ETIMEDOUT);
 }
 
+/* `more`, and `more` again a second later, each of which is life: until the limit all the same. */
+static void drip(struct fixture *t, const char *more)
+{
+    char bytes[64];
+    size_t n_bytes = 0;
+    uint64_t until = t->host.now_ns + BOW_LIMIT_HTTP1_REQUEST_NS;
+
+    while (t->host.now_ns + SECOND_NS < until) {
+        /* What the session leaves its host gives again. */
+        memcpy(bytes + n_bytes, more, strlen(more));
+        n_bytes += strlen(more);
+        ssize_t used = t->host.session->ops->feed(t->host.session, (const uint8_t *)bytes, n_bytes,
+                                                  t->host.now_ns);
+        assert_true(used >= 0);
+        n_bytes -= (size_t)used;
+        memmove(bytes, bytes + used, n_bytes);
+        assert_int_equal(next_time(t), until);
+        t->host.now_ns += SECOND_NS;
+    }
+    assert_int_equal(on_time(t, until), -ETIMEDOUT);
+    assert_non_null(strstr(t->host.session->failure.bytes, "BOW_LIMIT_HTTP1_REQUEST_NS"));
+    assert_true(is_done(t));
+}
+
+/* Of a request that is refused by its head. */
+static void expect_bound_behind_the_answer(struct fixture *t, const char *begin, const char *more)
+{
+    web_host_end(&t->host);
+    web_host_begin(&t->host, t->context);
+    assert_true(feed(t, begin) > 0);
+    assert_memory_equal(t->host.out, "HTTP/1.1 501", 12);
+    drip(t, more);
+}
+
+static void test_web_http1_rest_that_comes_slowly_behind_the_answer_ends_by_the_limit(void **state)
+{
+#define REFUSED "POST /web.Shop/Nope HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n"
+    struct fixture *t = *state;
+
+    expect_bound_behind_the_answer(t, REFUSED "content-length: 1000\r\n\r\n", "{");
+    expect_bound_behind_the_answer(t, REFUSED "transfer-encoding: chunked\r\n\r\n", "1\r\n \r\n");
+    expect_bound_behind_the_answer(t, REFUSED "transfer-encoding: chunked\r\n\r\n1;", "e");
+    expect_bound_behind_the_answer(t, REFUSED "transfer-encoding: chunked\r\n\r\n0\r\nA: ", "b");
+#undef REFUSED
+}
+
+/* Its host has ended it at a time that the session is not told. */
+static void test_web_http1_rest_of_a_stream_that_has_ended_is_bounded(void **state)
+{
+    struct fixture *t = *state;
+
+    assert_true(feed(t, "POST /web.Shop/Gather HTTP/1.1\r\nhost: a\r\n"
+                        "content-type: application/connect+json\r\n"
+                        "content-length: 1000\r\n\r\n") > 0);
+    t->host.now_ns += 1000 * SECOND_NS;
+    const struct bow_status enough = {.code = BOW_ABORTED, .message = "enough"};
+    t->host.session->ops->finish(t->host.session, t->host.key, &enough);
+    t->host.key = 0;
+    web_host_drain(&t->host);
+    assert_int_equal(on_time(t, t->host.now_ns), 0);
+    assert_false(is_done(t));
+    drip(t, "x");
+}
+
+/* Where such a request ends two readers may tell differently: none of it is served, nor what is
+ * behind it. */
+static void test_web_http1_smuggling_opens_no_call(void **state)
+{
+    static const struct {
+        const char *bytes;
+        const char *words;
+    } rows[] = {
+        {HEAD "content-length: 14\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n", "both"},
+        {HEAD "content-length: 14\r\ncontent-length: 0\r\n\r\n", "more than one Content-Length"},
+        {HEAD "content-length: 14, 14\r\n\r\n", "the Content-Length is no number"},
+        {HEAD "transfer-encoding: gzip, chunked\r\n\r\n0\r\n\r\n", "not chunked alone"},
+        {HEAD "x: y\r\n content-length: 14\r\n\r\n", "obs-fold"},
+        {HEAD "content-length : 14\r\n\r\n", "a blank before the colon"},
+        {HEAD "content-length: 14\n\r\n", "a line feed without carriage return"},
+        {HEAD "x: y\rcontent-length: 14\r\n\r\n", "a carriage return without line feed"},
+        {HEAD "host: b\r\n\r\n", "more than one Host"},
+        {"POST http:///web.Shop/Say HTTP/1.1\r\nhost: a\r\n\r\n", "the target of the request"},
+    };
+    struct fixture *t = *state;
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char bytes[1024];
+        int n = snprintf(bytes, sizeof(bytes), "%s%s", rows[i].bytes, SAY);
+        web_host_end(&t->host);
+        web_host_begin(&t->host, t->context);
+        (void)web_host_feed(&t->host, bytes, (size_t)n, (size_t)n);
+        web_host_drain(&t->host);
+        assert_int_equal(t->host.n_opened, 0);
+        assert_true(strncmp(t->host.out, "HTTP/1.1 400", 12) == 0 ||
+                    strncmp(t->host.out, "HTTP/1.1 501", 12) == 0);
+        if (strstr(t->host.out, rows[i].words) == NULL) {
+            fail_msg("\"%s\" does not say \"%s\"", t->host.out, rows[i].words);
+        }
+        assert_true(is_done(t));
+    }
+}
+
 static void test_web_http1_stream_of_a_client_may_take_its_time(void **state)
 {
     struct fixture *t = *state;
@@ -408,6 +510,9 @@ int main(void)
         TEST(test_web_http1_requests_wait_while_answers_do_not_leave),
         TEST(test_web_http1_head_that_comes_slowly_ends_by_a_limit),
         TEST(test_web_http1_body_that_does_not_come_ends_by_the_limit),
+        TEST(test_web_http1_rest_that_comes_slowly_behind_the_answer_ends_by_the_limit),
+        TEST(test_web_http1_rest_of_a_stream_that_has_ended_is_bounded),
+        TEST(test_web_http1_smuggling_opens_no_call),
         TEST(test_web_http1_stream_of_a_client_may_take_its_time),
         TEST(test_web_http1_silent_connection_is_closed_in_good_order),
         TEST(test_web_http1_time_stands_still_while_the_host_does_not_read),
