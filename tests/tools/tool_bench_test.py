@@ -79,6 +79,14 @@ def test_rate_counts_from_when_a_call_should_have_begun():
     assert told["latency_seconds"]["p50"] >= 10 * 0.020 - 9 * 0.005 - 0.002, told
 
 
+def test_rate_of_calls_is_that_of_the_time_in_which_they_begin():
+    """The last of them takes a tenth of a second more, in which none begins."""
+    with server("127.0.0.1:0", "--reflection") as desk:
+        told = bench(desk, "", "Work", '{"sleepUs":100000}', "--rate", "50", "-d", "400ms", "--warm-up", "0s")
+    assert told["calls"] + told["late"] == 20, told
+    assert abs(told["seconds"] - 0.4) < 1e-6 and told["calls_per_second"] == told["calls"] / 0.4, told
+
+
 def test_failures_are_told():
     with server("127.0.0.1:0", "--reflection") as desk:
         run = Run("bench", desk.address, "desk.Desk/Work", '{"failCode":8}', "-n", "10")

@@ -62,6 +62,7 @@ struct bench {
     uint64_t seq;
 
     uint64_t begun_ns, measure_ns, end_ns; /* end: 0 with a count */
+    uint64_t last_begin_ns;                /* from then on none begins; 0: not yet */
     uint64_t n_begun_measured;
     uint64_t n_due; /* by the rate, since begun_ns */
     bool is_ending;
@@ -228,6 +229,7 @@ static bool is_over(struct bench *it, uint64_t now)
     if (interrupted || (it->end_ns != 0 && now >= it->end_ns) ||
         (it->end_ns == 0 && it->n_begun_measured >= it->options.count)) {
         it->is_ending = true;
+        it->last_begin_ns = it->last_begin_ns == 0 ? now : it->last_begin_ns;
     }
     return it->is_ending;
 }
@@ -341,6 +343,21 @@ static int run_loop_while(struct bench *it, const uint32_t *n_left, bool until_e
     return EXIT_OK;
 }
 
+/*
+ * The time in which calls began, not until the last has ended: as many as begin in it end in it,
+ * once they are under way. At full speed without a warm-up, or of a number of calls, those that
+ * begin first take the place of none.
+ */
+static double measured_seconds(const struct bench *it, uint64_t end_ns)
+{
+    bool is_steady = it->options.rate > 0 || it->options.warm_up_ns > 0;
+
+    if (it->end_ns != 0 && is_steady && it->last_begin_ns != 0) {
+        end_ns = it->last_begin_ns < it->end_ns ? it->last_begin_ns : it->end_ns;
+    }
+    return end_ns > it->measure_ns ? (double)(end_ns - it->measure_ns) / 1e9 : 0;
+}
+
 static void measure(struct bench *it)
 {
     uint64_t now = clock_ns();
@@ -361,7 +378,7 @@ static void measure(struct bench *it)
     if (isatty(STDERR_FILENO)) {
         fprintf(stderr, "\r\033[K");
     }
-    it->report.seconds = end_ns > it->measure_ns ? (double)(end_ns - it->measure_ns) / 1e9 : 0;
+    it->report.seconds = measured_seconds(it, end_ns);
     if (it->options.rate > 0 && it->end_ns != 0 && !interrupted) {
         uint64_t n_due = (uint64_t)((double)(it->end_ns - it->begun_ns) / 1e9 * it->options.rate);
         it->report.n_late = n_due > it->n_due ? n_due - it->n_due : 0;
