@@ -4,9 +4,10 @@
  *
  *     desk-server ADDRESS [--reflection] [--not-serving] [--tls CERTIFICATE KEY]
  *                         [--operations ADDRESS] [--max-connections N] [--token TOKEN]
+ *                         [--workers N]
  *
  * It says where it listens, and at its end, of each method, how many calls began and how many ended
- * well.
+ * well, and of those with how many took up to how many nanoseconds, as finely as it knows.
  */
 #include "desk.bow.h"
 #include <bowline/bearer.h>
@@ -158,11 +159,29 @@ static void on_started(struct bow_server *server, void *user)
     fflush(stdout);
 }
 
+static void print_times(const struct bow_histogram *times)
+{
+    uint64_t least = 0;
+    uint64_t greatest = 0;
+
+    for (size_t i = 0; i < BOW_HISTOGRAM_BUCKETS; i++) {
+        if (times->buckets[i] > 0 && bow_histogram_bounds(i, &least, &greatest) == 0) {
+            printf(" %" PRIu64 ":%" PRIu64, greatest, times->buckets[i]);
+        }
+    }
+}
+
 static void print_method(const struct bow_method_metrics *metrics, void *user)
 {
+    struct bow_histogram times;
+
     (void)user;
     printf("method %s started %" PRIu64 " ok %" PRIu64 "\n", metrics->path, metrics->started,
            metrics->ended[BOW_OK]);
+    printf("times %s", metrics->path);
+    bow_method_metrics_times(metrics, BOW_TIME_CALL, BOW_OK, &times);
+    print_times(&times);
+    printf("\n");
 }
 
 static struct bow_tls_context *read_tls(struct bow_context *context, char **files)
@@ -230,6 +249,8 @@ static bool read_arguments(int argc, char **argv, struct bow_server_options *opt
             }
             options->security = bow_tls_security(*ret_tls);
             i += 2;
+        } else if (strcmp(argv[i], "--workers") == 0 && i + 1 < argc) {
+            options->workers = (uint32_t)strtoul(argv[++i], NULL, 10);
         }
     }
     return true;
