@@ -6,6 +6,7 @@
  * Hints to the compiler, for where a profile shows that it needs one.
  */
 
+#include <stdbool.h>
 #include <string.h>
 
 /** The long way of a function whose short one runs for each frame: inlined, it would make that save
@@ -15,6 +16,18 @@
 /** The short way, for the caller that runs it for each field of each message. Another one beside it
  * makes gcc call a function of this size instead, and each time it saves six registers. */
 #define BOW__SHORT_WAY inline __attribute__((always_inline))
+
+/** Where a branch of what runs for each field of each message nearly always goes one way: that way
+ * is then laid out straight on. Without, encoding takes a tenth longer, for the jumps. */
+static BOW__SHORT_WAY bool bow__likely(bool condition)
+{
+    return __builtin_expect(condition, 1);
+}
+
+static BOW__SHORT_WAY bool bow__unlikely(bool condition)
+{
+    return __builtin_expect(condition, 0);
+}
 
 /** Zero a struct of each call, whose size the compiler knows, by stores. Of one memset() gcc makes
  * "rep stos", which takes longer to start than such a struct to fill. */

@@ -21,6 +21,7 @@ struct watcher {
 struct service {
     struct store store;
     struct watcher *watchers;
+    bool is_stopping;
 };
 
 static Demo__Entry as_message(const struct entry *entry)
@@ -82,6 +83,10 @@ static void watch(struct demo__kv__watch__call call, const Demo__WatchRequest *r
     struct watcher *watcher = bow_call_alloc(call.call, sizeof(*watcher));
     char *prefix = bow_call_printf(call.call, "%s", request->prefix);
 
+    if (service->is_stopping) {
+        bow_call_fail(call.call, BOW_UNAVAILABLE, "the server is about to end");
+        return;
+    }
     if (watcher == NULL || prefix == NULL) {
         bow_call_fail(call.call, BOW_RESOURCE_EXHAUSTED, "no memory for one more watcher");
         return;
@@ -129,6 +134,18 @@ static void on_started(struct bow_server *server, void *user)
     fflush(stdout);
 }
 
+/* Watches would go on for ever: their clients look for the next server. */
+static void on_stopping(struct bow_server *server, void *user)
+{
+    struct service *service = user;
+
+    (void)server;
+    service->is_stopping = true;
+    for (struct watcher *watcher = service->watchers; watcher != NULL; watcher = watcher->next) {
+        bow_call_fail(watcher->call.call, BOW_UNAVAILABLE, "the server is about to end");
+    }
+}
+
 int main(int argc, char **argv)
 {
     struct bow_server_options options = BOW_SERVER_OPTIONS_INIT;
@@ -138,7 +155,8 @@ int main(int argc, char **argv)
 
     options.listen = argc > 1 ? argv[1] : "127.0.0.1:50053";
     options.on_started = on_started;
-    options.grace_ns = UINT64_C(200000000); /* at the end: watches would go on for ever */
+    options.on_stopping = on_stopping;
+    options.stopping_user = &service;
     if (bow_server_new(&options, &server) != 0) {
         fprintf(stderr, "kv-server: out of memory\n");
         return 1;

@@ -169,6 +169,10 @@ struct bow_client_options {
      * loop shuts down; of a confined client while its loop is driven. Thread: that loop. */
     void (*on_metrics)(const struct bow_client *client, void *user);
     void *metrics_user;
+    const char *authority; /* over gRPC, whom requests are for (":authority"), as a proxy before
+                              several servers asks: a host, with :PORT or without; shorter than
+                              BOW_AUTHORITY_BYTES; copied. TLS does not look at it, which has
+                              server_name. NULL: the host and port of the target */
     const struct bow_resolver *const
         *resolvers;     /* for targets of schemes of the program's own, see <bowline/resolver.h>;
                            the array is copied from, what it points to is kept */
@@ -185,12 +189,17 @@ struct bow_client_options {
 /** Bytes of options.user_agent at most, with a NUL. */
 #define BOW_USER_AGENT_BYTES ((size_t)256)
 
+/** Bytes of options.authority at most, with a NUL. */
+#define BOW_AUTHORITY_BYTES ((size_t)256)
+
 #define BOW_CLIENT_OPTIONS_INIT BOW__INIT(struct bow_client_options, )
 
 /** Options of one call; NULL where they are passed means the defaults. */
 struct bow_call_options {
     size_t size;             /* sizeof this struct, set by the INIT */
-    uint64_t timeout_ns;     /* 0: the client's default, of a stream none; BOW_NEVER: none */
+    uint64_t timeout_ns;     /* 0: the client's default, of a stream none; BOW_NEVER: none. An end
+                                that has come by then counts, also where it waits in the client for
+                                its connection's turn */
     struct bow_call *parent; /* the call being served, which the caller holds: the smaller deadline
                                 counts, its end cancels this one, and its trace context
                                 (traceparent, tracestate: as it came, or that of its span, see
@@ -212,10 +221,10 @@ struct bow_call_options {
  * Returns: 0; -ENOMEM; -EINVAL for a target that cannot be parsed or is missing, "grpc:" in
  *          a build without HTTP/2, a list that is too long, both a loop and a group, a source that
  *          is no address, more than BOW_LIMIT_CONNECTIONS_PER_ADDRESS, a user_agent that no
- *          header may have, assumed_encodings that this build has not, a health_service that is
- *          too long or a confined client's, or an interceptor that bow_server_intercept() would
- *          not take; -EPERM for a target beyond loopback without options.security or
- *          options.plaintext.
+ *          header may have, an authority that is no host with or without a port, assumed_encodings
+ * that this build has not, a health_service that is too long or a confined client's, or an
+ * interceptor that bow_server_intercept() would not take; -EPERM for a target beyond loopback
+ * without options.security or options.plaintext.
  *          `*options->error` then says which, and what to do (of options whose size is not a known
  *          one only when it is 0)
  */

@@ -50,6 +50,11 @@
  * while decoding. */
 #define BOW_LIMIT_CALL_ARENA_BYTES ((size_t)64 << 20)
 
+/** How many times its length of a text of JSON is looked through for an "@type" that stands behind
+ * the rest of its Any. Answers Anys in Anys with theirs last: each is looked through by all around
+ * it. */
+#define BOW_LIMIT_JSON_TYPE_SEARCHES 8u
+
 /** Levels of nested messages. Answers exhaustion of the stack. */
 #define BOW_LIMIT_MESSAGE_DEPTH 100u
 
@@ -348,12 +353,14 @@
 /** Bytes of the line that begins a request of HTTP/1.1. Answers a target without end. */
 #define BOW_LIMIT_HTTP1_REQUEST_LINE_BYTES ((size_t)8 << 10)
 
-/** From the first byte of a head of HTTP/1.1 to its last; and without a byte of a body, but where a
- * client sends a stream. Answers clients that send a request byte by byte to keep a connection. */
+/** From the first byte of a head of HTTP/1.1 to its last; without a byte of a body, but where a
+ * client sends a stream; and for all that is left of a body when its call has ended. Answers
+ * clients that send a request byte by byte to keep a connection (the call itself ends by
+ * max_deadline_ns). */
 #define BOW_LIMIT_HTTP1_REQUEST_NS (UINT64_C(10) * 1000000000u)
 
-/** Fields of a request of HTTP/1.1, and of its trailers. Answers heads of a great many small ones,
- * each of which is compared. */
+/** Fields of a request of HTTP/1.1, and of its trailers; binary ones that are joined with commas
+ * count each. Answers heads of a great many small ones, each of which is compared. */
 #define BOW_LIMIT_HTTP1_FIELDS 100u
 
 /** Bytes of the extensions of a body's chunks in HTTP/1.1, all together; they are not read. Answers

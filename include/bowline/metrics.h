@@ -140,6 +140,9 @@ struct bow_metrics {
     uint64_t calls_refused_queue;      /* client: over max_queued_calls or max_queued_bytes */
     uint64_t calls_retried;            /* client: sent once more */
     uint64_t calls_queued;             /* gauge; client: that wait for a connection or a stream */
+    uint64_t requests_refused;         /* before a call was made of them, for no limit above: over
+                                          max_header_bytes, while draining, by a status of HTTP's
+                                          own (as 404, 405, 415) or for what a head says wrong */
 };
 
 #define BOW_METRICS_INIT BOW__INIT(struct bow_metrics, )

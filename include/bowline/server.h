@@ -146,6 +146,27 @@ struct bow_server_options {
                                   none */
     const char *web_page_policy; /* its Content-Security-Policy; copied; NULL: scripts and styles in
                                     the page itself, calls to this server, nothing from elsewhere */
+    /**
+     * Told that the server begins to end: the time to end watches and other streams that go on
+     * until somebody ends them, each with the status that suits it, while the server still serves.
+     *
+     * Once for each server whose start succeeded, whatever ends it: a signal, bow_server_stop(),
+     * bow_server_free(), the end of the loop that accepts. Its health is NOT_SERVING by then, and
+     * /readyz says 503; it accepts, and calls begin, until lame_duck_ns is over, and what is in
+     * flight has grace_ns more. When a loop is shut down under the server, the connections on it
+     * are closed already.
+     *
+     * Never from inside the function that stops the server; but while bow_server_start() or
+     * bow_server_run() still starts, and so before on_started, when it was told to stop before. In
+     * it everything may be done that may be done on that loop, also bow_server_free(). The server
+     * does not go on before it has returned. Calls belong to their loops: with `workers` or a
+     * `group` what is to be done to them is posted there.
+     *
+     * Thread: the loop that accepts: that of bow_server_run(), if that started the server; with
+     * `loop` that one, with a `group` its first, else a thread of the server's own.
+     */
+    void (*on_stopping)(struct bow_server *server, void *user);
+    void *stopping_user;
 };
 
 #define BOW_SERVER_OPTIONS_INIT                                                                    \

@@ -239,6 +239,13 @@ static void on_drained(struct bow__subchannel *subchannel)
 
 /* Failing what waits */
 
+/* Those that came meanwhile stand behind. */
+static void put_back(struct bow__balancer *balancer, struct bow__link *waiting)
+{
+    bow__list_move(waiting, &balancer->calls.queue);
+    bow__list_move(&balancer->calls.queue, waiting);
+}
+
 /* Those that wait now and for no other attempt; a callback may start others, or end some. */
 static void fail_fast_calls(struct bow__balancer *balancer, enum bow_code code, const char *message)
 {
@@ -255,8 +262,7 @@ static void fail_fast_calls(struct bow__balancer *balancer, enum bow_code code, 
             bow__client_call_fail(call, code, message);
         }
     }
-    bow__list_move(&waiting, &balancer->calls.queue); /* those that came meanwhile stand behind */
-    bow__list_move(&balancer->calls.queue, &waiting);
+    put_back(balancer, &waiting);
 }
 
 /* The queue */
@@ -308,13 +314,26 @@ static struct bow__client_conn *find_conn(struct bow__balancer *balancer)
 }
 
 /* A server that has not answered may be none. */
+static bool waits_for(const struct bow__client_call *call, const struct bow__client_conn *conn)
+{
+    return call->waits_for_ready && bow__client_conn_is_candidate(conn);
+}
+
+/* For one that has just begun, behind those that wait. Those that wait for a server's first answer
+ * are not in its way. */
 static struct bow__client_conn *conn_for(struct bow__balancer *balancer,
                                          const struct bow__client_call *call)
 {
-    struct bow__client_conn *conn = find_conn(balancer);
+    bool is_first = bow__list_is_empty(&balancer->calls.queue);
 
-    return conn != NULL && call->waits_for_ready && bow__client_conn_is_candidate(conn) ? NULL
-                                                                                        : conn;
+    if (!is_first && (call->waits_for_ready || balancer->calls.n_queued_fast > 0)) {
+        return NULL;
+    }
+    struct bow__client_conn *conn = find_conn(balancer);
+    if (conn == NULL || waits_for(call, conn)) {
+        return NULL;
+    }
+    return is_first || bow__client_conn_is_candidate(conn) ? conn : NULL;
 }
 
 static int send_in_turn(struct bow__balancer *balancer, struct bow__client_conn *conn,
@@ -454,7 +473,7 @@ static void connect_for_queue(struct bow__balancer *balancer)
     struct bow__subchannel_list *list = &balancer->subchannels;
 
     if (call != NULL && list->n_ready < list->n_addresses) {
-        request_connections(balancer, !call->waits_for_ready && !has_many(balancer) &&
+        request_connections(balancer, balancer->calls.n_queued_fast > 0 && !has_many(balancer) &&
                                           bow__list_is_empty(&list->further));
     }
     if (call != NULL && list->n_ready > 0) {
@@ -478,16 +497,25 @@ static void on_failed(struct bow__subchannel *subchannel)
     fail_fast_calls(balancer, BOW_UNAVAILABLE, text.bytes);
 }
 
-/* What can be. */
+/* What can be: of those that wait for a server's first answer the others need not. */
 static void send_queued(struct bow__balancer *balancer)
 {
     struct bow__client_call *call;
     struct bow__client_conn *conn;
+    struct bow__link waiting;
 
+    bow__list_init(&waiting);
     while ((call = bow__client_calls_first_queued(&balancer->calls)) != NULL &&
-           (conn = conn_for(balancer, call)) != NULL) {
-        send_first(balancer, conn, call);
+           (conn = find_conn(balancer)) != NULL &&
+           (!waits_for(call, conn) || balancer->calls.n_queued_fast > 0)) {
+        if (waits_for(call, conn)) {
+            bow__list_remove(&call->at);
+            bow__list_push_back(&waiting, &call->at);
+        } else {
+            send_first(balancer, conn, call);
+        }
     }
+    put_back(balancer, &waiting);
     connect_for_queue(balancer);
 }
 
@@ -607,8 +635,7 @@ int bow__balancer_submit(struct bow__balancer *balancer, struct bow__client_call
     if (balancer->subchannels.has_idle) {
         request_connections(balancer, false);
     }
-    struct bow__client_conn *conn =
-        bow__list_is_empty(&balancer->calls.queue) ? conn_for(balancer, call) : NULL;
+    struct bow__client_conn *conn = conn_for(balancer, call);
     if (conn != NULL) {
         int sent = send_in_turn(balancer, conn, call);
         if (sent == 0) {

@@ -231,6 +231,7 @@ static int make(const struct bow_client_options *options, struct bow_context *co
     pthread_mutex_init(&client->lock, NULL);
     pthread_cond_init(&client->settled, NULL);
     client->config.options.server_name = NULL;
+    client->config.options.authority = NULL;
     client->config.options.resolvers = NULL;
     client->config.options.dns_servers = NULL;
     client->config.options.assumed_encodings = NULL;

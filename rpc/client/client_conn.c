@@ -305,7 +305,7 @@ static bool retry(struct bow__client_call *call, struct bow_status *status)
  */
 static bool is_about_to_expire(const struct bow__client_call *call, const struct bow_status *status)
 {
-    uint64_t left = bow__time_left(call->deadline_ns, bow_loop_now(call->calls->loop));
+    uint64_t left = bow__time_left(call->deadline_ns, call->conn->session->work.came_ns);
 
     return status->code == BOW_DEADLINE_EXCEEDED && left < EARLY_NS;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * Deadlines of a client's calls. When one has passed, the text says what the call waited for, and
+ * Deadlines of a client's calls: an end that had come by then counts. When one has passed, the
+ * text says what the call waited for, and
  * what else is known of why.
  */
 
@@ -97,12 +98,22 @@ static void describe_undriven(const struct bow__client_call *call, struct bow__t
     }
 }
 
+/* What had come by then is in time, though it waits for its connection's turn. */
+static bool may_have_come(const struct bow__client_call *call)
+{
+    return call->state == BOW__CLIENT_CALL_OPEN &&
+           bow__conn_may_hold(call->conn, call->deadline_ns);
+}
+
 static void on_timer(struct bow_timer *timer, void *user)
 {
     struct bow__client_call *call = user;
     struct bow__text text;
 
-    (void)timer;
+    if (may_have_come(call)) {
+        bow_timer_start(timer, 0); /* the next turn */
+        return;
+    }
     describe_deadline(call, &text);
     describe_undriven(call, &text);
     bow__client_call_abandon(call, BOW_DEADLINE_EXCEEDED);

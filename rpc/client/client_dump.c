@@ -7,6 +7,7 @@
 #include "rpc/client/balancer_stage.h"
 #include "rpc/client/call/stream.h"
 #include "rpc/client/client.h"
+#include "rpc/connection/conn_inspect.h"
 #include "rpc/core/intercept.h"
 #include "rpc/inspect/render.h"
 #include "transport/channel/channel_core.h"
@@ -99,30 +100,6 @@ static void add_calls(struct bow__link *calls, struct bow__snapshot *snapshot)
     }
 }
 
-static void add_connection(const struct bow__conn *conn, struct bow__snapshot *snapshot)
-{
-    struct bow__connection_entry *entry = bow__snapshot_add_connection(snapshot);
-
-    if (entry == NULL) {
-        return;
-    }
-    bow__snapshot_copy(entry->peer, bow_channel_peer(conn->channel));
-    entry->secure = conn->security != NULL;
-    entry->state = conn->session == NULL  ? (conn->inactive ? "closing" : "opening")
-                   : conn->closing        ? "closing"
-                   : conn->age.is_leaving ? "leaving"
-                                          : "open";
-    entry->is_blocked = bow__channel_stalled_since(conn->channel) != 0;
-    entry->is_paused = conn->paused;
-    entry->quiet_ns = conn->age.quiet_ns;
-    if (conn->session != NULL) {
-        entry->protocol = conn->session->ops->name;
-        entry->n_calls = bow__conn_n_calls(conn);
-        entry->n_waiting = conn->session->ops->unsent(conn->session);
-        entry->rtt_ns = conn->session->rtt_ns;
-    }
-}
-
 static void fill(void *source, struct bow__snapshot *snapshot)
 {
     struct bow__balancer *balancer = source;
@@ -132,7 +109,9 @@ static void fill(void *source, struct bow__snapshot *snapshot)
     add_calls(&balancer->calls.queue, snapshot);
     add_calls(&balancer->calls.open, snapshot);
     for (struct bow__link *at = conns->next; at != conns; at = at->next) {
-        add_connection(&BOW__CONTAINER(at, struct bow__client_conn, at)->conn, snapshot);
+        const struct bow__conn *conn = &BOW__CONTAINER(at, struct bow__client_conn, at)->conn;
+        uint32_t n_calls = conn->session != NULL ? bow__conn_n_calls(conn) : 0;
+        (void)bow__conn_inspect(conn, n_calls, snapshot);
     }
 }
 

@@ -57,6 +57,17 @@ static bool is_user_agent(const char *text)
            bow__metadata_is_valid("x", (struct bow_slice){(const uint8_t *)text, len});
 }
 
+/* Of RFC 3986: a name or an address, in brackets or not, with or without a port. Who asks is no
+ * part of it (RFC 9113, 8.3.1). */
+static bool is_authority(const char *text)
+{
+    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                  "-._~%!$&'()*+,;=:[]";
+    size_t len = strlen(text);
+
+    return len > 0 && len < BOW_AUTHORITY_BYTES && strspn(text, allowed) == len;
+}
+
 static struct bow_slice encodings_of(const struct bow_client_options *options)
 {
     const char *list = options->assumed_encodings != NULL ? options->assumed_encodings : "";
@@ -138,6 +149,11 @@ int bow__client_options_check(const struct bow_client_options *options)
         return bow__target_refuse(options, -EINVAL,
                                   "options.user_agent is empty, has BOW_USER_AGENT_BYTES, or a "
                                   "character that is none of ASCII's printable ones");
+    }
+    if (options->authority != NULL && !is_authority(options->authority)) {
+        return bow__target_refuse(options, -EINVAL,
+                                  "options.authority is empty, has BOW_AUTHORITY_BYTES, or a "
+                                  "character that neither a host nor a port has");
     }
     if (check_health_service(options) < 0) {
         return -EINVAL;

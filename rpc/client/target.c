@@ -333,7 +333,7 @@ static int add(struct bow__target *target, struct bow_context *context,
     (void)bow__address_scheme((const char *)text.data, &n_scheme);
     struct bow_slice rest = {text.data + n_scheme, text.len - n_scheme};
     int rc = make_address(&target->addresses[target->n_addresses], context, rest,
-                          options->server_name, NULL);
+                          options->server_name, options->authority);
     target->n_addresses += rc == 0 ? 1 : 0;
     return rc;
 }
@@ -400,7 +400,11 @@ static int init_names(struct bow__target *target, struct bow_context *context,
     bool speaks = (own == NULL || own->names_host) && is_authority(authority);
     int rc = 0;
 
-    if (speaks) {
+    if (options->authority != NULL) {
+        authority =
+            (struct bow_slice){(const uint8_t *)options->authority, strlen(options->authority)};
+    }
+    if (speaks || options->authority != NULL) {
         target->authority = bow__dup(context, (const char *)authority.data, authority.len);
         rc = target->authority == NULL ? -ENOMEM : 0;
     }

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "rpc/connection/detect.h"
+#include "rpc/connection/end_reason.h"
 #include "rpc/connection/http2_built.h"
 #include "rpc/core/errors.h"
 #include "rpc/http1/session.h"
@@ -42,58 +43,6 @@ static uint64_t now_of(const struct bow__conn *conn)
 
 /* The end */
 
-static const char *security_failure(const struct bow__conn *conn)
-{
-    return conn->security != NULL ? conn->security->ops->failure(conn->channel) : "";
-}
-
-/* A server says GOAWAY before it closes; its clients owe it nothing. */
-static const char *describe_close(const struct bow__conn *conn)
-{
-    if (conn->server) {
-        return "the peer closed it";
-    }
-    if (!conn->heard) {
-        return conn->security != NULL
-                   ? "the peer closed it before it said anything: is it the right port?"
-                   : "the peer closed it before it said anything: does it want TLS "
-                     "(options.security), or another protocol, on this port?";
-    }
-    return conn->is_announced
-               ? "the peer closed it, as it had announced (GOAWAY), with calls in flight"
-               : "the peer closed it without a GOAWAY: has it crashed?";
-}
-
-/* Whether that is how its client gave up what it had asked for. */
-static bool is_cancelled(const struct bow__conn *conn)
-{
-    return conn->session != NULL && conn->session->cancels_by_close &&
-           (conn->error == 0 || conn->error == -ECONNRESET || conn->error == -EPIPE);
-}
-
-static void describe_end(const struct bow__conn *conn, struct bow__text *text,
-                         struct bow_status *ret_why)
-{
-    bow__text_clear(text);
-    bow__text_printf(text, "connection to %s lost: ", bow_channel_peer(conn->channel));
-    ret_why->code = BOW_UNAVAILABLE;
-    if (conn->session != NULL && conn->session->failure.len > 0) {
-        bow__text_printf(text, "%s", conn->session->failure.bytes);
-    } else if (*security_failure(conn) != '\0') {
-        bow__text_printf(text, "%s", security_failure(conn));
-    } else if (conn->close_reason != NULL) {
-        bow__text_printf(text, "%s", conn->close_reason);
-    } else {
-        ret_why->code = is_cancelled(conn) ? BOW_CANCELLED : BOW_UNAVAILABLE;
-        if (conn->error == 0) {
-            bow__text_printf(text, "%s", describe_close(conn));
-        } else {
-            bow__text_errno(text, conn->error);
-        }
-    }
-    ret_why->message = text->bytes;
-}
-
 static void enter_session(struct bow__conn *conn)
 {
     conn->in_session = true;
@@ -121,10 +70,10 @@ static void end(struct bow__conn *conn)
     bow_timer_stop(&conn->timer);
     bow__list_remove(&conn->settle.link);
     conn->timer_at = BOW_NEVER;
-    describe_end(conn, &text, &why);
-    if (conn->server && conn->session == NULL && *security_failure(conn) != '\0') {
+    bow__conn_describe_end(conn, &text, &why);
+    if (conn->server && conn->session == NULL && *bow__conn_security_failure(conn) != '\0') {
         bow__log(conn->context, BOW_LOG_DEBUG, "client %s: %s", bow_channel_peer(conn->channel),
-                 security_failure(conn));
+                 bow__conn_security_failure(conn));
     }
     conn->ops->on_down(conn, &why);
     if (conn->session != NULL) {
@@ -165,6 +114,21 @@ static void on_inactive(struct bow_handler *handler, int error)
     end(conn);
 }
 
+/* It ends by itself, so it is no pause: what has come by then is read also when the peer is lost
+ * meanwhile. */
+static void set_rest(struct bow__conn *conn, bool rests)
+{
+    if (conn->rests == rests) {
+        return;
+    }
+    conn->rests = rests;
+    if (rests) {
+        bow__channel_hold_read(conn->channel);
+    } else {
+        bow__channel_release_read(conn->channel);
+    }
+}
+
 void bow__conn_close(struct bow__conn *conn, const char *reason, uint64_t timeout_ns)
 {
     if (conn->closing) {
@@ -172,6 +136,7 @@ void bow__conn_close(struct bow__conn *conn, const char *reason, uint64_t timeou
     }
     conn->closing = true;
     conn->close_reason = reason;
+    set_rest(conn, false); /* nothing is made of what comes now */
     bow_channel_close_after_flush(conn->channel, timeout_ns);
 }
 
@@ -208,6 +173,33 @@ void bow__conn_cut(struct bow__conn *conn, const char *reason, uint64_t timeout_
         }
     }
     bow__conn_close(conn, reason, timeout_ns);
+}
+
+/* When it came */
+
+/* What waits for the next turn has come with what was fed in the last, also what is in the socket
+ * by then: a call does not begin to count its deadline with its connection's turn. Behind as much
+ * as is read at once, and after a turn in which nothing waited, it comes just now. */
+static bool has_waited(const struct bow__conn *conn)
+{
+    return conn->n_since > 0 && conn->n_since < AT_ONCE_BYTES &&
+           (uint32_t)bow__loop_n_turns(conn->loop) - conn->waited_turn <= 1;
+}
+
+bool bow__conn_may_hold(const struct bow__conn *conn, uint64_t by_ns)
+{
+    return conn->session != NULL && !conn->closing && has_waited(conn) &&
+           conn->session->work.came_ns <= by_ns;
+}
+
+/* Messages that wait have this turn, and what is to be read waits on. */
+static void give_turn_to_waiters(struct bow__conn *conn)
+{
+    conn->waiters_are_next = false;
+    conn->waiters_were_last = true;
+    if (has_waited(conn)) {
+        conn->waited_turn = (uint32_t)bow__loop_n_turns(conn->loop);
+    }
 }
 
 /* Times */
@@ -258,6 +250,14 @@ static void count_heartbeats(struct bow__conn *conn)
     conn->heartbeats_sent = sent;
 }
 
+static void count_refused(struct bow__conn *conn)
+{
+    conn->counters->now.calls_refused_connection += conn->session->calls_refused;
+    conn->counters->now.requests_refused += conn->session->requests_refused;
+    conn->session->calls_refused = 0;
+    conn->session->requests_refused = 0;
+}
+
 static void log_failure(const struct bow__conn *conn)
 {
     bow__log(conn->context, BOW_LOG_DEBUG, "%s %s: %s", conn->server ? "client" : "server",
@@ -269,6 +269,7 @@ static void on_broken(struct bow__conn *conn)
 {
     bool is_lost = conn->session->heartbeats_lost > 0;
 
+    count_refused(conn);
     if (is_lost) {
         conn->counters->now.heartbeats_lost++;
     } else {
@@ -417,7 +418,10 @@ static void on_timer(struct bow_timer *timer, void *user)
             return;
         }
     }
-    if (conn->rest_until == BOW_NEVER) {
+    if (conn->waiters_are_next) {
+        give_turn_to_waiters(conn);
+        bow__work_go_on(&conn->session->work);
+    } else if (conn->rest_until == BOW_NEVER) {
         bow__work_go_on(&conn->session->work);
     }
     bow__conn_touch(conn);
@@ -452,17 +456,21 @@ static void on_hostile(struct bow__conn *conn)
 
 /* Output */
 
-static void set_reading(struct bow__conn *conn, bool reading)
+/* Unless the peer reads too little, or costs so much that others are to have their turn. */
+static void update_reading(struct bow__conn *conn)
 {
-    if (conn->paused == !reading) {
-        return;
+    bool clogged = conn->session->ops->is_clogged(conn->session);
+    bool rests = conn->rest_until != BOW_NEVER;
+
+    if (conn->paused != (clogged || rests)) {
+        conn->paused = clogged || rests;
+        conn->session->ops->set_reading(conn->session, !conn->paused, now_of(conn));
     }
-    conn->paused = !reading;
-    conn->session->ops->set_reading(conn->session, reading, now_of(conn));
-    if (reading) {
-        bow_channel_resume_read(conn->channel);
-    } else {
+    set_rest(conn, rests);
+    if (clogged) {
         bow_channel_pause_read(conn->channel);
+    } else {
+        bow_channel_resume_read(conn->channel);
     }
 }
 
@@ -484,19 +492,33 @@ static bool tell_settled(struct bow__conn *conn)
     return leave_session(conn);
 }
 
-/* Unless the peer reads too little, or costs so much that others are to have their turn. */
+/* The rest is over. Where what is read fills each turn, those that wait have every other one. */
+static void end_rest(struct bow__conn *conn)
+{
+    bool any = !bow__list_is_empty(&conn->session->work.waiting);
+
+    conn->waiters_are_next = any && !conn->waiters_were_last;
+    conn->waiters_were_last = false;
+    if (!conn->waiters_are_next) {
+        conn->rest_until = BOW_NEVER;
+    }
+}
+
 static void go_on_reading(struct bow__conn *conn)
 {
     struct bow__work *work = &conn->session->work;
 
-    if (conn->rest_until != BOW_NEVER && conn->rest_until <= now_of(conn)) {
+    if (!conn->waiters_are_next && conn->rest_until <= now_of(conn)) {
         work->now_ns = now_of(conn);
         uint64_t at = bow__work_next_turn(work);
-        conn->rest_until = at > work->now_ns ? at : BOW_NEVER;
+        if (at > work->now_ns) {
+            conn->rest_until = at;
+        } else {
+            end_rest(conn);
+        }
     }
     bow__work_end_turn(work);
-    set_reading(conn,
-                conn->rest_until == BOW_NEVER && !conn->session->ops->is_clogged(conn->session));
+    update_reading(conn);
 }
 
 /* After the session has taken bytes in, or streams messages that had waited. */
@@ -511,7 +533,7 @@ static void look_at_work(struct bow__conn *conn)
     }
     if (conn->rest_until == BOW_NEVER) {
         conn->rest_until = conn->batch_ns;
-        set_reading(conn, false);
+        update_reading(conn);
     }
 }
 
@@ -702,15 +724,9 @@ static bool detect(struct bow__conn *conn, const struct bow_buf *bytes)
     return rc == 0;
 }
 
-/* What waits for the next turn has come with what was fed in the last, also what is in the socket
- * by then: a call does not begin to count its deadline with its connection's turn. Behind as much
- * as is read at once, and after a turn in which nothing waited, it comes just now. */
 static void tell_when_it_came(struct bow__conn *conn)
 {
-    bool has_waited = conn->n_since > 0 && conn->n_since < AT_ONCE_BYTES &&
-                      (uint32_t)bow__loop_n_turns(conn->loop) - conn->waited_turn <= 1;
-
-    if (!has_waited) {
+    if (!has_waited(conn)) {
         conn->n_since = 0;
         conn->session->work.came_ns = conn->batch_ns;
     }
@@ -754,8 +770,7 @@ static size_t on_read(struct bow_handler *handler, const struct bow_buf *bytes)
         return bytes->len;
     }
     conn->counters->now.bytes_received += (size_t)n;
-    conn->counters->now.calls_refused_connection += conn->session->calls_refused;
-    conn->session->calls_refused = 0;
+    count_refused(conn);
     note_fed(conn, (size_t)n, bytes->len);
     look_at_work(conn);
     return (size_t)n;
@@ -778,6 +793,7 @@ static void on_read_filled(struct bow_handler *handler, size_t n)
 
     enter_session(conn);
     conn->touched = true;
+    tell_when_it_came(conn);
     int rc = conn->session->ops->received(conn->session, n, conn->batch_ns);
     if (!leave_session(conn)) {
         return;

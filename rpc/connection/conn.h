@@ -71,7 +71,11 @@ struct bow__conn {
     bool inactive;        /* the channel is closed; the end waits for in_session */
     int error;            /* why, then */
     bool closing;         /* nothing more is fed */
-    bool paused;
+    bool paused;          /* by either of these */
+    bool rests;           /* others have their turn: rest_until */
+    /* Messages that wait for their turn have the next one, before more is read; had it. */
+    bool waiters_are_next;
+    bool waiters_were_last;
     uint32_t n_since;    /* bytes fed since what work.came_ns tells; 0: the next come just now */
     uint64_t rest_until; /* not read until then, for what it costs; or BOW_NEVER */
     bool heard;          /* a byte has come from the peer */
@@ -102,6 +106,10 @@ static inline uint32_t bow__conn_n_calls(const struct bow__conn *conn)
 {
     return conn->session->n_streams - conn->n_own_streams;
 }
+
+/** Whether what had come by `by_ns` may wait here for the connection's next turn: it is heard then,
+ * or in one of the next few. */
+bool bow__conn_may_hold(const struct bow__conn *conn, uint64_t by_ns);
 
 /** Take no new calls and say so; close when those in flight have ended. */
 void bow__conn_goaway(struct bow__conn *conn, const char *reason);

@@ -80,6 +80,7 @@ struct bow__request_head {
     enum bow__encoding encoding; /* of the client's messages that are marked compressed */
     uint32_t previous_attempts;  /* client: how often the call was sent before */
     const char *protocol; /* server: by which it came; lives for ever; NULL: the session's name */
+    size_t n_beside;      /* server: what it takes in memory beside n_stream_bytes */
 };
 
 /** A whole message. Borrowed until the event returns, unless the event takes `block` (sets it
@@ -115,10 +116,8 @@ struct bow__session_events {
     /** Client: the call's end; the last event of the stream. `status` is borrowed, with the
      * trailing metadata in it. */
     void (*on_status)(void *owner, uint64_t key, void *stream, const struct bow_status *status);
-    /**
-     * Server: the call ended without the handler (cancelled by the peer, broken,
-     * too large, connection lost); the last event. The peer has been told if it can be.
-     */
+    /** Server: the call ended without the handler (cancelled by the peer, broken, too large,
+     * connection lost); the last event. The peer has been told if it can be. */
     void (*on_reset)(void *owner, uint64_t key, void *stream, const struct bow_status *why);
     /** What waits on the stream has sunk to BOW__STREAM_LOW_BYTES, as take_writable() said. The
      * host's own event: no session emits it. */
@@ -312,16 +311,17 @@ struct bow__session {
     bool cancels_by_close;   /* server: its clients have no other way to give a call up */
     uint64_t retry_after_ns; /* what clients are told whose messages find no room; 0: nothing */
     uint32_t n_streams;      /* open now */
-    size_t n_stream_bytes;   /* what one takes in memory */
+    size_t n_stream_bytes;   /* what each takes in memory */
     size_t n_waiting;        /* memory of messages that wait on their streams to be sent */
     size_t n_dequeued;       /* bytes of them that went on their way; wraps */
     struct bow__work work;   /* counted by the host; the session stops for it between messages */
     uint64_t heartbeats_sent;
     uint64_t heartbeats_lost;
-    bool is_own_status;      /* in on_status: it is the session's, not what the peer said */
-    bool is_peer_unattended; /* it has said that nobody reads while there is no call */
-    uint32_t calls_refused;  /* over a limit of the connection; the host sets it back */
-    uint64_t rtt_ns;         /* of the last PING that was answered; 0: none was yet */
+    bool is_own_status;        /* in on_status: it is the session's, not what the peer said */
+    bool is_peer_unattended;   /* it has said that nobody reads while there is no call */
+    uint32_t calls_refused;    /* over a limit of the connection; the host sets it back */
+    uint32_t requests_refused; /* for other reasons, before there was a call; likewise */
+    uint64_t rtt_ns;           /* of the last PING that was answered; 0: none was yet */
     struct bow__header_excess excess; /* after -EMSGSIZE of open(), respond() or check_trailing() */
     enum bow_code failure_code;       /* after feed or on_time failed */
     struct bow__text failure; /* what was wrong, the peer's bytes escaped; after send(), too */

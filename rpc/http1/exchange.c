@@ -65,6 +65,7 @@ void bow__http1_answer_plainly(struct bow__http1_session *session, int status, c
 {
     /* Without memory for it the connection just closes. */
     (void)bow__http1_output_plain(&session->out, status, text);
+    session->base.requests_refused++;
     session->answer = BOW__HTTP1_ANSWER_DONE;
     session->is_closing = true;
 }
@@ -139,6 +140,7 @@ static void refuse_head(struct bow__http1_session *session)
 {
     struct bow__web_output output;
 
+    session->base.requests_refused += bow__web_is_at_fault(session->call);
     if (bow__web_refuse(session->call, &output) < 0) {
         break_for_memory(session);
         return;
@@ -185,6 +187,7 @@ static void open_call(struct bow__http1_session *session, const struct bow__web_
         .metadata = {head->entries, head->n_entries},
         .encoding = call->encoding,
         .protocol = bow__web_protocol(call),
+        .n_beside = bow__web_call_bytes(call),
     };
 
     session->takes_many =
@@ -195,6 +198,17 @@ static void open_call(struct bow__http1_session *session, const struct bow__web_
     session->user = base->events->on_open(base->owner, session->key, &opened);
 }
 
+static void refuse_joined(struct bow__http1_session *session)
+{
+    static const struct bow_status status = {
+        .code = BOW_RESOURCE_EXHAUSTED,
+        .message = "more fields than BOW_LIMIT_HTTP1_FIELDS, as some are joined with commas",
+    };
+
+    bow__session_refused(&session->base, (struct bow_slice){NULL, 0}, &status, "max_header_bytes");
+    bow__http1_answer_plainly(session, 431, status.message);
+}
+
 static void begin_call(struct bow__http1_session *session, const struct bow__http1_request *request,
                        struct bow__arena *scratch)
 {
@@ -203,6 +217,10 @@ static void begin_call(struct bow__http1_session *session, const struct bow__htt
     int rc = bow__http1_web_head(request, scratch, &head);
     if (rc == -EBADMSG) {
         bow__http1_answer_plainly(session, 400, "grpc-timeout is malformed");
+        return;
+    }
+    if (rc == -EMSGSIZE) {
+        refuse_joined(session);
         return;
     }
     if (rc < 0 || bow__web_begin(&session->web, &head, &session->call) < 0) {
@@ -227,6 +245,7 @@ static void on_head(struct bow__http1_session *session, const struct bow__http1_
     bow__work_spend(&base->work, BOW__WORK_CALL_BYTES + request->fields.n * BOW__WORK_FIELD_BYTES);
     session->has_request = true;
     session->begun_ns = BOW_NEVER;
+    session->vain_ns = BOW_NEVER;
     session->out.asked = bow__http1_asked_of(request);
     session->is_body_short = request->body == BOW__HTTP1_NO_BODY ||
                              (request->body == BOW__HTTP1_LENGTH &&

@@ -51,6 +51,7 @@ struct bow__http1_session {
     uint64_t now_ns;
     uint64_t life_ns;  /* when the last byte came */
     uint64_t begun_ns; /* when the first byte of the head under way did; BOW_NEVER: none has */
+    uint64_t vain_ns;  /* since when its body comes though the call has ended; BOW_NEVER: unknown */
     uint64_t heartbeat_ns;
     uint64_t heartbeat_timeout_ns;
     bool in_feed;

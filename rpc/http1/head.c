@@ -4,6 +4,7 @@
 
 #include "rpc/http1/head.h"
 #include "base/base64.h"
+#include "base/text.h"
 #include "rpc/core/compression/encodings.h"
 #include "rpc/core/metadata.h"
 #include "rpc/web/grpc_text.h"
@@ -44,24 +45,48 @@ static void keep_text(struct bow__web_head *head, struct bow__arena *arena, cons
     }
 }
 
-/* HTTP may have joined several with commas; they are one here if they were so there. */
 static void keep_binary(struct bow__web_head *head, struct bow__arena *arena, const char *key,
                         struct bow_slice text)
 {
     uint8_t *bytes = bow__arena_alloc_bytes(arena, text.len + 1);
     size_t len = 0;
 
+    text = bow__text_trim(text);
     if (bytes != NULL && bow__base64_decode(text, bytes, &len) == 0) {
         bytes[len] = '\0';
         keep(head, key, (struct bow_slice){bytes, len});
     }
 }
 
-static bool is_binary(const char *key)
+/* HTTP may have joined several fields of one name with commas, which base64 has none of. */
+static void keep_binaries(struct bow__web_head *head, struct bow__arena *arena, const char *key,
+                          struct bow_slice text)
 {
-    size_t len = strlen(key);
+    const uint8_t *comma = NULL;
 
-    return len >= 4 && memcmp(key + len - 4, "-bin", 4) == 0;
+    while (text.len > 0 && (comma = memchr(text.data, ',', text.len)) != NULL) {
+        size_t len = (size_t)(comma - text.data);
+        keep_binary(head, arena, key, (struct bow_slice){text.data, len});
+        text = (struct bow_slice){comma + 1, text.len - len - 1};
+    }
+    keep_binary(head, arena, key, text);
+}
+
+static bool is_binary(struct bow_slice name)
+{
+    return name.len >= 4 &&
+           bow__http1_equals((struct bow_slice){name.data + name.len - 4, 4}, "-bin");
+}
+
+/* As many as they were before they were joined. */
+static size_t count_values(const struct bow__http1_field *field)
+{
+    size_t n = 1;
+
+    for (size_t i = 0; is_binary(field->name) && i < field->value.len; i++) {
+        n += field->value.data[i] == ',' ? 1 : 0;
+    }
+    return n;
 }
 
 static void read_metadata(struct bow__web_head *head, struct bow__arena *arena,
@@ -72,8 +97,8 @@ static void read_metadata(struct bow__web_head *head, struct bow__arena *arena,
     if (key == NULL || has_name(field, "expect")) {
         return;
     }
-    if (is_binary(key)) {
-        keep_binary(head, arena, key, field->value);
+    if (is_binary(field->name)) {
+        keep_binaries(head, arena, key, field->value);
     } else {
         keep_text(head, arena, key, field->value);
     }
@@ -110,9 +135,15 @@ static int read_field(struct bow__web_head *head, struct bow__arena *arena,
 int bow__http1_web_head(const struct bow__http1_request *request, struct bow__arena *arena,
                         struct bow__web_head *ret_head)
 {
-    size_t n = request->fields.n;
+    size_t n = 0;
     int rc = 0;
 
+    for (size_t i = 0; i < request->fields.n; i++) {
+        n += count_values(&request->fields.list[i]);
+    }
+    if (n > BOW_LIMIT_HTTP1_FIELDS) {
+        return -EMSGSIZE;
+    }
     *ret_head = (struct bow__web_head){
         .method = request->method,
         .target = request->target,
@@ -122,7 +153,7 @@ int bow__http1_web_head(const struct bow__http1_request *request, struct bow__ar
     if (ret_head->entries == NULL) {
         return -ENOMEM;
     }
-    for (size_t i = 0; i < n && rc == 0; i++) {
+    for (size_t i = 0; i < request->fields.n && rc == 0; i++) {
         rc = read_field(ret_head, arena, &request->fields.list[i]);
     }
     return rc == 0 && bow__arena_has_failed(arena) ? -ENOMEM : rc;

@@ -10,7 +10,8 @@
 #include "rpc/web/request.h"
 
 /** What is not borrowed from `request` lies in `arena`. Returns 0; -EBADMSG when grpc-timeout is
- * malformed; or -ENOMEM. */
+ * malformed; -EMSGSIZE when there are more values than BOW_LIMIT_HTTP1_FIELDS, for binary ones may
+ * be joined; or -ENOMEM. */
 int bow__http1_web_head(const struct bow__http1_request *request, struct bow__arena *arena,
                         struct bow__web_head *ret_head);
 

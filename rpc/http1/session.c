@@ -89,6 +89,20 @@ static void note_head(struct bow__http1_session *session, bool has_bytes)
     }
 }
 
+/* The call has ended, and what is still to come of its request comes for nobody. */
+static bool is_in_vain(const struct bow__http1_session *session)
+{
+    return session->has_request && !session->open && !session->is_read;
+}
+
+/* When it ended is not told: it counts from when that is seen. */
+static void note_vain(struct bow__http1_session *session)
+{
+    if (is_in_vain(session) && session->vain_ns == BOW_NEVER) {
+        session->vain_ns = session->now_ns;
+    }
+}
+
 static int failed(struct bow__http1_session *session)
 {
     session->is_failed = true;
@@ -107,6 +121,7 @@ static ssize_t feed(struct bow__session *base, const uint8_t *bytes, size_t n, u
     size_t used = take_events(session, (struct bow_slice){bytes, n});
     session->in_feed = false;
     note_head(session, used < n && !session->has_pending);
+    note_vain(session);
     if (session->broken) {
         return failed(session);
     }
@@ -136,6 +151,10 @@ static uint64_t next_time(const struct bow__session *base)
     if (session->begun_ns != BOW_NEVER) {
         return bow__time_add(session->begun_ns, BOW_LIMIT_HTTP1_REQUEST_NS);
     }
+    if (is_in_vain(session) && !session->has_pending) {
+        uint64_t since_ns = session->vain_ns != BOW_NEVER ? session->vain_ns : session->life_ns;
+        return bow__time_add(since_ns, BOW_LIMIT_HTTP1_REQUEST_NS);
+    }
     if (is_awaiting_body(session)) {
         return bow__time_add(session->life_ns, BOW_LIMIT_HTTP1_REQUEST_NS);
     }
@@ -158,6 +177,12 @@ static int on_time(struct bow__session *base, uint64_t now_ns)
             bow__http1_answer_plainly(session, 408, "the request did not come in time");
             bow__http1_break(session, -ETIMEDOUT, BOW_DEADLINE_EXCEEDED,
                              "a request's head did not come in time (BOW_LIMIT_HTTP1_REQUEST_NS)");
+        } else if (is_in_vain(session) && session->vain_ns == BOW_NEVER) {
+            note_vain(session);
+        } else if (is_in_vain(session)) {
+            bow__http1_break(session, -ETIMEDOUT, BOW_DEADLINE_EXCEEDED,
+                             "the rest of a request that was answered did not come in time "
+                             "(BOW_LIMIT_HTTP1_REQUEST_NS)");
         } else if (session->has_request) {
             bow__http1_break(session, -ETIMEDOUT, BOW_DEADLINE_EXCEEDED,
                              "nothing of a request's body came in time "
@@ -177,6 +202,7 @@ static void set_reading(struct bow__session *base, bool reading, uint64_t now_ns
     session->is_paused = !reading;
     session->life_ns = now_ns;
     session->begun_ns = session->begun_ns != BOW_NEVER ? now_ns : BOW_NEVER;
+    session->vain_ns = session->vain_ns != BOW_NEVER ? now_ns : BOW_NEVER;
 }
 
 /* Operations */
@@ -481,7 +507,6 @@ static void init(struct bow__http1_session *session, const struct bow__session_o
         .server = true,
         .cancels_by_close = true,
         .retry_after_ns = options->retry_after_ns,
-        .n_stream_bytes = sizeof(struct bow__web_call),
     };
     session->web = (struct bow__web_options){
         .web = options->web,
@@ -498,6 +523,7 @@ static void init(struct bow__http1_session *session, const struct bow__session_o
     session->now_ns = options->now_ns;
     session->life_ns = options->now_ns;
     session->begun_ns = BOW_NEVER;
+    session->vain_ns = BOW_NEVER;
     session->heartbeat_ns = options->heartbeat_ns;
     session->heartbeat_timeout_ns = options->heartbeat_timeout_ns;
 }

@@ -94,6 +94,7 @@ static bool begin_call(struct bow__http2_session *session, struct bow__http2_str
     stream->overdue_ns = bow__overdue_time(session->base.work.came_ns, stream->header.time_left_ns);
     /* Its client has been told that such a call is not run, or is about to be. */
     if (session->has_left && stream->id > session->last_id) {
+        base->requests_refused++;
         bow__session_refused(base, path_of(stream), &draining, "draining");
         bow__http2_stream_reset(session, stream, NGHTTP2_REFUSED_STREAM);
         return false;
@@ -103,9 +104,11 @@ static bool begin_call(struct bow__http2_session *session, struct bow__http2_str
         return false;
     }
     if (refuse_defect(session, stream)) {
+        base->requests_refused++;
         return false;
     }
     if (bow__http2_stream_open(session, stream, (uint64_t)stream->id) < 0) {
+        base->requests_refused++;
         tell_refused(session, stream, "no memory for the call", "memory");
         bow__http2_stream_refuse_for_now(session, stream, "no memory for the call");
         return false;
@@ -116,6 +119,7 @@ static bool begin_call(struct bow__http2_session *session, struct bow__http2_str
         .metadata = bow__http2_metadata(session),
         .encoding = stream->header.encoding,
         .protocol = stream->web != NULL ? bow__web_protocol(stream->web) : NULL,
+        .n_beside = stream->web != NULL ? bow__web_call_bytes(stream->web) : 0,
     };
     stream->user = base->events->on_open(base->owner, stream->key, &head);
     nghttp2_rcbuf_decref(stream->header.path);

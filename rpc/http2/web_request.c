@@ -93,10 +93,12 @@ bool bow__http2_web_begin(struct bow__http2_session *session, struct bow__http2_
     }
     const struct bow__web_call *call = stream->web;
     if (call->kind == BOW__WEB_NONE && header->defect == BOW__HTTP2_DEFECT_TOO_LARGE) {
+        session->base.requests_refused++;
         refuse_size(session, stream);
         return false;
     }
     if (bow__web_is_refused(call)) {
+        session->base.requests_refused += bow__web_is_at_fault(call);
         if (bow__http2_web_refuse(session, stream) < 0) {
             bow__http2_stream_reset(session, stream, NGHTTP2_ENHANCE_YOUR_CALM);
         }
@@ -105,7 +107,7 @@ bool bow__http2_web_begin(struct bow__http2_session *session, struct bow__http2_
     header->time_left_ns = call->time_left_ns;
     header->encoding = call->encoding;
     header->accepts = call->accepts;
-    stream->overdue_ns = bow__overdue_time(session->now_ns, call->time_left_ns);
+    stream->overdue_ns = bow__overdue_time(session->base.work.came_ns, call->time_left_ns);
     return true;
 }
 

@@ -264,6 +264,13 @@ static bool find_url(struct bow__json_reader *r, char **ret_url)
     if (!is_found) {
         return bow__json_refuse(r, begin, "an object with \"@type\" is needed");
     }
+    r->n_searched += (size_t)(r->at - begin);
+    if (r->n_searched / BOW_LIMIT_JSON_TYPE_SEARCHES > (size_t)(r->end - r->begin)) {
+        return bow__json_refuse(r, begin,
+                                "\"@type\" stands behind too much too often: put it first "
+                                "(BOW_LIMIT_JSON_TYPE_SEARCHES, %u)",
+                                BOW_LIMIT_JSON_TYPE_SEARCHES);
+    }
     r->at = begin;
     return true;
 }
@@ -392,6 +399,7 @@ static int begin(struct bow__json_reader *r, const ProtobufCMessageDescriptor *t
     int rc = given != NULL ? bow__options_read(&options, sizeof options, given) : 0;
 
     r->error = 0;
+    r->n_searched = 0;
     bow__text_clear(&r->reason);
     if (rc < 0 || options.max_depth > BOW_LIMIT_MESSAGE_DEPTH || type == NULL) {
         bow__text_printf(&r->reason, "options: a size that is not known, or a value out of range");

@@ -24,6 +24,7 @@ struct bow__json_reader {
     struct bow__json_path path;
     struct bow__json_types types;
     bool ignore_unknown;
+    size_t n_searched; /* bytes, for types of Anys */
     int error;
     struct bow__text reason;
 };

@@ -79,6 +79,8 @@ static const struct total totals[] = {
           "Bytes that were sent, frames included."),
     TOTAL(undecodable_messages, BOTH, BOW__COUNTER, "undecodable_messages", NULL,
           "Messages that did not inflate, or did not decode."),
+    TOTAL(requests_refused, SERVER, BOW__COUNTER, "requests_refused", NULL,
+          "Requests that were refused before a call was made of them, for no limit of calls."),
     TOTAL(calls_refused_bytes, SERVER, BOW__COUNTER, "in_flight_refusals", NULL,
           "Calls and messages of streams that found no room under max_bytes_in_flight."),
     TOTAL(calls_unanswered, SERVER, BOW__GAUGE, "calls_unanswered", NULL,

@@ -114,6 +114,7 @@ static int refuse_new(struct bow__native *session, const struct bow__frame *fram
     /* Overload is waited out; a draining server is left for another one. */
     why.retry_after_ns = code == BOW_RESOURCE_EXHAUSTED ? BOW__CROWDED_RETRY_AFTER_NS : 0;
     session->base.calls_refused += code == BOW_RESOURCE_EXHAUSTED;
+    session->base.requests_refused += code != BOW_RESOURCE_EXHAUSTED;
     snprintf(text, sizeof(text), "%s (%u)", limit.words, limit.value);
     bow__session_refused(&session->base, path, &why, limit.name);
     return bow__native_refuse_id(session, frame->stream, &why);
@@ -136,6 +137,7 @@ static int refuse_header(struct bow__native *session, const struct bow__frame *f
     struct bow_status why = {.code = BOW_RESOURCE_EXHAUSTED, .message = text.bytes};
 
     bow__native_describe_header(session, request->n_block, &request->header.entries, &text);
+    session->base.requests_refused++;
     bow__session_refused(&session->base, path, &why, "max_header_bytes");
     return bow__native_refuse_id(session, frame->stream, &why);
 }

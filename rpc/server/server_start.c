@@ -261,6 +261,7 @@ static int open_all(struct bow_server *server, bool *ret_begun)
         bow__server_ref(server);
         server->state = BOW__SERVER_STARTED;
         rc = open_parts(server);
+        server->tells_stopping = rc == 0;
         atomic_store(&server->opened, true);
     }
     pthread_mutex_unlock(&server->lock);

@@ -115,7 +115,8 @@ struct bow_server {
     struct bow_timer metrics_timer;
     struct bow_loop_hook hook; /* of the main loop */
     bool hooked;
-    bool draining; /* main loop only, as is the next */
+    bool tells_stopping; /* set before the server is open; then main loop only, as are the next */
+    bool draining;
     bool closing;
 
     pthread_mutex_t lock;

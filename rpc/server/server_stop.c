@@ -195,14 +195,26 @@ static void wait_until_begun(struct bow_server *server)
     pthread_mutex_unlock(&server->lock);
 }
 
+/* Whatever comes first: a stop, a hurry, or the end of the loop. Health first, so that who is told
+ * to go elsewhere does. */
+static void begin_to_stop(struct bow_server *server)
+{
+    wait_until_begun(server);
+    bow__health_drain(&server->health);
+    bool tells = server->tells_stopping;
+    server->tells_stopping = false;
+    if (tells && server->options.on_stopping != NULL) {
+        server->options.on_stopping(server, server->options.stopping_user);
+    }
+}
+
 static void drain(struct bow_server *server)
 {
     if (server->draining) {
         return;
     }
-    wait_until_begun(server);
     server->draining = true;
-    bow__health_drain(&server->health);
+    begin_to_stop(server);
     bow_timer_stop(&server->lame_timer);
     if (server->n_acceptors == 0) {
         drain_workers(server);
@@ -301,6 +313,7 @@ static int stop_task(void *user)
         drain(server);
     } else if (!server->draining) {
         bow_timer_start(&server->lame_timer, server->options.lame_duck_ns);
+        begin_to_stop(server);
     }
     part_done_on_main(server);
     return 0;

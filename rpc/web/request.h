@@ -49,6 +49,13 @@ static inline bool bow__web_is_refused(const struct bow__web_call *call)
     return call->kind == BOW__WEB_NONE || call->code != BOW_OK;
 }
 
+/** Of one that is refused: whether that is for something wrong with it, and no page or preflight.
+ */
+static inline bool bow__web_is_at_fault(const struct bow__web_call *call)
+{
+    return call->http_status == NULL || call->http_status[0] >= '4';
+}
+
 /**
  * Read the body on from the front of `*bytes`, which is moved behind what was taken. Returns 1 with
  * a message, which is the caller's with its block; 0 when all has been taken; or a negative errno

@@ -99,6 +99,9 @@ struct bow__web_call {
 /** Free it with all that it holds; NULL is allowed. Returns NULL. */
 struct bow__web_call *bow__web_call_free(struct bow__web_call *call);
 
+/** What it takes in memory, without messages. */
+size_t bow__web_call_bytes(const struct bow__web_call *call);
+
 /** What interceptors and logs call its protocol; "http" for none. Lives for ever. */
 const char *bow__web_protocol(const struct bow__web_call *call);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* The end of a call's memory, and its name. */
+/* A call's memory and its end, and its name. */
 
 #include "rpc/web/web.h"
 
@@ -13,6 +13,11 @@ struct bow__web_call *bow__web_call_free(struct bow__web_call *call)
     bow__arena_fini(&call->arena);
     bow__pool_free(call->pool, call, sizeof(*call));
     return NULL;
+}
+
+size_t bow__web_call_bytes(const struct bow__web_call *call)
+{
+    return sizeof(*call) + call->arena.used;
 }
 
 const char *bow__web_protocol(const struct bow__web_call *call)

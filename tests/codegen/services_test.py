@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Hold the C of the libraries' own services, and of what they read of a .proto, which is kept so that
-they build without protoc, to what the generator makes of their .proto now.
+"""Hold the C of the libraries' own services, and of what they and the tool read of a .proto, which is
+kept so that they build without protoc, to what the generator makes of their .proto now.
 
     services_test.py PLUGIN PROTOC           compare, print what differs
     services_test.py PLUGIN PROTOC --write   keep what comes out
@@ -19,6 +19,7 @@ FOLDERS = {
     "rpc/services": ["no_messages"],
     "otel": ["no_messages"],
     "rpc/schema": ["no_messages", "lite", "no_json"],
+    "tools/bowline": ["no_messages"],
 }
 
 
@@ -38,7 +39,7 @@ def generate(protoc, folder, options, system):
 
 def is_empty(folder, name):
     """Stubs of a .proto without services."""
-    return folder == "rpc/schema" and ".bow." in name
+    return folder in ("rpc/schema", "tools/bowline") and ".bow." in name
 
 
 def write(folder, made):

@@ -37,7 +37,8 @@ def test_all_is_json(server, protocol):
     shown = json.loads(server.get("/debug/all"))
     say = next(method for method in shown["methods"] if method["method"] == "/calls.Echo/Say")
     assert say["started"] > 0 and say["p50_us"] <= say["p99_us"] <= say["max_us"], say
-    assert sum(n for _, n in say["times_us"]) > 0
+    assert sum(n for _, n in say["times_us"]) > 0, say
+    assert len({us for us, _ in say["times_us"]}) == len(say["times_us"]), say
     assert shown["config"]["max_server_calls"] == 1000
     assert len(shown["loops"]) == 2 and all(loop["state"] == "runs" for loop in shown["loops"])
     assert {connection["protocol"] for connection in shown["connections"]} == {protocol}

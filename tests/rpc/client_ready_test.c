@@ -117,6 +117,62 @@ static void test_ready_calls_keep_their_order(void **state)
     calls_free_client(t);
 }
 
+/* Read until the request of a call of `start` has come. Says nothing. */
+static void expect_request(int peer)
+{
+    static const char native[] = "/calls.Echo/Say";
+    static const char http2[] = "\0\0\0\0\2\x08\5";
+    const char *sign = calls_is_grpc() ? http2 : native;
+    size_t n_sign = calls_is_grpc() ? sizeof(http2) - 1 : sizeof(native) - 1;
+    const struct timeval limit = {.tv_sec = 20};
+    char bytes[4096];
+    size_t n = 0;
+
+    assert_int_equal(setsockopt(peer, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)), 0);
+    while (memmem(bytes, n, sign, n_sign) == NULL) {
+        ssize_t got = recv(peer, bytes + n, sizeof(bytes) - n, 0);
+        assert_true(got > 0);
+        n += (size_t)got;
+    }
+}
+
+static int start_both(void *user)
+{
+    start(user, true, 0);
+    start(user, false, 0);
+    return 0;
+}
+
+/* A server that has not answered is good enough for one that does not wait for that. */
+static void test_ready_call_holds_up_none_that_does_not_wait(void **state)
+{
+    struct calls *t = *state;
+
+    for (int behind = 0; behind < 2; behind++) {
+        struct told told;
+        int listening = calls_raw_listen(t);
+        make_client(t, &told);
+        if (behind) { /* its connection is there */
+            start(t, true, 0);
+        } else {
+            assert_int_equal(bow_loop_execute(t->loop, "start", start_both, t), 0);
+        }
+        int peer = accept(listening, NULL, NULL);
+        assert_true(peer >= 0);
+        if (behind) {
+            char byte;
+            assert_int_equal(recv(peer, &byte, 1, MSG_PEEK), 1);
+            start(t, false, 0);
+        }
+        expect_request(peer);
+        assert_int_equal(t->n_done, 0);
+        calls_free_client(t);
+        close(peer);
+        close(listening);
+        t->n_done = 0;
+    }
+}
+
 static void test_ready_call_ends_at_its_deadline_and_says_why(void **state)
 {
     struct calls *t = *state;
@@ -290,6 +346,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         READY_TEST(test_ready_call_waits_through_failed_attempts),
         READY_TEST(test_ready_calls_keep_their_order),
+        READY_TEST(test_ready_call_holds_up_none_that_does_not_wait),
         READY_TEST(test_ready_call_ends_at_its_deadline_and_says_why),
         READY_TEST(test_ready_calls_end_with_their_client),
         READY_TEST(test_state_of_a_client_that_calls),

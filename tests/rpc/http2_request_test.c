@@ -180,6 +180,29 @@ static void test_client_puts_its_user_agent_in_front(void **state)
     close(listening);
 }
 
+static void test_client_asks_for_its_authority(void **state)
+{
+    struct fixture *t = *state;
+    struct bow_client_options options = BOW_CLIENT_OPTIONS_INIT;
+    Calls__Request call = CALLS__REQUEST__INIT;
+    struct bow_client *client = NULL;
+    char authority[] = "shop.example:8443";
+    char target[64];
+
+    int listening = listen_somewhere(target, sizeof(target));
+    options.context = t->context;
+    options.target = target;
+    options.authority = authority;
+    assert_int_equal(bow_client_new(&options, &client), 0);
+    memset(authority, 'x', 4); /* it was copied */
+    assert_int_equal(calls__echo__say__start(client, &call, NULL, on_done, NULL, NULL), 0);
+    int fd = receive_request(t, client, listening);
+    expect_words(t, ":authority=shop.example:8443 ", true);
+    bow_client_free(client);
+    close(fd);
+    close(listening);
+}
+
 /* The server has settings, and has processed nothing. */
 static void turn_away(struct fixture *t, int fd)
 {
@@ -259,6 +282,7 @@ int main(void)
         TEST(test_request_says_how_often_the_call_was_sent_before),
         TEST(test_request_names_its_user_agent),
         TEST(test_client_puts_its_user_agent_in_front),
+        TEST(test_client_asks_for_its_authority),
         TEST(test_client_says_that_it_sends_a_call_again),
         TEST(test_client_takes_no_user_agent_that_no_header_may_have),
     };

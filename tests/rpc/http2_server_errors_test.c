@@ -113,6 +113,7 @@ static void test_other_methods_get_405(void **state)
     bytes_headers(&t->in, 4 | 1, 1, fields);
     assert_int_equal(fed_server_feed(t), 0);
     assert_true(fed_server_says(t, "HEADERS 1 end :status=405\n"));
+    assert_int_equal(t->pair.server.session->requests_refused, 1);
     side_expect(&t->pair.server, "");
 }
 
@@ -127,6 +128,7 @@ static void expect_content_type(const char *field, bool accepted)
     bytes_headers(&t->in, 4, 1, fields);
     assert_int_equal(fed_server_feed(t), 0);
     side_expect(&t->pair.server, accepted ? "open 1 /a.B/C\n" : "");
+    assert_int_equal(t->pair.server.session->requests_refused, accepted ? 0 : 1);
     /* A client that sends on is told to stop. */
     assert_true(fed_server_says(t, "HEADERS 1 end :status=415\nRST_STREAM 1 0\n") != accepted);
     fed_server_teardown((void **)&t);

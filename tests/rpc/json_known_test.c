@@ -375,6 +375,44 @@ static void test_json_any_of_empty_may_have_a_value(void **state)
     json_end(&f);
 }
 
+/* Anys in Anys, each with its type last or first; the innermost has a long name. */
+static void nest_anys(char *text, size_t size, int n, bool is_last)
+{
+    size_t len = (size_t)snprintf(text, size, "{\"any\":");
+
+    for (int i = 0; i < n; i++) {
+        len += (size_t)snprintf(text + len, size - len, "{%s\"value\":",
+                                is_last ? "" : "\"@type\":\"x/google.protobuf.Any\",");
+    }
+    len += (size_t)snprintf(text + len, size - len,
+                            "{\"@type\":\"x/json.Tree\",\"name\":\"%020000d\"}", 0);
+    for (int i = 0; i < n; i++) {
+        len += (size_t)snprintf(text + len, size - len, "%s}",
+                                is_last ? ",\"@type\":\"x/google.protobuf.Any\"" : "");
+    }
+    (void)snprintf(text + len, size - len, "}");
+}
+
+static void test_json_any_f30_types_that_stand_last_are_searched_for_so_often(void **state)
+{
+    static char text[32 << 10];
+    struct json_fixture f;
+    (void)state;
+    json_begin(&f);
+    f.options.files = json_files;
+    f.options.n_files = JSON_FILES;
+    nest_anys(text, sizeof(text), BOW_LIMIT_JSON_TYPE_SEARCHES, true);
+    (void)json_read(&f, KNOWN, text);
+    nest_anys(text, sizeof(text), 2 * BOW_LIMIT_JSON_TYPE_SEARCHES, false);
+    (void)json_read(&f, KNOWN, text);
+    nest_anys(text, sizeof(text), 2 * BOW_LIMIT_JSON_TYPE_SEARCHES, true);
+    json_refuse(
+        &f, KNOWN, text,
+        "json.Known.any.value.value.value.(1 more).value.value.value.value at 1:80: \"@type\" "
+        "stands behind too much too often: put it first (BOW_LIMIT_JSON_TYPE_SEARCHES, 8)");
+    json_end(&f);
+}
+
 static void test_json_any_with_two_types_is_refused(void **state)
 {
     struct json_fixture f;
@@ -513,6 +551,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_json_known_types_that_are_not_whole_are_refused),
         cmocka_unit_test(test_json_any_holds_types_of_the_files),
         cmocka_unit_test(test_json_any_of_empty_may_have_a_value),
+        cmocka_unit_test(test_json_any_f30_types_that_stand_last_are_searched_for_so_often),
         cmocka_unit_test(test_json_any_with_two_types_is_refused),
         cmocka_unit_test(test_json_any_has_its_type_in_reasons_on_one_line),
         cmocka_unit_test(test_json_any_of_no_type_has_no_value),

@@ -439,6 +439,44 @@ static void test_operations_bad_requests_end_the_connection(void **state)
     close(fd);
 }
 
+/* Where such a request ends two readers may tell differently: what is behind it is no request. */
+static void test_operations_smuggled_requests_are_not_answered(void **state)
+{
+#define HEAD "GET /livez HTTP/1.1\r\nHost: localhost\r\n"
+    static const char *const heads[] = {
+        HEAD "Content-Length: 0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        HEAD "Transfer-Encoding: chunked\r\nContent-Length: 0\r\n\r\n0\r\n\r\n",
+        HEAD "Content-Length: 0\r\nContent-Length: 1\r\n\r\n",
+        HEAD "Content-Length: 0, 0\r\n\r\n",
+        HEAD "Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+        HEAD "A: b\r\n Content-Length: 0\r\n\r\n",
+        HEAD "Content-Length : 0\r\n\r\n",
+        HEAD "A: b\nC: d\r\n\r\n",
+        HEAD "A: b\rC: d\r\n\r\n",
+        HEAD "Host: other\r\n\r\n",
+        HEAD "Content-Length: 1\r\n\r\nG", /* a body, which none has here */
+        HEAD "Transfer-Encoding: chunked\r\n\r\n1\r\nG\r\n0\r\n\r\n",
+        HEAD "Transfer-Encoding: chunked\r\n\r\n0 \r\n\r\n",
+        "GET http:///livez HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    };
+    struct calls *t = *state;
+
+    start(t, NULL);
+    for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++) {
+        int fd = connect_operations();
+        send_text(fd, heads[i]);
+        send_text(fd, HEAD "\r\n");
+        read_all(fd);
+        if (strncmp(answer, "HTTP/1.1 4", 10) != 0 && strncmp(answer, "HTTP/1.1 501", 12) != 0) {
+            fail_msg("%s\nis answered by\n%s", heads[i], answer);
+        }
+        assert_has(answer, "Connection: close\r\n");
+        assert_null(strstr(answer, "200 OK"));
+        close(fd);
+    }
+#undef HEAD
+}
+
 /* On TCP a browser may be made to ask in the name of another page. */
 static uint16_t tcp_port;
 
@@ -557,16 +595,22 @@ static void test_operations_slow_request_ends(void **state)
     int slow = connect_operations();
     int silent = connect_operations();
     int in_time = connect_operations();
+    int endless = connect_operations(); /* its head is there, and trailers come for ever */
     send_text(slow, "GET /livez HTTP/1.1\r\nHost: ");
+    send_text(endless, "GET /livez HTTP/1.1\r\nHost: localhost\r\n"
+                       "Transfer-Encoding: chunked\r\n\r\n0\r\nA: ");
     send_text(in_time, "GET /livez HTTP/1.1\r\nHost: ");
     let_pass(0); /* it has read them */
     let_pass(BOW_LIMIT_OPERATIONS_REQUEST_NS / 2);
     send_text(slow, "l"); /* a byte at a time is no more time */
+    send_text(endless, "b");
     send_text(in_time, "l\r\nConnection: close\r\n\r\n");
     assert_status(read_all(in_time), "200 OK");
     let_pass(BOW_LIMIT_OPERATIONS_REQUEST_NS / 2 + 1000 * MS);
     assert_string_equal(read_all(slow), "");
     assert_string_equal(read_all(silent), "");
+    assert_string_equal(read_all(endless), "");
+    close(endless);
     close(slow);
     close(silent);
     close(in_time);
@@ -687,6 +731,7 @@ int main(int argc, char **argv)
         TEST(test_operations_other_methods_and_paths_are_refused),
         TEST(test_operations_requests_go_on_behind_each_other),
         TEST(test_operations_bad_requests_end_the_connection),
+        TEST(test_operations_smuggled_requests_are_not_answered),
         TEST(test_operations_hosts_that_are_a_strangers_are_refused),
         TEST(test_operations_connections_are_bounded),
         TEST(test_operations_slow_request_ends),

@@ -314,6 +314,77 @@ static void test_work_f34_calls_that_were_held_leave_others_their_turn(void **st
     assert_in_range(most, 1, MOST);
 }
 
+/* Messages that wait, beside calls that fill each turn */
+
+static int n_entered;
+static int n_heard;
+static int n_heard_before_the_last; /* when the last call was entered */
+static int n_entered_before_the_last;
+
+static void enter_beside(struct serving *s, struct bow_call *call)
+{
+    n_entered++;
+    n_heard_before_the_last = n_heard;
+    s->rc = serve_reply(call, 1);
+}
+
+static void hear_beside(struct serving *s, struct bow_call *call)
+{
+    (void)s;
+    (void)call;
+    n_heard++;
+    n_entered_before_the_last = n_entered;
+}
+
+/* Not sent yet. */
+static void put_packed_call(struct serving *s)
+{
+    struct session_peer *peer = &s->peer;
+    struct bow__request_head head = {
+        .path = {(const uint8_t *)SERVE_PLAIN, sizeof(SERVE_PLAIN) - 1},
+        .time_left_ns = BOW_NEVER,
+        .encoding = peer->encoding,
+    };
+
+    assert_int_equal(peer->session->ops->open(peer->session, &head, peer, &peer->key), 0);
+    put_packed(s, 1, BOW__SEND_END);
+}
+
+/* Here, so that the loop meets all of them at once. */
+static void resume_and_send(struct serving *s)
+{
+    s->enter = enter_beside;
+    s->in_message = hear_beside;
+    session_peer_flush(&s->peer);
+    bow_call_resume(s->call);
+}
+
+static void test_work_f34_messages_that_waited_have_their_share_beside_calls(void **state)
+{
+    struct serving *s = *state;
+
+    n_entered = 0;
+    n_heard = 0;
+    if (!start(s, NULL)) {
+        return;
+    }
+    s->enter = listen_and_pause;
+    serve_begin(s, SERVE_BOTH);
+    wait_until_kept(s);
+    for (int i = 0; i < N; i++) {
+        put_packed_call(s);
+    }
+    serve_on_loop(s, resume_and_send);
+    session_peer_wait(&s->peer, &s->peer.n_ends, N + 1);
+    assert_int_equal(s->peer.code, BOW_OK);
+    assert_int_equal(n_entered, N);
+    assert_int_equal(n_heard, N);
+    print_message("%d messages before the last call, %d calls before the last message\n",
+                  n_heard_before_the_last, n_entered_before_the_last);
+    assert_in_range(n_heard_before_the_last, N / 4, N);
+    assert_in_range(n_entered_before_the_last, N / 4, N);
+}
+
 /* Many small calls in one read */
 
 #define N_MANY 1000
@@ -444,6 +515,7 @@ int main(int argc, char **argv)
         TEST(test_work_f34_connection_goes_while_messages_wait),
         TEST(test_work_f34_handlers_on_an_executor_get_all),
         TEST(test_work_f34_calls_that_were_held_leave_others_their_turn),
+        TEST(test_work_f34_messages_that_waited_have_their_share_beside_calls),
         TEST(test_work_f34_calls_of_one_read_leave_others_their_turn),
         TEST(test_work_f34_calls_that_waited_leave_others_their_turn),
     };

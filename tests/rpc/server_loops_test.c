@@ -179,6 +179,12 @@ static void expect_handed_back(int fd)
     assert_int_equal(close(fd), 0);
 }
 
+static void count_told(struct bow_server *server, void *user)
+{
+    (void)server;
+    ++*(int *)user;
+}
+
 /* Returns whether the start came as far as that point. */
 static bool start_interrupted(struct calls *t, int victim, int at, bool per_worker)
 {
@@ -186,6 +192,7 @@ static bool start_interrupted(struct calls *t, int victim, int at, bool per_work
     struct bow_listen_options listen = BOW_LISTEN_OPTIONS_INIT;
     struct bow_server_options options;
     struct bow_group *group = NULL;
+    int n_told = 0;
 
     group_options.n_loops = N_LOOPS;
     assert_int_equal(bow_group_new(t->context, &group_options, &group), 0);
@@ -194,6 +201,8 @@ static bool start_interrupted(struct calls *t, int victim, int at, bool per_work
     calls_server_options(t, &options);
     options.group = group;
     options.listen = NULL;
+    options.on_stopping = count_told;
+    options.stopping_user = &n_told;
     struct bow_server *server = calls_make_server(t, &options);
     int fd = hand_down(server);
     listen.address = t->address;
@@ -210,6 +219,7 @@ static bool start_interrupted(struct calls *t, int victim, int at, bool per_work
         expect_handed_back(fd);
     }
     bow_server_free(server);
+    assert_int_equal(n_told, rc == 0);
     bow_group_unref(group);
     return came_there;
 }

@@ -49,6 +49,60 @@ static void test_target_f51_zone_is_for_connecting_alone(void **state)
     expect("list:[::1]:1,[fe80::1%25]:2", "[fe80::1%25]:2", "fe80::1", "[fe80::1]:2");
 }
 
+/* What TLS verifies is the same as without. */
+static void test_target_authority_is_what_the_options_say(void **state)
+{
+    struct bow_client_options options = BOW_CLIENT_OPTIONS_INIT;
+    struct test_alloc alloc;
+    struct bow__target made;
+
+    (void)state;
+    test_alloc_init(&alloc);
+    struct bow_context *context = test_context_new(&alloc);
+    options.target = "grpc:list:127.0.0.1:1,unix:/x";
+    options.authority = "shop.example:8443";
+    assert_int_equal(bow__client_options_check(&options), 0);
+    assert_int_equal(bow__target_init(&made, context, &options), 0);
+    assert_string_equal(made.addresses[0].authority, "shop.example:8443");
+    assert_string_equal(made.addresses[1].authority, "shop.example:8443");
+    assert_string_equal(made.addresses[0].server_name, "127.0.0.1");
+    assert_string_equal(made.addresses[1].server_name, "localhost");
+    bow__target_fini(&made, context);
+    test_context_end(context, &alloc);
+}
+
+static void expect_authority(const char *authority, int rc)
+{
+    struct bow_client_options options = BOW_CLIENT_OPTIONS_INIT;
+    struct bow_transport_error error = {0};
+
+    options.target = "127.0.0.1:1";
+    options.authority = authority;
+    options.error = &error;
+    assert_int_equal(bow__client_options_check(&options), rc);
+    assert_int_equal(rc < 0, strstr(error.text, "options.authority") != NULL);
+}
+
+static void test_target_authority_that_is_none_is_refused(void **state)
+{
+    char text[BOW_AUTHORITY_BYTES + 1] = {0};
+
+    (void)state;
+    expect_authority("shop", 0);
+    expect_authority("[2001:db8::1]:443", 0);
+    expect_authority("a_b.example:1", 0);
+    expect_authority("", -EINVAL);
+    expect_authority("shop/x", -EINVAL);
+    expect_authority("me@shop", -EINVAL);
+    expect_authority("shop x", -EINVAL);
+    expect_authority("shop\r\nx: y", -EINVAL);
+    expect_authority("caf\xc3\xa9", -EINVAL);
+    memset(text, 'x', BOW_AUTHORITY_BYTES);
+    expect_authority(text, -EINVAL);
+    text[BOW_AUTHORITY_BYTES - 1] = '\0';
+    expect_authority(text, 0);
+}
+
 static void expect_source(const char *source, int rc)
 {
     struct bow_client_options options = BOW_CLIENT_OPTIONS_INIT;
@@ -77,6 +131,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_target_names_and_authorities),
         cmocka_unit_test(test_target_f51_zone_is_for_connecting_alone),
+        cmocka_unit_test(test_target_authority_is_what_the_options_say),
+        cmocka_unit_test(test_target_authority_that_is_none_is_refused),
         cmocka_unit_test(test_target_f55_source_is_an_address_of_ip),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

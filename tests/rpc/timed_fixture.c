@@ -54,6 +54,9 @@ static void hold(struct bow_call *call, const Calls__Request *request, void *use
 
     (void)request;
     timed->held = call;
+    if (timed->in_hold != NULL) {
+        timed->in_hold(timed, call);
+    }
 }
 
 int timed_serve(struct bow_server *server, void *user)

@@ -21,8 +21,9 @@
 
 struct timed {
     struct bow_test *test;
-    struct bow_test_pair *pair;                                /* NULL: the test has none yet */
-    void (*enter)(struct timed *timed, struct bow_call *call); /* of Say; NULL: it is answered */
+    struct bow_test_pair *pair;                                  /* NULL: the test has none yet */
+    void (*enter)(struct timed *timed, struct bow_call *call);   /* of Say; NULL: it is answered */
+    void (*in_hold)(struct timed *timed, struct bow_call *call); /* of Hold; may be NULL */
     struct bow_call *held;
     int n_said;
     int n_done;

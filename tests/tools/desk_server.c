@@ -3,13 +3,17 @@
  * The server of the tool's tests.
  *
  *     desk-server ADDRESS [--reflection] [--not-serving] [--tls CERTIFICATE KEY]
+ *                         [--operations ADDRESS] [--max-connections N] [--token TOKEN]
+ *                         [--workers N]
  *
  * It says where it listens, and at its end, of each method, how many calls began and how many ended
- * well.
+ * well, and of those with how many took up to how many nanoseconds, as finely as it knows.
  */
 #include "desk.bow.h"
+#include <bowline/bearer.h>
 #include <bowline/context.h>
 #include <bowline/health.h>
+#include <bowline/interceptor.h>
 #include <bowline/loop.h>
 #include <bowline/metrics.h>
 #include <bowline/server.h>
@@ -17,6 +21,7 @@
 #include <bowline/tls.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static void echo(struct bow_call *call, const Desk__Note *note, void *user)
@@ -147,15 +152,36 @@ static void on_started(struct bow_server *server, void *user)
 {
     const struct bow_server_options *options = user;
 
+    if (options->operations_listen != NULL) {
+        printf("operations at %s\n", bow_server_operations_addresses(server));
+    }
     printf("listening on %s, port %d\n", options->listen, (int)bow_server_port(server));
     fflush(stdout);
 }
 
+static void print_times(const struct bow_histogram *times)
+{
+    uint64_t least = 0;
+    uint64_t greatest = 0;
+
+    for (size_t i = 0; i < BOW_HISTOGRAM_BUCKETS; i++) {
+        if (times->buckets[i] > 0 && bow_histogram_bounds(i, &least, &greatest) == 0) {
+            printf(" %" PRIu64 ":%" PRIu64, greatest, times->buckets[i]);
+        }
+    }
+}
+
 static void print_method(const struct bow_method_metrics *metrics, void *user)
 {
+    struct bow_histogram times;
+
     (void)user;
     printf("method %s started %" PRIu64 " ok %" PRIu64 "\n", metrics->path, metrics->started,
            metrics->ended[BOW_OK]);
+    printf("times %s", metrics->path);
+    bow_method_metrics_times(metrics, BOW_TIME_CALL, BOW_OK, &times);
+    print_times(&times);
+    printf("\n");
 }
 
 static struct bow_tls_context *read_tls(struct bow_context *context, char **files)
@@ -173,8 +199,36 @@ static struct bow_tls_context *read_tls(struct bow_context *context, char **file
     return tls;
 }
 
+static bool is_token(struct bow_interception *at, struct bow_slice token, void *user)
+{
+    (void)at;
+    return token.len == strlen(user) && memcmp(token.data, user, token.len) == 0;
+}
+
+static int ask_for_token(struct bow_server *server, struct bow_context *context, char *token)
+{
+    struct bow_bearer_options options = BOW_BEARER_OPTIONS_INIT;
+    struct bow_interceptor check = {0};
+    struct bow_bearer *bearer = NULL;
+
+    options.context = context;
+    options.check = is_token;
+    options.user = token;
+    int rc = bow_bearer_new(&options, &bearer);
+    if (rc < 0) {
+        return rc;
+    }
+    bow_bearer_check(bearer, &check);
+    bow_bearer_unref(bearer);
+    rc = bow_server_intercept(server, &check);
+    if (rc < 0) {
+        check.release(check.user);
+    }
+    return rc;
+}
+
 static bool read_arguments(int argc, char **argv, struct bow_server_options *options,
-                           struct bow_tls_context **ret_tls, bool *ret_serving)
+                           struct bow_tls_context **ret_tls, bool *ret_serving, char **ret_token)
 {
     options->listen = argc > 1 ? argv[1] : "127.0.0.1:0";
     for (int i = 2; i < argc; i++) {
@@ -182,6 +236,12 @@ static bool read_arguments(int argc, char **argv, struct bow_server_options *opt
             options->reflection = true;
         } else if (strcmp(argv[i], "--not-serving") == 0) {
             *ret_serving = false;
+        } else if (strcmp(argv[i], "--token") == 0 && i + 1 < argc) {
+            *ret_token = argv[++i];
+        } else if (strcmp(argv[i], "--operations") == 0 && i + 1 < argc) {
+            options->operations_listen = argv[++i];
+        } else if (strcmp(argv[i], "--max-connections") == 0 && i + 1 < argc) {
+            options->max_connections = (uint32_t)atoi(argv[++i]);
         } else if (strcmp(argv[i], "--tls") == 0 && i + 2 < argc) {
             *ret_tls = read_tls(options->context, &argv[i + 1]);
             if (*ret_tls == NULL) {
@@ -189,6 +249,8 @@ static bool read_arguments(int argc, char **argv, struct bow_server_options *opt
             }
             options->security = bow_tls_security(*ret_tls);
             i += 2;
+        } else if (strcmp(argv[i], "--workers") == 0 && i + 1 < argc) {
+            options->workers = (uint32_t)strtoul(argv[++i], NULL, 10);
         }
     }
     return true;
@@ -213,14 +275,16 @@ int main(int argc, char **argv)
     struct bow_tls_context *tls = NULL;
     struct bow_server *server = NULL;
     bool is_serving = true;
+    char *token = NULL;
 
     if (bow_context_new(NULL, &options.context) < 0) {
         return 1;
     }
     options.on_started = on_started;
     options.started_user = &options;
-    if (!read_arguments(argc, argv, &options, &tls, &is_serving) ||
-        bow_server_new(&options, &server) < 0) {
+    if (!read_arguments(argc, argv, &options, &tls, &is_serving, &token) ||
+        bow_server_new(&options, &server) < 0 ||
+        (token != NULL && ask_for_token(server, options.context, token) < 0)) {
         return 1;
     }
     int rc = serve(server, is_serving);

@@ -40,7 +40,10 @@ def reflect(requests, context):
 
 
 def echo(request, context):
-    context.send_initial_metadata((("x-seen", dict(context.invocation_metadata()).get("x-note", "")),))
+    # What a call was for has no public name in grpcio.
+    authority = context._rpc_event.call_details.host.decode()
+    context.send_initial_metadata((("x-seen", dict(context.invocation_metadata()).get("x-note", "")),
+                                   ("x-authority", authority)))
     return request
 
 

@@ -43,6 +43,22 @@ def test_counts_are_the_servers():
         assert calls_of(desk, "/desk.Desk/Sum") == (20, 20) and summed["calls"] == 20
 
 
+def test_messages_take_turns():
+    """Of a method whose client streams, each call sends all."""
+    with server("127.0.0.1:0", "--reflection") as desk:
+        counted = bench(desk, "", "Count", '{"n":1} {"n":2}\n{"n":4}', "-n", "9", "-c", "2")
+        chats = bench(desk, "grpc:", "Chat", '{"text":"a"}{"text":"{{seq}}"}', "-n", "5", "-c", "1")
+        mixed = Run("bench", desk.address, "desk.Desk/Work", '{} {"failCode":5}', "-n", "20", "--json")
+        assert json.loads(mixed.out)["statuses"] == {"OK": 10, "NOT_FOUND": 10}, mixed
+        Run("bench", desk.address, "desk.Desk/Count", '{"n":1}\n{"n":"x"}', "-n", "1").failed(
+            2, "the message from line 2 on")
+        big = json.dumps({"text": "x" * 1000}) * 1000
+        Run("bench", desk.address, "desk.Desk/Sum", "-", "-n", "1", "-c", "1", text=big).failed(
+            2, "too many bytes to be sent at once")
+    assert counted["messages"] == 3 * (1 + 2 + 4), counted
+    assert chats["messages"] == 2 * 5, chats
+
+
 def test_latencies_are_the_handlers():
     """None is below what the handler takes."""
     with server("127.0.0.1:0", "--reflection") as desk:
@@ -61,6 +77,14 @@ def test_rate_counts_from_when_a_call_should_have_begun():
     assert told["calls"] == 20, told
     assert told["latency_seconds"]["max"] >= 20 * 0.020 - 19 * 0.005, told
     assert told["latency_seconds"]["p50"] >= 10 * 0.020 - 9 * 0.005 - 0.002, told
+
+
+def test_rate_of_calls_is_that_of_the_time_in_which_they_begin():
+    """The last of them takes a tenth of a second more, in which none begins."""
+    with server("127.0.0.1:0", "--reflection") as desk:
+        told = bench(desk, "", "Work", '{"sleepUs":100000}', "--rate", "50", "-d", "400ms", "--warm-up", "0s")
+    assert told["calls"] + told["late"] == 20, told
+    assert abs(told["seconds"] - 0.4) < 1e-6 and told["calls_per_second"] == told["calls"] / 0.4, told
 
 
 def test_failures_are_told():

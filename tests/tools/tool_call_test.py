@@ -133,6 +133,16 @@ def test_list_and_describe():
         assert "rpc Chat(stream Note) returns (stream Note);" in Run("describe", desk.address).ok()
 
 
+def test_list_and_describe_files_ask_nobody():
+    """With a target, too, where nobody listens."""
+    proto = ("--proto", "desk.proto", "-I", HERE)
+    for target in ((), ("127.0.0.1:1",), ("grpc:127.0.0.1:1",)):
+        assert Run("list", *target, *proto).ok() == "desk.Desk\n"
+        assert "service Desk {" in Run("describe", *target, *proto).ok()
+        assert Run("list", *target, "desk.Desk", *proto).ok().startswith("desk.Desk/Echo\n")
+    Run("list", "desk.Dsk", *proto).failed(2, "did you mean desk.Desk?")
+
+
 def test_what_is_described_is_the_same_proto():
     """What describe writes, protoc reads as the same descriptors."""
     top = pathlib.Path(HERE).parent

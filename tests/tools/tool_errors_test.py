@@ -16,7 +16,7 @@ import tool
 from tool import Run, server
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "interop" / "public"))
-from certificate import Certificate  # noqa: E402
+from certificate import NAME, Certificate  # noqa: E402
 
 UNAVAILABLE = 64 + 14
 DEADLINE = 64 + 4
@@ -93,6 +93,23 @@ def test_tls_expected_and_not():
                 UNAVAILABLE, "speaks no TLS: leave")
 
 
+def test_token_is_sent_as_advised():
+    with tempfile.TemporaryDirectory() as folder:
+        files = Certificate(folder)
+        token = pathlib.Path(folder, "token")
+        token.write_text("letmein\n", encoding="utf-8")
+        tls = ("--ca", files.ca, "--authority", NAME)
+        with server("127.0.0.1:0", "--tls", files.certificate, files.key, "--token", "letmein") as desk:
+            for protocol in ("", "grpc:"):
+                Run("health", protocol + desk.address, *tls).failed(
+                    64 + 16, "UNAUTHENTICATED", "--token-file or --token-env sends a token\n")
+                for option, value in (("--token-file", str(token)), ("--token-env", "TOKEN_HERE")):
+                    assert Run("health", protocol + desk.address, *tls, option, value,
+                               env={"TOKEN_HERE": "letmein"}).ok() == "SERVING\n"
+        with server("127.0.0.1:0", "--token", "letmein") as desk:
+            Run("health", desk.address).failed(64 + 16, "sends a token, with --tls or --ca")
+
+
 def test_wrong_protocol():
     with peer(grpc_alone) as address:
         Run("ping", address, "-n", "1").failed(UNAVAILABLE, "speaks gRPC: put grpc: in front")
@@ -146,7 +163,7 @@ def test_command_line():
     assert Run().code == 2
     assert "usage: bowline" in Run("--help").ok()
     assert Run("--version").ok().startswith("bowline ")
-    for command in ("call", "list", "describe", "ping", "health", "bench", "new"):
+    for command in ("call", "list", "describe", "ping", "health", "bench", "watch", "new"):
         assert f"usage: bowline {command}" in Run(command, "--help").ok()
     Run("cal").failed(2, "no command \"cal\"")
     assert "\x1b" not in Run("c\x1b[31mal").failed(2, "c\\x1b[31mal").err
@@ -163,9 +180,13 @@ def test_command_line():
     Run("bench", "x:1", "y", "-d", "0").failed(2, "--duration: \"0\" is not a time above 0")
     Run("call", "x:1", "y", "-H", "none").failed(2, "write KEY: VALUE")
     Run("call", "x", "y", "--key", "k").failed(2, "--cert")
-    Run("call", "x:1", "y", "--authority", "shop").failed(2, "--authority", "--tls")
+    Run("call", "x:1", "y", "--authority", "shop").failed(2, "--authority", "grpc:", "--tls")
+    Run("call", "grpc:x:1", "y", "--authority", "a/b").failed(2, "options.authority")
+    Run("call", "grpc:x:1", "y", "--server-name", "shop").failed(2, "--server-name", "--tls")
     Run("bench", "x:1", "y", "-n", "5", "-d", "1s").failed(2, "one of -n and -d")
-    Run("call", "x:1", "y", "--token-env", "NO_SUCH_THING").failed(2, "NO_SUCH_THING")
+    Run("call", "x:1", "y", "--tls", "--token-env", "NO_SUCH_THING").failed(2, "NO_SUCH_THING")
+    Run("call", "x:1", "y", "--token-env", "HOME").failed(2, "over TLS alone", "--tls")
+    Run("call", "x:1", "y", "--tls", "--token-file", "/no/such").failed(1, "/no/such")
     Run("call", "x:1", "y", "--ca", "/no/such").failed(2, "/no/such")
     Run("call", "nonsense", "y").failed(2, "nonsense")
     Run("list").failed(2, "say where")

@@ -63,6 +63,10 @@ def test_grpcio_with_reflection():
             assert Run("list", target).ok() == "desk.Desk\n"
             assert "rpc Sum(stream Note) returns (Note);" in Run("describe", target, "desk.Desk").ok()
             all_kinds(target)
+            for options, authority in (((), target[5:]),
+                                       (("--authority", "shop.example:8443"), "shop.example:8443")):
+                run = Run("call", target, "desk.Desk/Echo", "-v", *options)
+                assert run.code == 0 and f"  x-authority: {authority}\n" in run.err, run
             Run("call", target, "desk.Desk/Ecko").failed(2, "did you mean desk.Desk/Echo")
             Run("health", target).failed(64 + 12, "does not tell its health")
             assert "gRPC over HTTP/2" in Run("ping", target, "-n", "1").ok()

@@ -615,6 +615,97 @@ static void test_channel_l59_f09_bytes_taken_by_turns_come_before_a_writes_error
     probe_fini(&broken.probe);
 }
 
+static size_t take_one_and_hold(struct probe *probe, const struct bow_buf *bytes)
+{
+    (void)bytes;
+    bow__channel_hold_read(probe->handler.channel);
+    probe->on_read = NULL;
+    return 1;
+}
+
+static int release(void *channel)
+{
+    bow__channel_release_read(channel);
+    return 0;
+}
+
+static int pause_and_release(void *channel)
+{
+    bow_channel_pause_read(channel);
+    bow__channel_release_read(channel);
+    return 0;
+}
+
+/* A hang-up, that writing finds or that the poller tells, while others have their turn. */
+static void lose_while_held(struct net *net, struct broken *broken, bool writes)
+{
+    struct probe *probe = &broken->probe;
+    struct bow_loop_stats stats = {.size = sizeof(stats)};
+    struct bow_buf buf = bow_buf_borrow("x", 1);
+
+    net_begin(net);
+    probe_init(probe, net);
+    probe->keeps = true;
+    probe->on_read = take_one_and_hold;
+    broken->channel = net_channel(net, NET_TCP, &broken->peer, probe, 1);
+    put(broken->peer, "abc");
+    net_run_until(net, probe->n_bytes == 1);
+    put(broken->peer, "def"); /* and this is in the kernel */
+    reset(broken);
+    if (writes) {
+        assert_int_equal(bow_channel_write_and_flush(broken->channel, &buf, NULL, NULL), 0);
+    }
+    net_turn(net);
+    net_turn(net);
+    assert_int_equal(bow_loop_get_stats(net->loop, &stats), 0);
+    uint64_t events = stats.events;
+    for (int i = 0; i < 5; i++) {
+        net_turn(net);
+    }
+    assert_int_equal(bow_loop_get_stats(net->loop, &stats), 0);
+    assert_int_equal(stats.events, events); /* no spin */
+    assert_int_equal(probe->n_inactive, 0);
+}
+
+static void check_hold(bool writes)
+{
+    struct net net;
+    struct broken broken;
+    struct probe *probe = &broken.probe;
+
+    lose_while_held(&net, &broken, writes);
+    assert_int_equal(bow_loop_execute(net.loop, "release", release, broken.channel), 0);
+    net_run_until(&net, probe->n_removed == 1);
+    assert_int_equal(probe->n_bytes, 6);
+    assert_memory_equal(probe->bytes, "abcdef", 6);
+    assert_int_equal(probe->n_eofs, 0); /* what was cut short is not taken for whole */
+    assert_int_equal(probe->inactive_error, -ECONNRESET);
+    net_end(&net);
+    probe_fini(probe);
+}
+
+static void test_channel_l59_f09_bytes_kept_by_a_hold_come_before_a_hangup(void **state)
+{
+    (void)state;
+    check_hold(false);
+    check_hold(true);
+}
+
+static void test_channel_l59_f09_a_pause_behind_a_hold_ends_by_a_hangup(void **state)
+{
+    struct net net;
+    struct broken broken;
+    (void)state;
+
+    lose_while_held(&net, &broken, false);
+    assert_int_equal(bow_loop_execute(net.loop, "pause", pause_and_release, broken.channel), 0);
+    net_run_until(&net, broken.probe.n_removed == 1);
+    assert_int_equal(broken.probe.n_bytes, 1);
+    assert_int_equal(broken.probe.inactive_error, -ECONNRESET);
+    net_end(&net);
+    probe_fini(&broken.probe);
+}
+
 /* What it waits for may be that something is sent. */
 static void test_channel_l59_f09_a_pause_that_lasts_ends_by_a_writes_error(void **state)
 {
@@ -684,6 +775,8 @@ int main(void)
         cmocka_unit_test(test_channel_l59_f09_bytes_kept_by_a_pause_come_before_the_end),
         cmocka_unit_test(test_channel_l59_f09_bytes_kept_by_a_pause_come_before_a_reset),
         cmocka_unit_test(test_channel_l59_f09_bytes_taken_by_turns_come_before_a_writes_error),
+        cmocka_unit_test(test_channel_l59_f09_bytes_kept_by_a_hold_come_before_a_hangup),
+        cmocka_unit_test(test_channel_l59_f09_a_pause_behind_a_hold_ends_by_a_hangup),
         cmocka_unit_test(test_channel_l59_f09_a_pause_that_lasts_ends_by_a_writes_error),
         cmocka_unit_test(test_channel_l59_f09_after_a_pause_the_writes_own_error_is_told),
     };

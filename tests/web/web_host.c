@@ -6,7 +6,9 @@
 #include "web.bow.h"
 #include <bowline/server.h>
 
+#include <ctype.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -66,6 +68,23 @@ static bool ends_with(struct bow_slice path, const char *name)
     return path.len >= len && memcmp(path.data + path.len - len, name, len) == 0;
 }
 
+static void note_metadata(struct web_host *host, const struct bow_metadata *metadata)
+{
+    size_t n = 0;
+
+    host->metadata[0] = '\0';
+    for (size_t i = 0; i < metadata->n; i++) {
+        const struct bow_metadata_entry *entry = &metadata->entries[i];
+        n += (size_t)snprintf(host->metadata + n, sizeof(host->metadata) - n, " %s=", entry->key);
+        for (size_t k = 0; k < entry->value.len && n < sizeof(host->metadata); k++) {
+            uint8_t byte = entry->value.data[k];
+            n += (size_t)snprintf(host->metadata + n, sizeof(host->metadata) - n,
+                                  isalnum(byte) ? "%c" : ".%u", byte);
+        }
+        n = n < sizeof(host->metadata) ? n : sizeof(host->metadata) - 1;
+    }
+}
+
 static void *on_open(void *owner, uint64_t key, const struct bow__request_head *head)
 {
     struct web_host *host = owner;
@@ -73,6 +92,7 @@ static void *on_open(void *owner, uint64_t key, const struct bow__request_head *
     require(key > host->last_key && host->key == 0);
     host->key = host->last_key = key;
     host->n_opened++;
+    note_metadata(host, &head->metadata);
     host->is_held = false;
     host->is_pouring = ends_with(head->path, "Pour");
     host->is_gathering = ends_with(head->path, "Gather");

@@ -37,6 +37,7 @@ struct web_host {
     bool is_held;
     unsigned n_opened;
     unsigned n_reset;
+    char metadata[256]; /* of the last call, " key=value …", what is no letter or digit as .%u */
 
     size_t n_out;
     char out[WEB_HOST_OUT_BYTES]; /* all that the session has said, with a NUL; what is more is lost

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -156,6 +157,108 @@ static void test_web_http1_body_that_does_not_come_ends_by_the_limit(void **stat
     assert_int_equal(next_time(t), until);
     assert_int_equal(on_time(t, until - 1), 0);
     assert_int_equal(on_time(t, until), -ETIMEDOUT);
+}
+
+/* `more`, and `more` again a second later, each of which is life: until the limit all the same. */
+static void drip(struct fixture *t, const char *more)
+{
+    char bytes[64];
+    size_t n_bytes = 0;
+    uint64_t until = t->host.now_ns + BOW_LIMIT_HTTP1_REQUEST_NS;
+
+    while (t->host.now_ns + SECOND_NS < until) {
+        /* What the session leaves its host gives again. */
+        memcpy(bytes + n_bytes, more, strlen(more));
+        n_bytes += strlen(more);
+        ssize_t used = t->host.session->ops->feed(t->host.session, (const uint8_t *)bytes, n_bytes,
+                                                  t->host.now_ns);
+        assert_true(used >= 0);
+        n_bytes -= (size_t)used;
+        memmove(bytes, bytes + used, n_bytes);
+        assert_int_equal(next_time(t), until);
+        t->host.now_ns += SECOND_NS;
+    }
+    assert_int_equal(on_time(t, until), -ETIMEDOUT);
+    assert_non_null(strstr(t->host.session->failure.bytes, "BOW_LIMIT_HTTP1_REQUEST_NS"));
+    assert_true(is_done(t));
+}
+
+/* Of a request that is refused by its head. */
+static void expect_bound_behind_the_answer(struct fixture *t, const char *begin, const char *more)
+{
+    web_host_end(&t->host);
+    web_host_begin(&t->host, t->context);
+    assert_true(feed(t, begin) > 0);
+    assert_memory_equal(t->host.out, "HTTP/1.1 501", 12);
+    drip(t, more);
+}
+
+static void test_web_http1_rest_that_comes_slowly_behind_the_answer_ends_by_the_limit(void **state)
+{
+#define REFUSED "POST /web.Shop/Nope HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n"
+    struct fixture *t = *state;
+
+    expect_bound_behind_the_answer(t, REFUSED "content-length: 1000\r\n\r\n", "{");
+    expect_bound_behind_the_answer(t, REFUSED "transfer-encoding: chunked\r\n\r\n", "1\r\n \r\n");
+    expect_bound_behind_the_answer(t, REFUSED "transfer-encoding: chunked\r\n\r\n1;", "e");
+    expect_bound_behind_the_answer(t, REFUSED "transfer-encoding: chunked\r\n\r\n0\r\nA: ", "b");
+#undef REFUSED
+}
+
+/* Its host has ended it at a time that the session is not told. */
+static void test_web_http1_rest_of_a_stream_that_has_ended_is_bounded(void **state)
+{
+    struct fixture *t = *state;
+
+    assert_true(feed(t, "POST /web.Shop/Gather HTTP/1.1\r\nhost: a\r\n"
+                        "content-type: application/connect+json\r\n"
+                        "content-length: 1000\r\n\r\n") > 0);
+    t->host.now_ns += 1000 * SECOND_NS;
+    const struct bow_status enough = {.code = BOW_ABORTED, .message = "enough"};
+    t->host.session->ops->finish(t->host.session, t->host.key, &enough);
+    t->host.key = 0;
+    web_host_drain(&t->host);
+    assert_int_equal(on_time(t, t->host.now_ns), 0);
+    assert_false(is_done(t));
+    drip(t, "x");
+}
+
+/* Where such a request ends two readers may tell differently: none of it is served, nor what is
+ * behind it. */
+static void test_web_http1_smuggling_opens_no_call(void **state)
+{
+    static const struct {
+        const char *bytes;
+        const char *words;
+    } rows[] = {
+        {HEAD "content-length: 14\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n", "both"},
+        {HEAD "content-length: 14\r\ncontent-length: 0\r\n\r\n", "more than one Content-Length"},
+        {HEAD "content-length: 14, 14\r\n\r\n", "the Content-Length is no number"},
+        {HEAD "transfer-encoding: gzip, chunked\r\n\r\n0\r\n\r\n", "not chunked alone"},
+        {HEAD "x: y\r\n content-length: 14\r\n\r\n", "obs-fold"},
+        {HEAD "content-length : 14\r\n\r\n", "a blank before the colon"},
+        {HEAD "content-length: 14\n\r\n", "a line feed without carriage return"},
+        {HEAD "x: y\rcontent-length: 14\r\n\r\n", "a carriage return without line feed"},
+        {HEAD "host: b\r\n\r\n", "more than one Host"},
+        {"POST http:///web.Shop/Say HTTP/1.1\r\nhost: a\r\n\r\n", "the target of the request"},
+    };
+    struct fixture *t = *state;
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char bytes[1024];
+        int n = snprintf(bytes, sizeof(bytes), "%s%s", rows[i].bytes, SAY);
+        web_host_end(&t->host);
+        web_host_begin(&t->host, t->context);
+        (void)web_host_feed(&t->host, bytes, (size_t)n, (size_t)n);
+        web_host_drain(&t->host);
+        assert_int_equal(t->host.n_opened, 0);
+        assert_true(strncmp(t->host.out, "HTTP/1.1 400", 12) == 0 ||
+                    strncmp(t->host.out, "HTTP/1.1 501", 12) == 0);
+        if (strstr(t->host.out, rows[i].words) == NULL) {
+            fail_msg("\"%s\" does not say \"%s\"", t->host.out, rows[i].words);
+        }
+        assert_true(is_done(t));
+    }
 }
 
 static void test_web_http1_stream_of_a_client_may_take_its_time(void **state)
@@ -334,6 +437,70 @@ static void test_web_http1_without_memory_no_call_is_lost(void **state)
     }
 }
 
+static void expect_refused(struct fixture *t, const char *text, const char *status)
+{
+    char line[32];
+
+    web_host_end(&t->host);
+    web_host_begin(&t->host, t->context);
+    feed(t, text);
+    (void)snprintf(line, sizeof(line), "HTTP/1.1 %s ", status);
+    assert_memory_equal(t->host.out, line, strlen(line));
+    assert_int_equal(t->host.session->requests_refused, status[0] == '2' ? 0 : 1);
+    assert_int_equal(t->host.n_opened, 0);
+}
+
+static void expect_metadata(struct fixture *t, const char *field, const char *metadata)
+{
+    char text[512];
+
+    (void)snprintf(text, sizeof(text), "%s%s\r\ncontent-length: 2\r\n\r\n{}", HEAD, field);
+    feed(t, text);
+    assert_string_equal(t->host.metadata, metadata);
+}
+
+static void test_web_http1_binary_values_that_were_joined_are_several(void **state)
+{
+    struct fixture *t = *state;
+
+    expect_metadata(t, "A-Bin: YQ==,Yg==", " a-bin=a a-bin=b");
+    expect_metadata(t, "a-bin: YQ, Yg , AP8", " a-bin=a a-bin=b a-bin=.0.255");
+    expect_metadata(t, "a-bin: YQ,!,Yg=", " a-bin=a");
+    expect_metadata(t, "a-bin: YQ,,Yg", " a-bin=a a-bin= a-bin=b");
+    expect_metadata(t, "a-bin: YWI=\r\na-bin: Yw", " a-bin=ab a-bin=c");
+    expect_metadata(t, "a: YQ==,Yg==", " a=YQ.61.61.44Yg.61.61");
+}
+
+static void test_web_http1_binary_values_that_were_joined_count_each(void **state)
+{
+    struct fixture *t = *state;
+    char text[512];
+
+    (void)snprintf(text, sizeof(text), "%sa-bin: %0*d\r\n\r\n", HEAD, 97, 0);
+    memset(strstr(text, "000"), ',', 97); /* 98 values, and two other fields */
+    feed(t, text);
+    assert_int_equal(t->host.n_opened, 1);
+    (void)snprintf(text, sizeof(text), "%sa-bin: %0*d\r\n\r\n", HEAD, 98, 0);
+    memset(strstr(text, "000"), ',', 98);
+    expect_refused(t, text, "431");
+}
+
+static void test_web_http1_refused_requests_are_counted(void **state)
+{
+    static char large[80 << 10];
+    struct fixture *t = *state;
+
+    expect_refused(t, "PUT /web.Shop/Say HTTP/1.1\r\nhost: a\r\n\r\n", "405");
+    expect_refused(t, "POST /web.Shop/Say HTTP/1.1\r\nhost: a\r\ncontent-type: text/plain\r\n\r\n",
+                   "415");
+    expect_refused(t, HEAD "connect-timeout-ms: x\r\n\r\n", "400");
+    expect_refused(t, HEAD "grpc-timeout: x\r\n\r\n", "400");
+    expect_refused(t, "POST /web.Shop/Say HTTP/1.1\r\nho st: a\r\n\r\n", "400");
+    (void)snprintf(large, sizeof(large), "%sx: %070000d\r\n\r\n", HEAD, 0);
+    expect_refused(t, large, "431");
+    expect_refused(t, GET_PAGE, "200");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -343,6 +510,9 @@ int main(void)
         TEST(test_web_http1_requests_wait_while_answers_do_not_leave),
         TEST(test_web_http1_head_that_comes_slowly_ends_by_a_limit),
         TEST(test_web_http1_body_that_does_not_come_ends_by_the_limit),
+        TEST(test_web_http1_rest_that_comes_slowly_behind_the_answer_ends_by_the_limit),
+        TEST(test_web_http1_rest_of_a_stream_that_has_ended_is_bounded),
+        TEST(test_web_http1_smuggling_opens_no_call),
         TEST(test_web_http1_stream_of_a_client_may_take_its_time),
         TEST(test_web_http1_silent_connection_is_closed_in_good_order),
         TEST(test_web_http1_time_stands_still_while_the_host_does_not_read),
@@ -356,6 +526,9 @@ int main(void)
         TEST(test_web_http1_page_is_nowhere_else),
         TEST(test_web_http1_page_that_is_not_read_is_asked_for_no_more),
         TEST(test_web_http1_without_memory_no_call_is_lost),
+        TEST(test_web_http1_binary_values_that_were_joined_are_several),
+        TEST(test_web_http1_binary_values_that_were_joined_count_each),
+        TEST(test_web_http1_refused_requests_are_counted),
 #undef TEST
     };
 

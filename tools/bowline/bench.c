@@ -9,16 +9,14 @@
  *
  * Design: one thread, whose loop carries all connections. A slot is one of the calls at once.
  */
-#include "bytes.h"
 #include "commands.h"
 #include "grpc/health/v1/health.bow.h"
 #include "headers.h"
-#include "input.h"
 #include "peer.h"
 #include "report.h"
+#include "requests.h"
 #include "say.h"
 #include "source.h"
-#include "template.h"
 #include <bowline/loop.h>
 #include <bowline/stream.h>
 #include <bowline/timer.h>
@@ -53,11 +51,7 @@ struct bench {
     const struct bow_method *method;
     struct headers headers;
     struct bow_call_options call_options;
-    struct input input;
-    struct bow_slice text; /* of the data, when it is to be filled in */
-    bool has_template;
-    struct bow_arena *arena; /* of one request */
-    ProtobufCMessage *request;
+    struct requests requests;
 
     struct bow_loop *loop;
     struct bow_client **clients;
@@ -68,6 +62,7 @@ struct bench {
     uint64_t seq;
 
     uint64_t begun_ns, measure_ns, end_ns; /* end: 0 with a count */
+    uint64_t last_begin_ns;                /* from then on none begins; 0: not yet */
     uint64_t n_begun_measured;
     uint64_t n_due; /* by the rate, since begun_ns */
     bool is_ending;
@@ -145,35 +140,67 @@ static const struct bow_schema_stream_events stream_events = {
     .on_closed = on_closed,
 };
 
-/* The request of call `seq`; the same one unless it is filled in. */
-static int make_request(struct bench *it)
+/* All messages of the data, the number of the call in each. */
+static int send_all(struct bench *it, struct bow_stream *stream)
 {
-    if (!it->has_template) {
-        return EXIT_OK;
+    const ProtobufCMessage *message;
+
+    for (uint64_t i = 0; i < it->requests.n; i++) {
+        int rc = requests_make(&it->requests, i, it->seq, &message);
+        if (rc != EXIT_OK) {
+            return rc;
+        }
+        rc = bow_stream_send(stream, message);
+        if (rc == -EAGAIN) {
+            return say_failed(EXIT_USAGE, "the messages of one call are too many bytes to be sent "
+                                          "at once: take fewer, or smaller ones");
+        }
     }
-    bow_arena_reset(it->arena);
-    struct bow_slice text = template_fill(it->text, it->seq, it->arena);
-    if (text.data == NULL) {
-        return say_failed(EXIT_FAILED, "no memory");
-    }
-    return input_message(&it->input, text, it->method->input, it->schema, it->arena, &it->request);
+    (void)bow_stream_half_close(stream);
+    return EXIT_OK;
 }
 
-static int begin_stream(struct bench *it, struct bow_client *client, struct slot *slot)
+static int cannot_begin(int error)
 {
-    bool sends = (it->method->flags & BOW_METHOD_CLIENT_STREAMING) != 0;
+    return say_failed(EXIT_FAILED, "a call cannot begin: %s", strerror(-error));
+}
+
+/* Returns EXIT_OK once the call has begun, also when it is `fail`ed. */
+static int begin_stream(struct bench *it, struct bow_client *client, struct slot *slot,
+                        const ProtobufCMessage *request)
+{
     struct bow_stream *stream = NULL;
 
-    int rc = bow_client_open(client, it->method, sends ? NULL : it->request, &it->call_options,
-                             &stream_events, slot, &stream);
-    if (rc == 0 && sends) {
-        (void)!bow_stream_send(stream, it->request);
-        (void)bow_stream_half_close(stream);
+    int rc = bow_client_open(client, it->method, request, &it->call_options, &stream_events, slot,
+                             &stream);
+    if (rc < 0) {
+        return cannot_begin(rc);
     }
-    if (rc == 0) {
-        bow_stream_unref(stream);
+    rc = request == NULL ? send_all(it, stream) : EXIT_OK;
+    if (rc != EXIT_OK) {
+        fail(it, rc);
+        bow_stream_cancel(stream);
     }
-    return rc;
+    bow_stream_unref(stream);
+    return EXIT_OK;
+}
+
+static int begin_call(struct bench *it, struct bow_client *client, struct slot *slot)
+{
+    bool sends = (it->method->flags & BOW_METHOD_CLIENT_STREAMING) != 0;
+    bool receives = (it->method->flags & BOW_METHOD_SERVER_STREAMING) != 0;
+    const ProtobufCMessage *request = NULL;
+
+    int rc = sends ? EXIT_OK : requests_make(&it->requests, it->seq, it->seq, &request);
+    if (rc != EXIT_OK) {
+        return rc;
+    }
+    if (sends || receives) {
+        return begin_stream(it, client, slot, request);
+    }
+    rc =
+        bow_client_start(client, it->method, request, &it->call_options, on_done, NULL, slot, NULL);
+    return rc < 0 ? cannot_begin(rc) : EXIT_OK;
 }
 
 /* Begin one that should have begun at `intended_ns`. */
@@ -182,20 +209,11 @@ static bool begin_one(struct bench *it, uint64_t intended_ns)
     struct slot *slot = it->free_slots;
     struct bow_client *client = it->clients[it->seq % it->n_clients];
 
-    int rc = make_request(it);
-    if (rc != EXIT_OK) {
-        fail(it, rc);
-        return false;
-    }
     slot->intended_ns = intended_ns;
     slot->is_measured = intended_ns >= it->measure_ns;
-    bool is_stream =
-        (it->method->flags & (BOW_METHOD_CLIENT_STREAMING | BOW_METHOD_SERVER_STREAMING)) != 0;
-    rc = is_stream ? begin_stream(it, client, slot)
-                   : bow_client_start(client, it->method, it->request, &it->call_options, on_done,
-                                      NULL, slot, NULL);
-    if (rc < 0) {
-        fail(it, say_failed(EXIT_FAILED, "a call cannot begin: %s", strerror(-rc)));
+    int rc = begin_call(it, client, slot);
+    if (rc != EXIT_OK) {
+        fail(it, rc);
         return false;
     }
     it->free_slots = slot->next;
@@ -211,6 +229,7 @@ static bool is_over(struct bench *it, uint64_t now)
     if (interrupted || (it->end_ns != 0 && now >= it->end_ns) ||
         (it->end_ns == 0 && it->n_begun_measured >= it->options.count)) {
         it->is_ending = true;
+        it->last_begin_ns = it->last_begin_ns == 0 ? now : it->last_begin_ns;
     }
     return it->is_ending;
 }
@@ -324,6 +343,21 @@ static int run_loop_while(struct bench *it, const uint32_t *n_left, bool until_e
     return EXIT_OK;
 }
 
+/*
+ * The time in which calls began, not until the last has ended: as many as begin in it end in it,
+ * once they are under way. At full speed without a warm-up, or of a number of calls, those that
+ * begin first take the place of none.
+ */
+static double measured_seconds(const struct bench *it, uint64_t end_ns)
+{
+    bool is_steady = it->options.rate > 0 || it->options.warm_up_ns > 0;
+
+    if (it->end_ns != 0 && is_steady && it->last_begin_ns != 0) {
+        end_ns = it->last_begin_ns < it->end_ns ? it->last_begin_ns : it->end_ns;
+    }
+    return end_ns > it->measure_ns ? (double)(end_ns - it->measure_ns) / 1e9 : 0;
+}
+
 static void measure(struct bench *it)
 {
     uint64_t now = clock_ns();
@@ -344,7 +378,7 @@ static void measure(struct bench *it)
     if (isatty(STDERR_FILENO)) {
         fprintf(stderr, "\r\033[K");
     }
-    it->report.seconds = end_ns > it->measure_ns ? (double)(end_ns - it->measure_ns) / 1e9 : 0;
+    it->report.seconds = measured_seconds(it, end_ns);
     if (it->options.rate > 0 && it->end_ns != 0 && !interrupted) {
         uint64_t n_due = (uint64_t)((double)(it->end_ns - it->begun_ns) / 1e9 * it->options.rate);
         it->report.n_late = n_due > it->n_due ? n_due - it->n_due : 0;
@@ -362,32 +396,6 @@ static void set_defaults(struct options *options)
     if (!options->has_warm_up) {
         options->warm_up_ns = options->count != 0 ? 0 : DEFAULT_WARM_UP_NS;
     }
-}
-
-static int read_data(struct bench *it)
-{
-    static const struct bow_slice empty = {(const uint8_t *)"{}", 2};
-    const struct options *options = &it->options;
-    char unknown[41];
-    struct bow_slice text = empty;
-
-    int rc = input_open(&it->input, options->n_args > 2 ? options->args[2] : NULL);
-    if (rc != EXIT_OK) {
-        return rc;
-    }
-    (void)input_next(&it->input, &text);
-    it->text = text;
-    it->has_template = template_is(text);
-    if (it->has_template && !template_check(text, unknown)) {
-        return say_failed(EXIT_USAGE,
-                          "%s: nothing is known to fill in for %s; there are {{seq}}, {{time_ns}}, "
-                          "{{random}} and {{uuid}}",
-                          it->input.name, unknown);
-    }
-    if (it->has_template) {
-        return make_request(it); /* once before all, for what is wrong with it */
-    }
-    return input_message(&it->input, text, it->method->input, it->schema, it->arena, &it->request);
 }
 
 static int make_slots(struct bench *it)
@@ -416,8 +424,7 @@ static int prepare(struct bench *it)
     struct bow_loop_options loop = BOW_LOOP_OPTIONS_INIT;
 
     loop.thread = BOW_LOOP_OWNER;
-    it->arena = bow_arena_new(NULL, 0);
-    if (it->arena == NULL || bow_loop_new(it->peer.context, &loop, &it->loop) < 0) {
+    if (bow_loop_new(it->peer.context, &loop, &it->loop) < 0) {
         return say_failed(EXIT_FAILED, "no memory, or no descriptors, for an event loop");
     }
     int rc = headers_read(&it->options, &it->headers);
@@ -425,7 +432,8 @@ static int prepare(struct bench *it)
         rc = source_method(&it->peer, &it->options, it->options.args[1], &it->schema, &it->method);
     }
     if (rc == EXIT_OK) {
-        rc = read_data(it);
+        rc = requests_read(&it->requests, it->options.n_args > 2 ? it->options.args[2] : NULL,
+                           it->method->input, it->schema);
     }
     it->call_options = (struct bow_call_options)BOW_CALL_OPTIONS_INIT;
     it->call_options.metadata = &it->headers.metadata;
@@ -492,8 +500,7 @@ int command_bench(const struct options *options)
     bow_loop_unref(it->loop);
     peer_close(&it->peer);
     bow_schema_free(it->schema);
-    bow_arena_free(it->arena);
-    input_close(&it->input);
+    requests_free(&it->requests);
     headers_free(&it->headers);
     free(it->clients);
     free(it->slots);

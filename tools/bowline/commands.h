@@ -13,6 +13,7 @@ int command_describe(const struct options *options);
 int command_ping(const struct options *options);
 int command_health(const struct options *options);
 int command_bench(const struct options *options);
+int command_watch(const struct options *options);
 int command_new(const struct options *options);
 
 /** Nanoseconds of a clock that only goes forward. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
  * `bowline list` and `bowline describe`: what there is to call. With files the target may be left
- * out.
+ * out, and nobody is connected to when it is not.
  */
 #include "commands.h"
 #include "peer.h"
@@ -24,6 +24,8 @@ static int what_is_asked(const struct options *options, struct asked *ret_asked)
     *ret_asked = (struct asked){NULL, NULL};
     if (options->n_args == 2) {
         *ret_asked = (struct asked){options->args[0], options->args[1]};
+    } else if (options->n_args == 1 && is_files && strchr(options->args[0], ':') != NULL) {
+        ret_asked->target = options->args[0]; /* no name in a .proto has a colon */
     } else if (options->n_args == 1 && is_files) {
         ret_asked->symbol = options->args[0];
     } else if (options->n_args == 1) {

@@ -25,6 +25,8 @@ int main(int argc, char **argv)
         return command_health(&options);
     case COMMAND_BENCH:
         return command_bench(&options);
+    case COMMAND_WATCH:
+        return command_watch(&options);
     default:
         return command_new(&options);
     }

@@ -30,6 +30,8 @@ enum {
     OPTION_PROTO,
     OPTION_PROTOSET,
     OPTION_RATE,
+    OPTION_SERVER_NAME,
+    OPTION_SORT,
     OPTION_TLS,
     OPTION_TOKEN_ENV,
     OPTION_TOKEN_FILE,
@@ -40,6 +42,8 @@ enum {
 #define TO_SERVER                                                                                  \
     (COMMAND_CALL | COMMAND_LIST | COMMAND_DESCRIBE | COMMAND_PING | COMMAND_HEALTH | COMMAND_BENCH)
 #define OF_SCHEMA (COMMAND_CALL | COMMAND_LIST | COMMAND_DESCRIBE | COMMAND_BENCH)
+/* Those that watch has, too. */
+#define ASKING (TO_SERVER | COMMAND_WATCH)
 #define CALLING (COMMAND_CALL | COMMAND_PING | COMMAND_HEALTH | COMMAND_BENCH)
 
 /* One option: who has it, and its line of help. */
@@ -65,7 +69,12 @@ static const struct described all[] = {
      0,
      TO_SERVER,
      "NAME",
-     "whom the server has to prove to be, in place of the target's host"},
+     "whom calls are for, as gRPC tells it; with TLS also --server-name, without its port"},
+    {{"server-name", 1, NULL, OPTION_SERVER_NAME},
+     0,
+     TO_SERVER,
+     "NAME",
+     "whom the server has to prove to be by TLS, in place of the target's host"},
     {{"token-file", 1, NULL, OPTION_TOKEN_FILE},
      0,
      TO_SERVER,
@@ -78,9 +87,9 @@ static const struct described all[] = {
      "send the bearer token in the environment's NAME"},
     {{"connect-timeout", 1, NULL, OPTION_CONNECT_TIMEOUT},
      0,
-     TO_SERVER,
+     ASKING,
      "TIME",
-     "for one attempt to connect (5s)"},
+     "for one attempt to connect (5s); watch: for each answer"},
     {{"proto", 1, NULL, OPTION_PROTO},
      0,
      OF_SCHEMA,
@@ -122,14 +131,23 @@ static const struct described all[] = {
      CALLING,
      "BYTES",
      "of a message that is received (64 MiB)"},
-    {{"json", 0, NULL, OPTION_JSON}, 0, TO_SERVER, NULL, "results for programs: JSON"},
+    {{"json", 0, NULL, OPTION_JSON}, 0, ASKING, NULL, "results for programs: JSON"},
     {{"watch", 0, NULL, OPTION_WATCH}, 0, COMMAND_HEALTH, NULL, "go on, and tell each change"},
     {{"count", 1, NULL, 'n'},
      'n',
-     COMMAND_PING | COMMAND_BENCH,
+     COMMAND_PING | COMMAND_BENCH | COMMAND_WATCH,
      "N",
-     "ping: so many round trips (4); bench: so many calls"},
-    {{"interval", 1, NULL, OPTION_INTERVAL}, 0, COMMAND_PING, "TIME", "between two (1s)"},
+     "ping: so many round trips (4); bench: so many calls; watch: so many intervals, and end"},
+    {{"interval", 1, NULL, OPTION_INTERVAL},
+     0,
+     COMMAND_PING | COMMAND_WATCH,
+     "TIME",
+     "between two (1s)"},
+    {{"sort", 1, NULL, OPTION_SORT},
+     0,
+     COMMAND_WATCH,
+     "KEY",
+     "methods by rate, errors, p99, in-flight or name (rate)"},
     {{"duration", 1, NULL, 'd'}, 'd', COMMAND_BENCH, "TIME", "measure for so long (10s)"},
     {{"concurrency", 1, NULL, 'c'}, 'c', COMMAND_BENCH, "N", "calls at once, at most (50)"},
     {{"connections", 1, NULL, OPTION_CONNECTIONS},
@@ -172,6 +190,7 @@ static const struct command commands[] = {
     {"health", COMMAND_HEALTH, 1, 2, "TARGET [SERVICE]", "does it serve: for probes"},
     {"bench", COMMAND_BENCH, 2, 3, "TARGET METHOD [JSON | @FILE]",
      "calls at full speed or at a rate, and how long they took"},
+    {"watch", COMMAND_WATCH, 1, 1, "TARGET", "what a server does now, by its operations listener"},
     {"new", COMMAND_NEW, 1, 1, "NAME", "write a small service with its builds, to begin with"},
 };
 #define N_COMMANDS (sizeof(commands) / sizeof(commands[0]))
@@ -185,10 +204,12 @@ static void show_usage(FILE *file)
         fprintf(file, "  %s %s\n      %s\n", commands[i].name, commands[i].synopsis,
                 commands[i].help);
     }
-    fprintf(file,
-            "\nTARGET is HOST:PORT, unix:PATH and what else clients of the library take; with "
-            "grpc: in front\nthe tool speaks gRPC, without it Bowline's own protocol.\n"
-            "bowline COMMAND --help shows the options, bowline --version the version.\n");
+    fprintf(
+        file,
+        "\nTARGET is HOST:PORT, unix:PATH and what else clients of the library take; with "
+        "grpc: in front\nthe tool speaks gRPC, without it Bowline's own protocol. Of watch it is "
+        "the server's\noperations listener: HOST:PORT or unix:PATH.\n"
+        "bowline COMMAND --help shows the options, bowline --version the version.\n");
 }
 
 static void show_help(const struct command *command)
@@ -299,6 +320,22 @@ static int take_repeated(const struct described *option, const char *value, stru
     return EXIT_OK;
 }
 
+static int take_sort(const struct described *option, const char *value, enum watch_sort *ret)
+{
+    static const char *const names[] = {
+        [WATCH_BY_RATE] = "rate",           [WATCH_BY_ERRORS] = "errors", [WATCH_BY_P99] = "p99",
+        [WATCH_BY_IN_FLIGHT] = "in-flight", [WATCH_BY_NAME] = "name",
+    };
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (strcmp(value, names[i]) == 0) {
+            *ret = (enum watch_sort)i;
+            return EXIT_OK;
+        }
+    }
+    return wrong_value(option, value, "one of rate, errors, p99, in-flight and name");
+}
+
 static int take(struct options *it, const struct described *option, const char *value)
 {
     switch (option->option.val) {
@@ -321,6 +358,9 @@ static int take(struct options *it, const struct described *option, const char *
         return EXIT_OK;
     case OPTION_AUTHORITY:
         it->authority = value;
+        return EXIT_OK;
+    case OPTION_SERVER_NAME:
+        it->server_name = value;
         return EXIT_OK;
     case OPTION_TOKEN_FILE:
         it->token_file = value;
@@ -369,6 +409,8 @@ static int take(struct options *it, const struct described *option, const char *
         return take_small_count(option, value, 1000, &it->connections);
     case OPTION_RATE:
         return take_rate(option, value, &it->rate);
+    case OPTION_SORT:
+        return take_sort(option, value, &it->sort);
     case OPTION_WARM_UP:
         it->has_warm_up = true;
         return take_duration(option, value, &it->warm_up_ns);
@@ -476,8 +518,8 @@ static int check_together(const struct options *it, const struct command *comman
         return say_failed(EXIT_USAGE, "--ca says whom to trust, --insecure to trust anyone: take "
                                       "one of them");
     }
-    if (it->authority != NULL && !it->tls) {
-        return say_failed(EXIT_USAGE, "--authority is of no use without TLS: --tls or --ca FILE");
+    if (it->server_name != NULL && !it->tls) {
+        return say_failed(EXIT_USAGE, "--server-name is of no use without TLS: --tls or --ca FILE");
     }
     if (it->count != 0 && it->duration_ns != 0) {
         return say_failed(EXIT_USAGE, "take one of -n and -d: calls end by number or by time");

@@ -22,6 +22,16 @@ enum {
     COMMAND_HEALTH = 16,
     COMMAND_BENCH = 32,
     COMMAND_NEW = 64,
+    COMMAND_WATCH = 128,
+};
+
+/** What the methods of bowline watch are in the order of: the greatest first, or their names. */
+enum watch_sort {
+    WATCH_BY_RATE,
+    WATCH_BY_ERRORS,
+    WATCH_BY_P99,
+    WATCH_BY_IN_FLIGHT,
+    WATCH_BY_NAME,
 };
 
 /** What may be given more than once, in order. */
@@ -38,7 +48,7 @@ struct options {
 
     /* The server. */
     bool tls, insecure;
-    const char *ca, *cert, *key, *authority;
+    const char *ca, *cert, *key, *authority, *server_name;
     const char *token_file, *token_env;
     uint64_t connect_timeout_ns;
 
@@ -51,12 +61,13 @@ struct options {
     bool verbose, json, compact, always_print, watch;
     uint64_t max_message_bytes;
 
-    /* bench, and the count of ping. */
+    /* bench; count and interval also of ping and watch. */
     uint64_t count, duration_ns, warm_up_ns, interval_ns;
     bool has_warm_up;
     double rate;
     uint32_t concurrency, connections;
     const char *html;
+    enum watch_sort sort;
 };
 
 /** Read them. Returns EXIT_OK, or what to exit with: it has said why. `*ret_done`: nothing more is

@@ -39,6 +39,10 @@ static int open_bearer(struct peer *peer)
     if (name == NULL && peer->options->token_file == NULL) {
         return EXIT_OK;
     }
+    if (!peer->options->tls) {
+        return say_failed(EXIT_USAGE, "a token is sent over TLS alone, where nobody else reads it: "
+                                      "--tls, --ca FILE or --insecure");
+    }
     if (name != NULL && getenv(name) == NULL) {
         return say_failed(EXIT_USAGE, "the environment has no %s for --token-env", name);
     }
@@ -55,6 +59,18 @@ static int open_bearer(struct peer *peer)
     return EXIT_OK;
 }
 
+/* The host of an authority: a certificate names no port. */
+static void host_of(const char *authority, char *host, size_t size)
+{
+    size_t len = strcspn(authority, ":");
+
+    if (authority[0] == '[') {
+        snprintf(host, size, "%.*s", (int)strcspn(authority + 1, "]"), authority + 1);
+    } else {
+        snprintf(host, size, "%.*s", (int)len, authority);
+    }
+}
+
 int peer_client(struct peer *peer, struct bow_loop *loop, struct bow_client **ret_client)
 {
     const struct options *given = peer->options;
@@ -62,6 +78,7 @@ int peer_client(struct peer *peer, struct bow_loop *loop, struct bow_client **re
     struct bow_transport_error error = {0};
     struct bow_interceptor send = {0};
     const struct bow_interceptor *interceptors[] = {&send};
+    char host[BOW_AUTHORITY_BYTES];
 
     options.context = peer->context;
     options.target = peer->target;
@@ -69,7 +86,12 @@ int peer_client(struct peer *peer, struct bow_loop *loop, struct bow_client **re
     options.group = loop == NULL ? peer->group : NULL;
     options.plaintext = true; /* who asks for no TLS on the command line wants none */
     options.security = peer->tls != NULL ? tool_tls_security(peer->tls) : NULL;
-    options.server_name = given->authority;
+    options.authority = given->authority;
+    options.server_name = given->server_name;
+    if (options.server_name == NULL && given->authority != NULL) {
+        host_of(given->authority, host, sizeof(host));
+        options.server_name = host;
+    }
     options.connect_timeout_ns =
         given->connect_timeout_ns != 0 ? given->connect_timeout_ns : DEFAULT_CONNECT_NS;
     options.max_message_bytes =
@@ -93,6 +115,11 @@ int peer_open(struct peer *peer, const struct options *options, const char *targ
     struct bow_group_options group = BOW_GROUP_OPTIONS_INIT;
 
     *peer = (struct peer){.options = options, .target = target};
+    if (options->authority != NULL && !options->tls && !peer_is_grpc(peer)) {
+        return say_failed(EXIT_USAGE,
+                          "--authority is of no use in Bowline's own protocol: put grpc: "
+                          "in front of the target, or take --tls or --ca FILE");
+    }
     group.n_loops = 1;
     if (bow_context_new(NULL, &peer->context) < 0 ||
         bow_group_new(peer->context, &group, &peer->group) < 0) {
@@ -134,7 +161,8 @@ int peer_failed(const struct peer *peer, const struct bow_status *status)
     } else if (status->code == BOW_DEADLINE_EXCEEDED) {
         snprintf(advice, sizeof(advice), "; --deadline gives it more time");
     } else if (status->code == BOW_UNAUTHENTICATED && peer->bearer == NULL) {
-        snprintf(advice, sizeof(advice), "; --token-file or --token-env sends a token");
+        snprintf(advice, sizeof(advice), "; --token-file or --token-env sends a token%s",
+                 peer->tls == NULL ? ", with --tls or --ca" : "");
     }
     return say_failed(exit_of(status->code), "%s: %s%s", bow_code_name(status->code),
                       status->message, advice);

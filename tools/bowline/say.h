@@ -23,7 +23,8 @@ enum {
 /** "bowline: ..." on standard error. Returns: `code`. */
 int say_failed(int code, const char *format, ...) BOW_PRINTF(2, 3);
 
-/** Write what a peer said: control characters are escaped, so that a terminal is not led by it. */
+/** Write what a peer said: control characters, and what is not UTF-8, are escaped, so that a
+ * terminal is not led by it. */
 void say_text(FILE *file, const char *text);
 
 /** The exit code of a call's status. */
@@ -39,7 +40,7 @@ const char *colour_on(FILE *file, enum colour colour);
 /** The one that ends it. */
 const char *colour_off(FILE *file);
 
-/** Write a JSON string with its quotes. */
+/** Write a JSON string with its quotes; controls are escaped, also those that JSON would let be. */
 void say_json_string(FILE *file, const char *text, size_t len);
 
 #endif

@@ -58,7 +58,7 @@ RULES = {
     "rpc/inspect": ({"base", "transport", "rpc"}, {"base"} | TRANSPORT),
     "rpc/connection": (
         {"base", "transport", "rpc"},
-        {"base", "rpc/metrics", "rpc/native", "rpc/http1", "rpc/http2"} | TRANSPORT | CORE,
+        {"base", "rpc/metrics", "rpc/inspect", "rpc/native", "rpc/http1", "rpc/http2"} | TRANSPORT | CORE,
     ),
     "rpc/interceptors": ({"base", "transport", "rpc"}, {"base"} | TRANSPORT | CORE),
     "rpc/services": ({"base", "transport", "rpc"}, {"base"} | TRANSPORT | CORE),

@@ -14,16 +14,18 @@ REFS = re.compile(r"I\s+refs:\s+([\d,]+)")
 KINDS = {"raw": ("raw_server", "raw_client"),
          "transport": ("transport_server", "raw_client"),
          "libuv": ("uv_echo", "raw_client"),
-         "bowline": ("bowline_server", "bowline_client")}
+         "bowline": ("bowline_server", "bowline_client"),
+         "observed": ("observed_server", "bowline_client")}
 
 
-def count(kind, calls, port, scheme):
+def count(kind, calls, port, scheme, *arguments):
+    """Of a server that has these arguments behind its address."""
     target = f"127.0.0.1:{port}"
     server_name, client = KINDS[kind]
     command = ["valgrind", "--tool=cachegrind", "--cache-sim=no",
-               "--cachegrind-out-file=/dev/null", bench.program(server_name), target]
+               "--cachegrind-out-file=/dev/null", bench.program(server_name), target, *arguments]
     with bench.running([], command, port) as server:
-        to = scheme + target if kind == "bowline" else target
+        to = scheme + target if client == "bowline_client" else target
         bench.load([], bench.program(client), to, SHAPE, calls, 1000)
     found = REFS.search(server.complained)
     if found is None:
@@ -40,9 +42,10 @@ def run(calls, port, scheme):
     for kind in KINDS:
         if not os.path.exists(bench.program(KINDS[kind][0])):
             continue
+        arguments = ["1"] if kind == "observed" else []
         # What starting and ending cost is in both.
-        few = count(kind, calls // 10, port, scheme)
-        many = count(kind, calls // 10 + calls, port, scheme)
+        few = count(kind, calls // 10, port, scheme, *arguments)
+        many = count(kind, calls // 10 + calls, port, scheme, *arguments)
         report[kind] = (many - few) / calls
         print(f"{kind:10}{report[kind]:10,.1f}", flush=True)
     bench.write_report("bench-instructions.json", report)

@@ -331,19 +331,18 @@ int bow__channel_local(const struct bow_channel *channel, char text[BOW__ADDRESS
 
 static void go_on(struct bow_channel *channel)
 {
-    int send_error = channel->send_error;
-    bool lasts = !bow__pipeline_can_read(channel);
+    int lost_error = channel->lost_error;
+    bool lasts = channel->is_paused;
 
     channel->wants_turn = false;
-    channel->send_error = 0;
     if (channel->wants_delivery) {
         channel->wants_delivery = false;
         bow__channel_redeliver(channel);
     }
-    if (send_error != 0 && lasts) {
-        bow__channel_fail(channel, send_error);
-    } else if (send_error != 0) {
-        bow__channel_read_out(channel, send_error);
+    if (lost_error != 0 && lasts) {
+        bow__channel_fail(channel, lost_error);
+    } else if (lost_error != 0) {
+        bow__channel_read_out(channel, lost_error);
     }
     bow__channel_schedule_phase(channel);
 }

@@ -111,11 +111,12 @@ void bow__channel_on_readable(struct bow_channel *channel, uint32_t events);
 /** Deliver what is unread, without new I/O. */
 void bow__channel_redeliver(struct bow_channel *channel);
 /** The connection is broken, and `error` says so: deliver all that its peer had sent, then fail. A
- * pause that is over in the next turn only makes that longer; one that lasts ends with the channel,
- * for it may be until something is sent. */
+ * hold, or a pause that is over in the next turn, only makes that longer; a pause that lasts ends
+ * with the channel, for it may be until something is sent. */
 void bow__channel_read_out(struct bow_channel *channel, int error);
 void bow__channel_update_interest(struct bow_channel *channel);
-/** Pause reading for a reason of the library's own, beside the user's; resume for that one. */
+/** Pause reading for a reason of the library's own, beside the user's; resume for that one. It is
+ * to end by itself: what has come by then is delivered then, though the connection is lost. */
 void bow__channel_hold_read(struct bow_channel *channel);
 void bow__channel_release_read(struct bow_channel *channel);
 

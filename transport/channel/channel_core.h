@@ -154,7 +154,7 @@ struct bow_channel {
     bool has_ended;     /* on_inactive has run */
     bool is_reaped;     /* on_removed of the last handlers runs, and that is all */
     int16_t read_error; /* came while bytes before it waited for a pause to end; 0: none. -errno */
-    int16_t send_error; /* nothing can be sent; told in the next turn, behind what was received */
+    int16_t lost_error; /* the connection is broken; told behind what was received. 0: it is not */
 
     /* from other threads */
     atomic_bool close_requested;

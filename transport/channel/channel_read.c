@@ -274,6 +274,10 @@ static int read_and_report(struct bow_channel *channel)
     bool any = false;
 
     int outcome = read_batch(channel, channel->max_reads_per_turn, &any);
+    if (outcome == 0 && channel->lost_error == -ECONNRESET) {
+        outcome =
+            -ECONNRESET; /* told once, to who asked for it: it looks like an end from then on */
+    }
     if (any) {
         bow_handler_fire_read_complete(&channel->head);
     }
@@ -306,16 +310,22 @@ static void read_rest(struct bow_channel *channel)
 
 void bow__channel_read_out(struct bow_channel *channel, int error)
 {
+    if (channel->lost_error == 0) {
+        channel->lost_error = (int16_t)error; /* the first says most: what follows is -EPIPE */
+    }
     read_rest(channel);
     if (!bow__channel_is_open(channel)) {
         return;
     }
     if (bow__pipeline_can_read(channel)) {
-        bow__channel_fail(channel, error);
+        bow__channel_fail(channel, channel->lost_error);
         return;
     }
-    channel->send_error = (int16_t)error;
-    bow__channel_schedule_turn(channel);
+    /* A hold ends by itself, and then there is a turn. A pause may wait for something to be sent:
+     * it has until then. */
+    if (channel->is_paused) {
+        bow__channel_schedule_turn(channel);
+    }
 }
 
 void bow__channel_redeliver(struct bow_channel *channel)
@@ -362,7 +372,7 @@ static void on_hangup(struct bow_channel *channel, uint32_t events)
         channel->system->getsockopt(channel->system->user, channel->watch.fd, SOL_SOCKET, SO_ERROR,
                                     &error, &len);
     }
-    if (error != 0) {
+    if (error != 0 && channel->is_eof) {
         bow__channel_fail(channel, -error);
         return;
     }
@@ -373,6 +383,9 @@ static void on_hangup(struct bow_channel *channel, uint32_t events)
     /* Unread bytes may wait in the kernel. Level-triggered, it would tell us for ever. */
     channel->is_out_of_poller = true;
     bow__channel_schedule_phase(channel);
+    if (error != 0) {
+        bow__channel_read_out(channel, -error);
+    }
 }
 
 static bool wants_read(struct bow_channel *channel)
@@ -434,6 +447,9 @@ void bow__channel_release_read(struct bow_channel *channel)
 {
     assert(channel->n_pauses > 0);
     channel->n_pauses--;
+    if (channel->lost_error != 0 && bow__channel_is_open(channel)) {
+        bow__channel_schedule_turn(channel);
+    }
     if (channel->n_pauses > 0 || !bow__channel_is_open(channel)) {
         return;
     }

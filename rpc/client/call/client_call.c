@@ -90,6 +90,7 @@ static void count_queued(struct bow__client_call *call)
         call->queued_since_ns = bow_loop_now(call->calls->loop);
     }
     call->calls->queued_bytes += call->queued_bytes;
+    call->calls->n_queued_fast += !call->waits_for_ready;
     atomic_fetch_add_explicit(&call->calls->n_queued, 1, memory_order_relaxed);
 }
 
@@ -109,6 +110,7 @@ void bow__client_call_unqueue(struct bow__client_call *call)
 {
     bow__list_remove(&call->at);
     call->calls->queued_bytes -= call->queued_bytes;
+    call->calls->n_queued_fast -= !call->waits_for_ready;
     atomic_fetch_sub_explicit(&call->calls->n_queued, 1, memory_order_relaxed);
 }
 

@@ -59,6 +59,7 @@ struct bow__client_calls {
     uint32_t n_held;
     struct bow__link queue; /* calls that wait for a connection or a stream */
     size_t queued_bytes;    /* of them */
+    uint32_t n_queued_fast; /* of them, those that do not wait until a server has answered */
     struct bow__link open;
     struct bow__counters counters;
     struct bow__client_methods methods;

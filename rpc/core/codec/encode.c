@@ -66,8 +66,8 @@ static inline bool is_set(ProtobufCType type, const void *member)
 /* Whether `field` is of proto3 without presence: sent when it is not its default. */
 static inline bool lacks_presence(const ProtobufCFieldDescriptor *field)
 {
-    return field->label == PROTOBUF_C_LABEL_NONE &&
-           (field->flags & PROTOBUF_C_FIELD_FLAG_ONEOF) == 0;
+    return bow__likely(field->label == PROTOBUF_C_LABEL_NONE) &&
+           bow__likely((field->flags & PROTOBUF_C_FIELD_FLAG_ONEOF) == 0);
 }
 
 /* Whether a field that is not repeated is sent. */
@@ -148,8 +148,12 @@ struct known_string {
     size_t len;
 };
 
+/* A tag with a number, or a length, behind it. */
+#define MOST_TAGGED_BYTES (BOW__WIRE_TAG_BYTES + BOW__WIRE_VARINT_BYTES)
+
 struct encoder {
     uint8_t *begin;               /* of the room */
+    uint8_t *little_room;         /* up to here there may be too little for a tag and a number */
     unsigned levels;              /* that may still be nested */
     struct known_string too_long; /* for the room; it was given up for it */
 };
@@ -183,10 +187,15 @@ BOW__LONG_WAY static uint8_t *put_tagged_in_little_room(struct encoder *e, uint6
  */
 static inline uint8_t *put_tagged(struct encoder *e, uint64_t tag, uint64_t value, uint8_t *at)
 {
-    if (at - e->begin < BOW__WIRE_TAG_BYTES + BOW__WIRE_VARINT_BYTES) {
+    if (bow__unlikely(at <= e->little_room)) {
         return put_tagged_in_little_room(e, tag, value, at);
     }
-    return bow__wire_varint_before(bow__wire_varint_before(at, value), tag);
+    at = bow__wire_varint_before(at, value);
+    if (bow__likely(tag < 0x80)) {
+        *--at = (uint8_t)tag;
+        return at;
+    }
+    return bow__wire_varint_before(at, tag);
 }
 
 /* `at` is where the value begins, or NULL. */
@@ -196,37 +205,49 @@ static inline uint8_t *put_tag_of(struct encoder *e, const ProtobufCFieldDescrip
     return at != NULL ? put_tag(e, field, type, at) : NULL;
 }
 
-/* Of 8 to 32 bytes, as most texts have, from both ends: less than a call of memcpy() costs. */
-static inline void copy(uint8_t *to, const void *from, size_t len)
+/* Up to 32 bytes, as most texts have, from both ends: less than a call of memcpy() costs. */
+static BOW__SHORT_WAY void copy(uint8_t *to, const uint8_t *data, size_t len)
 {
-    const uint8_t *data = from;
-    if (len >= 8 && len <= 16) {
-        memcpy(to, data, 8);
-        memcpy(to + len - 8, data + len - 8, 8);
-    } else if (len > 16 && len <= 32) {
+    if (len > 32) {
+        memcpy(to, data, len);
+    } else if (len > 16) {
         memcpy(to, data, 16);
         memcpy(to + len - 16, data + len - 16, 16);
-    } else if (len > 0) {
-        memcpy(to, data, len);
+    } else if (len >= 8) {
+        memcpy(to, data, 8);
+        memcpy(to + len - 8, data + len - 8, 8);
+    } else if (len >= 4) {
+        memcpy(to, data, 4);
+        memcpy(to + len - 4, data + len - 4, 4);
+    } else {
+        to[0] = data[0];
+        to[len / 2] = data[len / 2];
+        to[len - 1] = data[len - 1];
     }
 }
 
-static inline uint8_t *put_prefixed(struct encoder *e, const ProtobufCFieldDescriptor *field,
-                                    const void *data, size_t len, uint8_t *at)
+static BOW__SHORT_WAY uint8_t *put_prefixed(struct encoder *e,
+                                            const ProtobufCFieldDescriptor *field, const void *data,
+                                            size_t len, uint8_t *at)
 {
-    if (len > (size_t)(at - e->begin) || (data == NULL && len > 0)) {
+    if (len > (size_t)(at - e->begin)) {
         return NULL;
     }
-    at -= len;
-    copy(at, data, len);
+    if (len > 0) {
+        if (data == NULL) {
+            return NULL;
+        }
+        at -= len;
+        copy(at, data, len);
+    }
     return put_tagged(e, tag_of(field, BOW__WIRE_LEN), len, at);
 }
 
-static inline uint8_t *put_string(struct encoder *e, const ProtobufCFieldDescriptor *field,
-                                  const void *member, bool is_implicit, uint8_t *at)
+static BOW__SHORT_WAY uint8_t *put_string(struct encoder *e, const ProtobufCFieldDescriptor *field,
+                                          const void *member, uint8_t *at)
 {
     const char *text = text_of(field, member);
-    if (is_implicit && (text == NULL || text[0] == '\0')) {
+    if (bow__unlikely(text == NULL || text[0] == '\0') && lacks_presence(field)) {
         return at;
     }
     if (text == NULL) {
@@ -249,32 +270,38 @@ BOW__LONG_WAY static uint8_t *put_group(struct encoder *e, const ProtobufCFieldD
     if (at == NULL) {
         return NULL;
     }
-    e->levels--;
     at = put_message(e, message, at);
-    e->levels++;
     return at != NULL ? put_tag(e, field, BOW__WIRE_GROUP_START, at) : NULL;
 }
 
-static inline uint8_t *put_sub_message(struct encoder *e, const ProtobufCFieldDescriptor *field,
-                                       const ProtobufCMessage *message, bool is_implicit,
-                                       uint8_t *at)
+static inline uint8_t *put_embedded(struct encoder *e, uint64_t tag,
+                                    const ProtobufCMessage *message, uint8_t *end)
 {
-    if (message == NULL && is_implicit) {
-        return at;
-    }
-    if (message == NULL || e->levels == 0) {
+    uint8_t *at = put_message(e, message, end);
+    return at != NULL ? put_tagged(e, tag, (size_t)(end - at), at) : NULL;
+}
+
+/* Of a field that is not repeated: an array of one. */
+static BOW__SHORT_WAY uint8_t *put_sub_messages(struct encoder *e,
+                                                const ProtobufCFieldDescriptor *field,
+                                                const ProtobufCMessage *const *messages, size_t n,
+                                                uint8_t *at)
+{
+    if (e->levels == 0) {
         return NULL;
     }
-    if ((field->flags & BOW_DESCRIPTOR_GROUP) != 0) {
-        return put_group(e, field, message, at);
-    }
+    bool is_group = (field->flags & BOW_DESCRIPTOR_GROUP) != 0;
+    uint64_t tag = tag_of(field, BOW__WIRE_LEN);
     e->levels--;
-    uint8_t *begin = put_message(e, message, at);
-    e->levels++;
-    if (begin == NULL) {
-        return NULL;
+    for (; n > 0 && at != NULL; n--) {
+        const ProtobufCMessage *message = messages[n - 1];
+        if (message == NULL) {
+            return NULL;
+        }
+        at = is_group ? put_group(e, field, message, at) : put_embedded(e, tag, message, at);
     }
-    return put_tagged(e, tag_of(field, BOW__WIRE_LEN), (size_t)(at - begin), begin);
+    e->levels++;
+    return at;
 }
 
 static inline uint8_t *put_fixed32(struct encoder *e, uint32_t value, uint8_t *at)
@@ -296,29 +323,34 @@ static inline uint8_t *put_fixed64(struct encoder *e, uint64_t value, uint8_t *a
 }
 
 /*
- * A value and its tag. `is_implicit`: a proto3 field without presence, not sent
- * when it has its default; `at` is then returned as it is. That is decided here
- * and not before, for so each field costs one dispatch on its type.
+ * A value and its tag. A proto3 field without presence is not sent when it has its
+ * default; `at` is then returned as it is. That is decided here and not before, for
+ * so each field costs one dispatch on its type.
  */
 static BOW__SHORT_WAY uint8_t *put_value(struct encoder *e, const ProtobufCFieldDescriptor *field,
-                                         const void *member, bool is_implicit, uint8_t *at)
+                                         const void *member, uint8_t *at)
 {
     uint64_t value;
     switch (field->type) {
     case PROTOBUF_C_TYPE_STRING:
-        return put_string(e, field, member, is_implicit, at);
+        return put_string(e, field, member, at);
     case PROTOBUF_C_TYPE_BYTES: {
         const ProtobufCBinaryData *bytes = member;
-        bool is_sent = !is_implicit || bytes->len > 0;
-        return is_sent ? put_prefixed(e, field, bytes->data, bytes->len, at) : at;
+        if (bow__unlikely(bytes->len == 0) && lacks_presence(field)) {
+            return at;
+        }
+        return put_prefixed(e, field, bytes->data, bytes->len, at);
     }
     case PROTOBUF_C_TYPE_MESSAGE:
-        return put_sub_message(e, field, pointer_at(member), is_implicit, at);
+        if (pointer_at(member) == NULL && lacks_presence(field)) {
+            return at;
+        }
+        return put_sub_messages(e, field, member, 1, at);
     case PROTOBUF_C_TYPE_SFIXED32:
     case PROTOBUF_C_TYPE_FIXED32:
     case PROTOBUF_C_TYPE_FLOAT:
         value = load_u32(member);
-        if (is_implicit && value == 0) {
+        if (bow__unlikely(value == 0) && lacks_presence(field)) {
             return at;
         }
         return put_tag_of(e, field, BOW__WIRE_FIXED32, put_fixed32(e, (uint32_t)value, at));
@@ -326,7 +358,7 @@ static BOW__SHORT_WAY uint8_t *put_value(struct encoder *e, const ProtobufCField
     case PROTOBUF_C_TYPE_FIXED64:
     case PROTOBUF_C_TYPE_DOUBLE:
         value = load_u64(member);
-        if (is_implicit && value == 0) {
+        if (bow__unlikely(value == 0) && lacks_presence(field)) {
             return at;
         }
         return put_tag_of(e, field, BOW__WIRE_FIXED64, put_fixed64(e, value, at));
@@ -350,27 +382,63 @@ static BOW__SHORT_WAY uint8_t *put_value(struct encoder *e, const ProtobufCField
         value = varint_of(PROTOBUF_C_TYPE_INT32, member);
         break;
     }
-    if (is_implicit && value == 0) {
+    if (bow__unlikely(value == 0) && lacks_presence(field)) {
         return at;
     }
     return put_tagged(e, tag_of(field, BOW__WIRE_VARINT), value, at);
 }
 
-static inline uint8_t *put_packed_number(struct encoder *e, ProtobufCType type, const void *member,
-                                         uint8_t *at)
+static BOW__SHORT_WAY uint8_t *put_numbers(struct encoder *e, ProtobufCType type, const char *array,
+                                           size_t n, uint8_t *at)
 {
-    switch (wire_type_of(type)) {
-    case BOW__WIRE_FIXED32:
-        return put_fixed32(e, load_u32(member), at);
-    case BOW__WIRE_FIXED64:
-        return put_fixed64(e, load_u64(member), at);
+    size_t size = bow__value_size(type);
+    for (; n > 0 && at != NULL; n--) {
+        const void *member = array + (n - 1) * size;
+        switch (wire_type_of(type)) {
+        case BOW__WIRE_FIXED32:
+            at = put_fixed32(e, load_u32(member), at);
+            break;
+        case BOW__WIRE_FIXED64:
+            at = put_fixed64(e, load_u64(member), at);
+            break;
+        default:
+            at = put_varint(e, varint_of(type, member), at);
+        }
+    }
+    return at;
+}
+
+/* A loop for each type: one for all would ask for each number which it is. */
+static inline uint8_t *put_numbers_of(struct encoder *e, ProtobufCType type, const char *array,
+                                      size_t n, uint8_t *at)
+{
+    switch (type) {
+    case PROTOBUF_C_TYPE_SFIXED32:
+    case PROTOBUF_C_TYPE_FIXED32:
+    case PROTOBUF_C_TYPE_FLOAT:
+        return put_numbers(e, PROTOBUF_C_TYPE_FIXED32, array, n, at);
+    case PROTOBUF_C_TYPE_SFIXED64:
+    case PROTOBUF_C_TYPE_FIXED64:
+    case PROTOBUF_C_TYPE_DOUBLE:
+        return put_numbers(e, PROTOBUF_C_TYPE_FIXED64, array, n, at);
+    case PROTOBUF_C_TYPE_INT64:
+    case PROTOBUF_C_TYPE_UINT64:
+        return put_numbers(e, PROTOBUF_C_TYPE_UINT64, array, n, at);
+    case PROTOBUF_C_TYPE_SINT64:
+        return put_numbers(e, PROTOBUF_C_TYPE_SINT64, array, n, at);
+    case PROTOBUF_C_TYPE_SINT32:
+        return put_numbers(e, PROTOBUF_C_TYPE_SINT32, array, n, at);
+    case PROTOBUF_C_TYPE_UINT32:
+        return put_numbers(e, PROTOBUF_C_TYPE_UINT32, array, n, at);
+    case PROTOBUF_C_TYPE_BOOL:
+        return put_numbers(e, PROTOBUF_C_TYPE_BOOL, array, n, at);
     default:
-        return put_varint(e, varint_of(type, member), at);
+        return put_numbers(e, PROTOBUF_C_TYPE_INT32, array, n, at);
     }
 }
 
-static uint8_t *put_packed(struct encoder *e, const ProtobufCFieldDescriptor *field,
-                           const char *array, size_t n, uint8_t *at)
+BOW__LONG_WAY static uint8_t *put_packed(struct encoder *e, const ProtobufCFieldDescriptor *field,
+                                         const char *array, size_t n, uint8_t *at)
 {
     size_t size = bow__value_size(field->type);
     uint8_t *end = at;
@@ -379,11 +447,9 @@ static uint8_t *put_packed(struct encoder *e, const ProtobufCFieldDescriptor *fi
         /* Numbers of fixed size, as they lie. */
         return put_prefixed(e, field, array, n * size, at);
     }
-    for (size_t i = n; i > 0; i--) {
-        at = put_packed_number(e, field->type, array + (i - 1) * size, at);
-        if (at == NULL) {
-            return NULL;
-        }
+    at = put_numbers_of(e, field->type, array, n, at);
+    if (at == NULL) {
+        return NULL;
     }
     return put_tagged(e, tag_of(field, BOW__WIRE_LEN), (size_t)(end - at), at);
 }
@@ -393,10 +459,13 @@ static uint8_t *put_packed(struct encoder *e, const ProtobufCFieldDescriptor *fi
 BOW__LONG_WAY static uint8_t *put_elements(struct encoder *e, const ProtobufCFieldDescriptor *field,
                                            const char *array, size_t n, uint8_t *at)
 {
+    if (field->type == PROTOBUF_C_TYPE_MESSAGE) {
+        return put_sub_messages(e, field, (const void *)array, n, at);
+    }
     size_t size = bow__value_size(field->type);
     for (const char *member = array + n * size; n > 0 && at != NULL; n--) {
         member -= size;
-        at = put_value(e, field, member, false, at);
+        at = put_value(e, field, member, at);
     }
     return at;
 }
@@ -416,17 +485,18 @@ static inline uint8_t *put_repeated(struct encoder *e, const ProtobufCFieldDescr
     return is_packed ? put_packed(e, field, array, n, at) : put_elements(e, field, array, n, at);
 }
 
-static inline uint8_t *put_field(struct encoder *e, const ProtobufCFieldDescriptor *field,
-                                 const ProtobufCMessage *message, uint8_t *at)
+/* Of the members of a oneof that end at `field` the one that is set, else the first: most are not,
+ * and of those no more is asked. */
+static inline const ProtobufCFieldDescriptor *skip_unset(const ProtobufCFieldDescriptor *field,
+                                                         const ProtobufCFieldDescriptor *first,
+                                                         const ProtobufCMessage *message)
 {
-    const void *member = member_at(message, field->offset);
-    if (lacks_presence(field)) {
-        return put_value(e, field, member, true, at);
+    unsigned oneof = field->quantifier_offset;
+    uint32_t set = load_u32(member_at(message, oneof));
+    while (field->id != set && field != first && field[-1].quantifier_offset == oneof) {
+        field--;
     }
-    if (field->label == PROTOBUF_C_LABEL_REPEATED) {
-        return put_repeated(e, field, message, at);
-    }
-    return is_present(field, message) ? put_value(e, field, member, false, at) : at;
+    return field;
 }
 
 static uint8_t *put_unknown(struct encoder *e, const ProtobufCMessageUnknownField *unknown,
@@ -442,14 +512,26 @@ static uint8_t *put_unknown(struct encoder *e, const ProtobufCMessageUnknownFiel
     return put_varint(e, (uint64_t)unknown->tag << 3 | unknown->wire_type, at);
 }
 
+BOW__LONG_WAY static uint8_t *put_unknown_fields(struct encoder *e, const ProtobufCMessage *message,
+                                                 uint8_t *at)
+{
+    if (message->unknown_fields == NULL) {
+        return NULL;
+    }
+    for (size_t i = message->n_unknown_fields; i > 0 && at != NULL; i--) {
+        at = put_unknown(e, &message->unknown_fields[i - 1], at);
+    }
+    return at;
+}
+
 static uint8_t *put_message(struct encoder *e, const ProtobufCMessage *message, uint8_t *at)
 {
     const ProtobufCMessageDescriptor *type = message->descriptor;
-    if (type == NULL || (message->n_unknown_fields > 0 && message->unknown_fields == NULL)) {
+    if (type == NULL) {
         return NULL;
     }
-    for (size_t i = message->n_unknown_fields; i > 0; i--) {
-        at = put_unknown(e, &message->unknown_fields[i - 1], at);
+    if (message->n_unknown_fields > 0) {
+        at = put_unknown_fields(e, message, at);
         if (at == NULL) {
             return NULL;
         }
@@ -461,7 +543,22 @@ static uint8_t *put_message(struct encoder *e, const ProtobufCMessage *message, 
     const ProtobufCFieldDescriptor *field = first + type->n_fields;
     while (field != first) {
         field--;
-        at = put_field(e, field, message, at);
+        if (bow__unlikely(!lacks_presence(field))) {
+            if (field->label == PROTOBUF_C_LABEL_REPEATED) {
+                at = put_repeated(e, field, message, at);
+                if (at == NULL) {
+                    return NULL;
+                }
+                continue;
+            }
+            if ((field->flags & PROTOBUF_C_FIELD_FLAG_ONEOF) != 0) {
+                field = skip_unset(field, first, message);
+            }
+            if (!is_present(field, message)) {
+                continue;
+            }
+        }
+        at = put_value(e, field, member_at(message, field->offset), at);
         if (at == NULL) {
             return NULL;
         }
@@ -709,6 +806,7 @@ ssize_t bow__encode(const ProtobufCMessage *message, uint8_t *buf, size_t cap,
     }
     struct encoder e; /* field by field: it costs each call */
     e.begin = buf;
+    e.little_room = buf + (cap < MOST_TAGGED_BYTES ? cap : MOST_TAGGED_BYTES - 1);
     e.levels = BOW_LIMIT_MESSAGE_DEPTH;
     e.too_long.text = NULL;
     const uint8_t *begin = put_message(&e, message, buf + cap);

@@ -192,6 +192,7 @@ static struct bow__server_call *begin(struct bow__server_conn *conn, uint64_t ke
     server_call->counts = &worker->counters.methods[entry->index];
     server_call->complete = false;
     server_call->waits = false;
+    server_call->n_session = conn->conn.session->n_stream_bytes + head->n_beside;
     server_call->n_request = 0;
     server_call->n_received = 0;
     server_call->n_sent = 0;

@@ -118,7 +118,7 @@ static size_t bare_weight(const struct bow__server_call *server_call)
 {
     size_t n_stream = server_call->call.stream != NULL ? sizeof(struct bow__call_stream) : 0;
 
-    return BOW__SERVER_CALL_BYTES + server_call->call.session->n_stream_bytes + n_stream;
+    return BOW__SERVER_CALL_BYTES + server_call->n_session + n_stream;
 }
 
 void bow__dispatch_stop_waiting(struct bow__server_call *server_call)

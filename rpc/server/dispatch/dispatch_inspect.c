@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* What a worker has in flight, copied for who asks: connections, and the stage of each call. */
 #include "rpc/server/dispatch/dispatch_inspect.h"
+#include "rpc/connection/conn_inspect.h"
 #include "rpc/core/call/call_stream.h"
 #include "rpc/core/intercept.h"
 #include "rpc/server/dispatch/server_call.h"
@@ -99,14 +100,6 @@ static uint32_t add_calls(struct bow__link *calls, struct bow__snapshot *snapsho
     return n;
 }
 
-static const char *state_of(const struct bow__conn *conn)
-{
-    if (conn->session == NULL) {
-        return conn->inactive ? "closing" : "opening";
-    }
-    return conn->closing ? "closing" : conn->age.is_leaving ? "leaving" : "open";
-}
-
 /* A stream ends when its answer has left. HTTP/1.1 has none: of its answers, that leave one behind
  * the other, it knows what is left. */
 static uint32_t sending_of(const struct bow__session *session, uint32_t n_calls)
@@ -119,31 +112,17 @@ static uint32_t sending_of(const struct bow__session *session, uint32_t n_calls)
 
 static void add_connection(struct bow__server_conn *own, struct bow__snapshot *snapshot)
 {
-    const struct bow__conn *conn = &own->conn;
-    struct bow__connection_entry *entry = bow__snapshot_add_connection(snapshot);
+    const struct bow__session *session = own->conn.session;
     uint32_t n_calls = 0;
 
-    if (conn->session != NULL) {
+    if (session != NULL) {
         n_calls += add_calls(&own->calls, snapshot);
         n_calls += add_calls(&own->backlog.waiting, snapshot);
         n_calls += add_calls(&own->batch_calls, snapshot);
     }
-    if (entry == NULL) {
-        return;
-    }
-    bow__snapshot_copy(entry->peer, bow_channel_peer(conn->channel));
-    bow__snapshot_copy(entry->listening, conn->listening);
-    entry->secure = conn->security != NULL;
-    entry->state = state_of(conn);
-    entry->is_blocked = is_blocked(conn);
-    entry->is_paused = conn->paused;
-    entry->n_calls = n_calls;
-    entry->quiet_ns = conn->age.quiet_ns;
-    if (conn->session != NULL) {
-        entry->protocol = conn->session->ops->name;
-        entry->n_sending = sending_of(conn->session, n_calls);
-        entry->n_waiting = conn->session->ops->unsent(conn->session);
-        entry->rtt_ns = conn->session->rtt_ns;
+    struct bow__connection_entry *entry = bow__conn_inspect(&own->conn, n_calls, snapshot);
+    if (entry != NULL && session != NULL) {
+        entry->n_sending = sending_of(session, n_calls);
     }
 }
 

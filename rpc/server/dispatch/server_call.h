@@ -34,6 +34,7 @@ struct bow__server_call {
     bool capped;         /* by the server's max_deadline_ns */
     bool complete;       /* the client has ended its side */
     bool waits;          /* before its handler, in the list of its connection's backlog */
+    size_t n_session;    /* bytes that its session keeps for it, without messages */
     size_t n_request;    /* bytes that its metadata and its unary request take beside it */
     size_t n_in_flight;  /* what it counts for, once it outlives its batch */
     size_t n_received;   /* message bytes, */

@@ -25,20 +25,38 @@ static uint64_t n_ended(const struct bow_method_metrics *method)
     return n;
 }
 
-/* Buckets that are not empty, as pairs: the greatest value in microseconds, and how many. */
+static void json_bucket(uint64_t us, uint64_t n, struct bow__out *out)
+{
+    if (n > 0) {
+        bow__out_open(out, NULL, '[');
+        bow__out_number(out, NULL, us);
+        bow__out_number(out, NULL, n);
+        bow__out_close(out, ']');
+    }
+}
+
+/* Buckets that are not empty, as pairs: the greatest value in microseconds, and how many; those of
+ * the same microsecond are one. */
 static void json_buckets(const struct bow_histogram *times, struct bow__out *out)
 {
+    uint64_t us = 0;
+    uint64_t n = 0;
+
     bow__out_open(out, "times_us", '[');
     for (size_t i = 0; i < BOW_HISTOGRAM_BUCKETS; i++) {
         uint64_t least = 0;
         uint64_t greatest = 0;
-        if (times->buckets[i] > 0 && bow_histogram_bounds(i, &least, &greatest) == 0) {
-            bow__out_open(out, NULL, '[');
-            bow__out_number(out, NULL, greatest / 1000u);
-            bow__out_number(out, NULL, times->buckets[i]);
-            bow__out_close(out, ']');
+        if (times->buckets[i] == 0 || bow_histogram_bounds(i, &least, &greatest) < 0) {
+            continue;
         }
+        if (greatest / 1000u != us) {
+            json_bucket(us, n, out);
+            us = greatest / 1000u;
+            n = 0;
+        }
+        n += times->buckets[i];
     }
+    json_bucket(us, n, out);
     bow__out_close(out, ']');
 }
 
@@ -129,6 +147,7 @@ void bow__operations_json_counters(const struct bow_server *server, struct bow__
         {"calls_refused_waiting", metrics.calls_refused_waiting},
         {"calls_refused_memory", metrics.calls_refused_memory},
         {"calls_refused_bytes", metrics.calls_refused_bytes},
+        {"requests_refused", metrics.requests_refused},
         {"unknown_methods", metrics.unknown_methods},
         {"undecodable_messages", metrics.undecodable_messages},
         {"bad_prefaces", metrics.bad_prefaces},

@@ -15,7 +15,7 @@ _bowline_methods() {
 
 _bowline() {
     local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
-    local commands='call list describe ping health bench new'
+    local commands='call list describe ping health bench watch new'
 
     if ((COMP_CWORD == 1)); then
         mapfile -t COMPREPLY < <(compgen -W "$commands --help --version" -- "$word")
@@ -24,6 +24,10 @@ _bowline() {
     case $before in
     --ca | --cert | --key | --token-file | --proto | --protoset | --html)
         mapfile -t COMPREPLY < <(compgen -f -- "$word")
+        return
+        ;;
+    --sort)
+        mapfile -t COMPREPLY < <(compgen -W 'rate errors p99 in-flight name' -- "$word")
         return
         ;;
     --import | -I)
