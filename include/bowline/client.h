@@ -61,6 +61,7 @@
 
 #include <bowline/compression.h>
 #include <bowline/result.h>
+#include <bowline/retry.h>
 #include <bowline/service.h>
 #include <bowline/system.h> /* BOW_NEVER */
 #include <bowline/transport_error.h>
@@ -167,6 +168,12 @@ struct bow_client_options {
                               several servers asks: a host, with :PORT or without; shorter than
                               BOW_AUTHORITY_BYTES; copied. TLS does not look at it, which has
                               server_name. NULL: the host and port of the target */
+    const struct bow_retry_options *retry; /* which calls are tried again, see <bowline/retry.h>;
+                                              copied; NULL: only those of methods that are declared
+                                              idempotent, and what no handler has seen */
+    const char *service_config; /* gRPC's service config, JSON, while the target's resolver says
+                                   none: methodConfig and retryThrottling, see docs/retries.md;
+                                   copied; NULL: none */
 };
 
 /** Bytes of options.health_service at most, with a NUL. */

@@ -11,6 +11,7 @@
 
 #include "rpc/client/balancer.h"
 #include "base/clock.h"
+#include "rpc/client/call/call_retry.h"
 #include "rpc/client/call/stream_send.h"
 #include "rpc/core/errors.h"
 #include "rpc/core/header_limit.h"
@@ -210,6 +211,17 @@ static void put_back(struct bow__balancer *balancer, struct bow__link *waiting)
     bow__list_move(&balancer->calls.queue, waiting);
 }
 
+/* A call that no connection took: over, unless its policy says otherwise. */
+static void fail_attempt(struct bow__client_call *call, enum bow_code code, const char *message)
+{
+    struct bow_status status = {.code = code, .message = message, .not_processed = true};
+    struct bow__text text;
+
+    if (!bow__call_retry_failed(call, &status, &text)) {
+        bow__client_call_fail(call, code, status.message);
+    }
+}
+
 /* Those that wait now and for no other attempt; a callback may start others, or end some. */
 static void fail_fast_calls(struct bow__balancer *balancer, enum bow_code code, const char *message)
 {
@@ -223,7 +235,7 @@ static void fail_fast_calls(struct bow__balancer *balancer, enum bow_code code, 
             bow__list_remove(&call->at);
             bow__list_push_back(&waiting, &call->at);
         } else {
-            bow__client_call_fail(call, code, message);
+            fail_attempt(call, code, message);
         }
     }
     put_back(balancer, &waiting);
@@ -546,8 +558,12 @@ static uint64_t next_try_of(const struct bow__balancer *balancer)
     return next;
 }
 
-static int refuse_backing_off(struct bow__balancer *balancer, struct bow__text *reason)
+/* Returns 0 when the call rests until its next attempt. */
+static int refuse_backing_off(struct bow__balancer *balancer, struct bow__client_call *call,
+                              struct bow__text *reason)
 {
+    struct bow_status status = {.code = BOW_UNAVAILABLE, .not_processed = true};
+    struct bow__text text;
     uint64_t now = now_of(balancer);
 
     describe_failures(balancer, reason);
@@ -559,6 +575,13 @@ static int refuse_backing_off(struct bow__balancer *balancer, struct bow__text *
     } else {
         bow__text_printf(reason, "the next try is due in ");
         bow__text_duration(reason, bow__time_left(next_try_of(balancer), now));
+    }
+    status.message = reason->bytes;
+    if (bow__call_retry_failed(call, &status, &text)) {
+        return 0;
+    }
+    if (status.message == text.bytes) {
+        *reason = text;
     }
     return -ENOTCONN;
 }
@@ -624,7 +647,7 @@ int bow__balancer_submit(struct bow__balancer *balancer, struct bow__client_call
         }
     }
     if (!call->waits_for_ready && is_too_early(balancer)) {
-        return refuse_backing_off(balancer, reason);
+        return refuse_backing_off(balancer, call, reason);
     }
     int rc = check_queue(balancer, call, reason);
     if (rc < 0) {
@@ -634,6 +657,23 @@ int bow__balancer_submit(struct bow__balancer *balancer, struct bow__client_call
     count_without_stream(balancer);
     connect_for_queue(balancer);
     return 0;
+}
+
+/* Its completion may run in here, for nobody has just begun it. */
+static void resubmit(struct bow__client_call *call)
+{
+    struct bow__text reason;
+
+    bow__text_clear(&reason);
+    int rc = bow__balancer_submit(bow__balancer_of(call), call, &reason);
+    if (rc == -EAGAIN) {
+        bow__client_call_count_refused(call);
+    }
+    if (rc < 0) {
+        enum bow_code code = rc == -ENOTCONN ? BOW_UNAVAILABLE : bow__code_from_errno(rc);
+        bow__client_call_fail(call, code,
+                              reason.len > 0 ? reason.bytes : "the request cannot be sent again");
+    }
 }
 
 /* For the text of a deadline that passed */
@@ -720,6 +760,11 @@ static void fail_all(struct bow__balancer *balancer, enum bow_code code, const c
     while ((call = bow__client_calls_first_queued(&balancer->calls)) != NULL) {
         bow__client_call_fail(call, code, message);
     }
+    while (!bow__list_is_empty(&balancer->calls.resting)) {
+        bow__client_call_fail(
+            BOW__CONTAINER(balancer->calls.resting.next, struct bow__client_call, at), code,
+            message);
+    }
     while (!bow__list_is_empty(&balancer->calls.held)) {
         bow__client_call_fail(
             BOW__CONTAINER(balancer->calls.held.next, struct bow__client_call, at), code, message);
@@ -785,6 +830,7 @@ void bow__balancer_init(struct bow__balancer *balancer, struct bow_client *clien
 {
     static const struct bow__client_calls_ops calls_ops = {
         .requeue = requeue,
+        .resubmit = resubmit,
         .check_closed = check_table_closed,
     };
     static const struct bow__subchannel_ops subchannel_ops = {
@@ -809,7 +855,9 @@ void bow__balancer_init(struct bow__balancer *balancer, struct bow_client *clien
     balancer->calls.loop = loop;
     balancer->calls.ids = ids;
     balancer->calls.ops = &calls_ops;
-    bow__client_calls_init(&balancer->calls, &compression);
+    balancer->calls.max_resting = config->options.max_queued_calls;
+    balancer->calls.max_held_bytes = config->options.max_queued_bytes;
+    bow__client_calls_init(&balancer->calls, &compression, &config->retry);
     balancer->subchannels.calls = &balancer->calls;
     balancer->subchannels.config = config;
     balancer->subchannels.ops = &subchannel_ops;

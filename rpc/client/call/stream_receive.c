@@ -6,6 +6,7 @@
  */
 
 #include "rpc/client/call/stream_receive.h"
+#include "rpc/client/call/call_retry.h"
 #include "rpc/core/call/receive.h"
 #include "rpc/core/errors.h"
 
@@ -204,6 +205,9 @@ static struct bow__work *work_of(const struct bow_stream *stream, struct bow__wo
 void bow__stream_take_message(struct bow_stream *stream, struct bow__message *message)
 {
     stream->n_received++;
+    if (stream->call->retry != NULL) {
+        bow__call_retry_commit(stream->call);
+    }
     bow__client_call_count_received(stream->call, message->bytes.len);
     if (bow__stream_is_blocking(stream)) {
         take_blocking(stream, message);
