@@ -6,6 +6,7 @@
 
 #include "rpc/client/client_conn.h"
 #include "base/clock.h"
+#include "rpc/client/call/call_attempt.h"
 #include "rpc/client/call/call_retry.h"
 #include "rpc/client/call/stream_receive.h"
 #include "rpc/client/call/stream_send.h"
@@ -93,7 +94,6 @@ static enum bow__encoding choose_encoding(const struct bow__client_call *call,
 static uint64_t time_left(const struct bow__client_call *call)
 {
     uint64_t now = bow_loop_now(call->calls->loop);
-
     uint64_t left =
         bow__time_left(call->deadline_ns, now > call->started_ns ? now : call->started_ns);
     return call->retry != NULL ? bow__time_min(left, call->retry->policy.attempt_timeout_ns) : left;
@@ -176,7 +176,7 @@ static void refuse_undecodable(struct bow__client_conn *conn, struct bow__client
     give_up(call, bow__code_from_errno(rc), text.bytes);
 }
 
-static void give_up_too_large(struct bow__client_call *call, size_t n)
+static void give_up_too_large(struct bow__client_call *call, size_t n, size_t max)
 {
     struct bow__text text;
 
@@ -184,7 +184,7 @@ static void give_up_too_large(struct bow__client_call *call, size_t n)
     bow__text_printf(&text,
                      "the reply of %s has %zu bytes, and its service config allows %zu "
                      "(maxResponseMessageBytes)",
-                     call->method->path, n, call->retry->policy.max_response_bytes);
+                     call->method->path, n, max);
     give_up(call, BOW_RESOURCE_EXHAUSTED, text.bytes);
 }
 
@@ -192,13 +192,14 @@ static void take_reply(struct bow__client_conn *conn, uint64_t key, struct bow__
                        struct bow__message *message)
 {
     struct bow__session *session = conn->conn.session;
+    const struct bow__client_call *whole = call->hedge_of != NULL ? call->hedge_of : call;
     size_t n_bytes = message->bytes.len;
     struct bow__text reason;
 
     bow__text_clear(&reason);
     bow__client_call_count_received(call, n_bytes);
     call->memory->reply_compressed = message->compressed;
-    int rc = bow__open_message(&call->calls->compression.compression, call->intercepted, message,
+    int rc = bow__open_message(&call->calls->compression.compression, whole->intercepted, message,
                                &reason);
     if (rc == 0) {
         rc = bow__decode_message(call->method->output, message, &call->memory->arena, &call->reply,
@@ -206,10 +207,10 @@ static void take_reply(struct bow__client_conn *conn, uint64_t key, struct bow__
     }
     bow__session_worked(session, message, n_bytes, rc);
     session->ops->consumed(session, key, bow__consumed_bytes(n_bytes));
-    if (call->retry != NULL && message->bytes.len > call->retry->policy.max_response_bytes) {
-        give_up_too_large(call, message->bytes.len);
-    } else if (bow__intercepted_refused(call->intercepted)) {
-        give_up(call, call->intercepted->refusal.code, reason.bytes);
+    if (whole->retry != NULL && message->bytes.len > whole->retry->policy.max_response_bytes) {
+        give_up_too_large(call, message->bytes.len, whole->retry->policy.max_response_bytes);
+    } else if (bow__intercepted_refused(whole->intercepted)) {
+        give_up(call, whole->intercepted->refusal.code, reason.bytes);
     } else if (rc < 0) {
         refuse_undecodable(conn, call, rc, &reason);
     }
@@ -242,6 +243,9 @@ void bow__client_conn_on_headers(void *owner, uint64_t key, void *stream,
     (void)key;
     if (stream == &conn->health) {
         return;
+    }
+    if (call->retry != NULL) {
+        bow__call_retry_commit(call);
     }
     if (bow__metadata_copy(&call->memory->arena, metadata, &call->initial) < 0) {
         give_up(call, BOW_RESOURCE_EXHAUSTED, "out of memory for the initial metadata");
@@ -281,7 +285,7 @@ static bool may_retry(const struct bow__client_call *call, const struct bow_stat
     bool spent = call->retried && counts_as_retry(call);
 
     return status->not_processed && status->retry_after_ns == 0 && !spent &&
-           bow__call_retry_is_possible(call);
+           bow__call_may_be_resent(call);
 }
 
 /* Returns whether that is not the end of it. */

@@ -278,6 +278,8 @@ ORDER = {
         "client_call",
         "client_metadata stream",
         "stream_send",
+        "call_attempt",
+        "call_hedge",
         "call_retry",
         "stream_receive",
     ),

@@ -5,6 +5,8 @@
 
 #include "rpc/client/call/call_retry.h"
 #include "base/clock.h"
+#include "rpc/client/call/call_attempt.h"
+#include "rpc/client/call/call_hedge.h"
 #include "rpc/client/call/stream_send.h"
 #include "rpc/connection/jitter.h"
 #include "rpc/core/errors.h"
@@ -32,6 +34,12 @@ static struct bow__call_retry *make(struct bow__client_call *call,
     }
     *retry = (struct bow__call_retry){.call = call, .policy = *policy};
     bow_timer_init(&retry->timer, call->calls->loop, on_timer, retry);
+    bow__list_init(&retry->hedges);
+    if (policy->hedges && call->stream != NULL) {
+        retry->policy.max_attempts = 1;
+    } else if (policy->hedges) {
+        bow__call_hedge_init(retry);
+    }
     call->retry = retry;
     return retry;
 }
@@ -90,7 +98,9 @@ void bow__call_retry_sent(struct bow__client_call *call)
 {
     struct bow__call_retry *retry = call->retry;
 
-    if (retry->policy.attempt_timeout_ns != BOW_NEVER) {
+    if (retry->hedge_ops != NULL) {
+        bow__call_hedge_sent(retry);
+    } else if (retry->policy.attempt_timeout_ns != BOW_NEVER) {
         bow_timer_start(&retry->timer, retry->policy.attempt_timeout_ns);
     }
 }
@@ -108,26 +118,6 @@ void bow__call_retry_commit(struct bow__client_call *call)
     }
 }
 
-static bool is_kept(const struct bow__client_call *call)
-{
-    if (bow__method_sends_many(call->method)) {
-        return bow__stream_may_retry(call->stream);
-    }
-    return call->block != NULL || call->n_request <= BOW__INLINE_REQUEST_BYTES;
-}
-
-/* Whatever else it says, a server that has answered something has run a handler. */
-static bool has_answered(const struct bow__client_call *call)
-{
-    return call->reply != NULL || call->initial.n > 0 ||
-           (call->stream != NULL && call->stream->n_received > 0);
-}
-
-bool bow__call_retry_is_possible(const struct bow__client_call *call)
-{
-    return is_kept(call) && !has_answered(call) && !call->calls->closing;
-}
-
 /* The decision */
 
 /* Of a method that is declared idempotent, and has no policy beside that. */
@@ -135,7 +125,7 @@ static struct bow__call_retry *retry_of(struct bow__client_call *call)
 {
     struct bow__method_policy policy;
 
-    if (call->retry != NULL) {
+    if (call->retry != NULL || call->hedge_of != NULL) {
         return call->retry;
     }
     return bow__retries_find(&call->calls->retries, call->method->path, call->method->flags,
@@ -146,14 +136,8 @@ static struct bow__call_retry *retry_of(struct bow__client_call *call)
 
 static bool take_from_budget(struct bow__client_call *call, bool takes)
 {
-    struct bow__client_calls *calls = call->calls;
-    struct bow__retries *retries = &calls->retries;
-    const struct bow_metrics *counted = &calls->counters.now;
-
-    bow__retry_budget_settle(&retries->budget, counted->calls_started,
-                             counted->calls_ended - retries->n_failed, now_of(call));
-    bow__retry_budget_fail(&retries->budget);
-    return takes && bow__retry_budget_take(&retries->budget);
+    bow__call_budget_fail(call);
+    return takes && bow__call_budget_take(call);
 }
 
 /* A server that asks to wait is obeyed, and its client's own pauses begin anew. */
@@ -218,6 +202,23 @@ static void remember(struct bow__call_retry *retry, const struct bow_status *sta
     snprintf(retry->last_reason, sizeof(retry->last_reason), "%s", status->message);
 }
 
+/* The first of several attempts beside each other: the others may do better. */
+static bool fail_hedged(struct bow__call_retry *retry, const struct bow_status *status)
+{
+    struct bow__client_call *call = retry->call;
+
+    if (!bow__call_may_be_resent(call) || !bow__call_hedge_goes_on(retry, status)) {
+        return false;
+    }
+    bow__client_call_count_attempt_end(call, status->code);
+    leave_attempt(call);
+    call->n_failed++;
+    remember(retry, status);
+    bow__client_call_rest(call);
+    bow__call_hedge_hurry(retry, status);
+    return true;
+}
+
 static void rest(struct bow__call_retry *retry, const struct bow_status *status, uint64_t pause_ns)
 {
     struct bow__client_call *call = retry->call;
@@ -228,6 +229,7 @@ static void rest(struct bow__call_retry *retry, const struct bow_status *status,
     bow__client_call_count_attempt_end(call, status->code);
     bow__count(&call->counts->retries, 1);
     call->calls->counters.now.calls_retried++;
+    bow__counters_touch(&call->calls->counters);
     leave_attempt(call);
     call->n_failed++;
     if (call->stream != NULL) {
@@ -256,9 +258,11 @@ static bool fail_attempt(struct bow__client_call *call, struct bow_status *statu
     }
     bow_timer_stop(&retry->timer);
     retry->may_have_run |= call->state == BOW__CLIENT_CALL_OPEN && !status->not_processed;
+    if (retry->hedge_ops != NULL) {
+        return fail_hedged(retry, status);
+    }
     forced |= is_out_of_its_time(retry, status) || bow__policy_takes(&retry->policy, status->code);
-    if (retry->policy.hedges || !forced || retry->policy.max_attempts < 2 ||
-        !bow__call_retry_is_possible(call)) {
+    if (!forced || retry->policy.max_attempts < 2 || !bow__call_may_be_resent(call)) {
         return false;
     }
     const char *refusal = refusal_of(retry, status, &pause_ns);
@@ -302,7 +306,9 @@ static void on_timer(struct bow_timer *timer, void *user)
     struct bow__client_call *call = retry->call;
 
     (void)timer;
-    if (call->state == BOW__CLIENT_CALL_RESTING) {
+    if (retry->hedge_ops != NULL) {
+        bow__call_hedge_due(retry);
+    } else if (call->state == BOW__CLIENT_CALL_RESTING) {
         bow__client_call_rise(call);
         call->calls->ops->resubmit(call);
     } else if (call->state == BOW__CLIENT_CALL_OPEN) {

@@ -41,9 +41,6 @@ void bow__call_retry_stop(struct bow__client_call *call);
 bool bow__call_retry_failed(struct bow__client_call *call, struct bow_status *status,
                             struct bow__text *text);
 
-/** Whether all of it is there to be sent again, and nothing of an answer has been seen. */
-bool bow__call_retry_is_possible(const struct bow__client_call *call);
-
 /** Attempts before this one that count: not those which certainly no handler has seen. */
 static inline uint32_t bow__call_retry_previous(const struct bow__client_call *call)
 {

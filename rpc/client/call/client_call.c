@@ -114,7 +114,7 @@ void bow__client_call_unqueue(struct bow__client_call *call)
     atomic_fetch_sub_explicit(&call->calls->n_queued, 1, memory_order_relaxed);
 }
 
-/* Between attempts. They count to the queue's time, for what they wait for is to be sent. */
+/* Between attempts */
 
 void bow__client_call_rest(struct bow__client_call *call)
 {
@@ -247,6 +247,9 @@ static void leave(struct bow__client_call *call)
     }
     if (call->retry != NULL) {
         bow_timer_stop(&call->retry->timer);
+        if (call->retry->hedge_ops != NULL) {
+            call->retry->hedge_ops->drop_all(call->retry);
+        }
     }
     if (call->id != 0) {
         bow__call_ids_remove(call->calls->ids, call->id);
@@ -310,9 +313,25 @@ static bool is_unsent(const struct bow__client_call *call)
     return call->state < BOW__CLIENT_CALL_OPEN;
 }
 
+/* It counts as an attempt, and as no call. */
+static void complete_hedge(struct bow__client_call *call, const struct bow_status *status)
+{
+    call->failure = bow__result_keep_status(call->memory, status);
+    call->failure.not_processed |= is_unsent(call);
+    count_queue_end(call);
+    bow__client_call_count_attempt_end(call, status->code);
+    leave(call);
+    call->hedge_of->retry->hedge_ops->on_end(call);
+}
+
 void bow__client_call_complete(struct bow__client_call *call, const struct bow_status *status)
 {
     bool kept = status == &call->failure;
+
+    if (call->hedge_of != NULL) {
+        complete_hedge(call, status);
+        return;
+    }
 
     struct bow_status final = kept ? *status : bow__result_keep_status(call->memory, status);
     final.not_processed = (final.not_processed || is_unsent(call)) && !may_have_run(call);

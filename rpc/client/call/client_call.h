@@ -114,11 +114,26 @@ struct bow__client_interception {
 struct bow__call_retry {
     struct bow__client_call *call;
     struct bow__method_policy policy;
-    struct bow_timer timer;  /* RESTING: of the next attempt; OPEN: of this one's end */
+    struct bow_timer timer;  /* RESTING: of the next attempt; OPEN: of this one's end; of hedges:
+                                of the next of them */
     uint64_t pause_ns;       /* the last one, without jitter */
     bool may_have_run;       /* in an attempt that has failed */
     enum bow_code last_code; /* of that */
     char last_reason[BOW__RETRY_REASON_BYTES];
+
+    struct bow__link hedges; /* other attempts beside it, by hedge_link; see call_hedge.h */
+    uint8_t n_hedges;        /* so many have been sent */
+    bool hedges_no_more;     /* the server asks for no other */
+    const struct bow__hedge_ops *hedge_ops;
+};
+
+/** What becomes of attempts beside a call. On the loop. */
+struct bow__hedge_ops {
+    /** `hedge` has ended with its `failure`, which may be OK, and is in no list: it is let go of in
+     * here, and the call may end. */
+    void (*on_end)(struct bow__client_call *hedge);
+    /** The call ends: so do all of them. */
+    void (*drop_all)(struct bow__call_retry *retry);
 };
 
 struct bow__client_call {
@@ -166,9 +181,12 @@ struct bow__client_call {
     struct bow_metadata initial;  /* received */
     struct bow_result_memory *memory;
     struct bow__intercepted *intercepted; /* of a bow__client_interception; NULL: nobody does */
-    struct bow__call_retry *retry;        /* in `memory`; NULL: no policy, or none needed so far */
+    struct bow__client_call *hedge_of;    /* an attempt beside that call, and no call of its own */
+    struct bow__link hedge_link;
+    struct bow__call_retry *retry; /* in `memory`; NULL: no policy, or none needed so far */
     ProtobufCMessage *reply;
-    struct bow_status failure;     /* FAILING, LINGERING: what to complete with; in `memory` */
+    struct bow_status failure;     /* FAILING, LINGERING: what to complete with; in `memory`; of a
+                                      hedge: what it has ended with */
     struct bow__client_call *next; /* idle */
     uint8_t request[BOW__INLINE_REQUEST_BYTES];
 };
