@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * A client with a policy and the server that a test is; see the header.
+ */
+
 #include "retry_fixture.h"
 
 #include <setjmp.h>

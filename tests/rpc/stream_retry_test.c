@@ -13,6 +13,17 @@
 
 #include <cmocka.h>
 
+static void begin_by_config(struct streams *s, const char *service_config)
+{
+    struct bow_client_options options;
+
+    calls_free_client(s->t);
+    calls_client_options(s->t, &options);
+    options.service_config = service_config;
+    s->t->client = calls_new_client(s->t, &options);
+    streams_begin(s, &streams_both);
+}
+
 static void begin(struct streams *s, const struct bow_method *method)
 {
     struct bow_retry_policy policy = BOW_RETRY_POLICY_INIT;
@@ -145,6 +156,29 @@ static void test_stream_retry_that_is_cancelled_ends_once(void **state)
     assert_int_equal(s->n_after_closed, 0);
 }
 
+/* What else a service config says of streams */
+
+static void test_stream_config_bounds_what_is_sent(void **state)
+{
+    struct streams *s = *state;
+
+    begin_by_config(s, "{\"methodConfig\":[{\"name\":[{}],\"maxRequestMessageBytes\":2}]}");
+    assert_int_equal(streams_send(s->stream, 1), 0);
+    assert_int_equal(streams_send(s->stream, 128), 0); /* three bytes */
+    streams_expect_closed(s, BOW_RESOURCE_EXHAUSTED, "maxRequestMessageBytes");
+}
+
+static void test_stream_config_bounds_what_comes(void **state)
+{
+    struct streams *s = *state;
+
+    begin_by_config(s, "{\"methodConfig\":[{\"name\":[{}],\"maxResponseMessageBytes\":2}]}");
+    stream_peer_send(&s->peer, 1);
+    streams_wait_serving(s, &s->n_messages, 1);
+    stream_peer_send(&s->peer, 128);
+    streams_expect_closed(s, BOW_RESOURCE_EXHAUSTED, "maxResponseMessageBytes");
+}
+
 #define STREAM_TEST(name) cmocka_unit_test_setup_teardown(name, streams_setup, streams_teardown)
 
 int main(int argc, char **argv)
@@ -156,6 +190,8 @@ int main(int argc, char **argv)
         STREAM_TEST(test_stream_retry_ends_with_too_much),
         STREAM_TEST(test_stream_retry_of_one_request),
         STREAM_TEST(test_stream_retry_that_is_cancelled_ends_once),
+        STREAM_TEST(test_stream_config_bounds_what_is_sent),
+        STREAM_TEST(test_stream_config_bounds_what_comes),
     };
 
     calls_choose(argc, argv);

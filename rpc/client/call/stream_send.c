@@ -161,14 +161,35 @@ static void show(struct bow_stream *stream, struct bow__queued_message *queued)
     bow__intercept_sent(stream->call->intercepted, bow__queued_message_bytes(queued), queued->len);
 }
 
-/* Returns 0, and `queued` is gone; or as the session. */
+/* A service config may allow less than the server does: the call ends, as gRPC has it. */
+static bool is_too_large(struct bow_stream *stream, size_t n)
+{
+    const struct bow__call_retry *retry = stream->call->retry;
+    struct bow__text text;
+
+    if (retry == NULL || n <= retry->policy.max_request_bytes) {
+        return false;
+    }
+    bow__text_clear(&text);
+    bow__text_printf(&text,
+                     "a message of %s has %zu bytes, and its service config allows %zu "
+                     "(maxRequestMessageBytes)",
+                     stream->method->path, n, retry->policy.max_request_bytes);
+    bow__stream_give_up(stream, BOW_RESOURCE_EXHAUSTED, text.bytes);
+    return true;
+}
+
+/* Returns 0, and `queued` is gone; -ECANCELED: the call is about to end; or as the session. */
 static int hand_over(struct bow_stream *stream, struct bow__session *session, uint64_t key,
                      struct bow__queued_message *queued, uint32_t flags)
 {
     struct bow__client_call *call = stream->call;
-    struct bow__queued_message *dup = keep_for_another(stream, queued);
     size_t len = queued->len;
 
+    if (is_too_large(stream, len)) {
+        return -ECANCELED;
+    }
+    struct bow__queued_message *dup = keep_for_another(stream, queued);
     show(stream, queued);
     int rc = bow__compression_send_queued(&call->calls->compression.compression, session, key,
                                           (enum bow__encoding)call->encoding, flags, queued, &len);
@@ -369,6 +390,9 @@ static int send_in_place(struct bow_stream *stream, const ProtobufCMessage *mess
     }
     if ((size_t)n > cap) {
         return 1;
+    }
+    if (is_too_large(stream, (size_t)n)) {
+        return -ECANCELED;
     }
     bow__intercept_sent(stream->call->intercepted, room, (size_t)n);
     size_t len = (size_t)n;
