@@ -15,6 +15,7 @@ static void begin(struct calls *t, struct trial *trial, uint64_t delay_ns)
 {
     trial_begin(t, trial);
     trial->policy.hedges = true;
+    trial->is_watched = true;
     trial->policy.hedging_delay_ns = delay_ns;
     trial_make_client(trial, NULL);
 }
@@ -80,6 +81,7 @@ static void test_hedge_that_answers_first_ends_the_call(void **state)
     expect_reply(&trial, 2);
     expect_cancelled(&trial, 2);
     trial_expect_counts(&trial, 3);
+    trial_expect_seen(&trial, 2);
     trial_end(&trial);
 }
 
@@ -156,6 +158,24 @@ static void test_hedge_is_not_sent_to_a_server_that_wants_none(void **state)
     trial_end(&trial);
 }
 
+/* What the call waits for must not be something that never comes. */
+static void test_hedge_that_the_budget_forbids_is_not_waited_for(void **state)
+{
+    struct trial trial;
+
+    trial_begin(*state, &trial);
+    trial.policy.hedges = true;
+    trial.policy.hedging_delay_ns = TRIAL_HOUR;
+    trial.retry.budget_tokens = 1;
+    trial_make_client(&trial, NULL);
+    start(&trial);
+    wait_attempts(&trial, 1);
+    answer_code(&trial, 0, BOW_UNAVAILABLE);
+    trial_expect_end(&trial, BOW_UNAVAILABLE, "no (attempt 1: the retry budget is spent)");
+    trial_expect_counts(&trial, 1);
+    trial_end(&trial);
+}
+
 static void test_hedge_ends_with_a_call_that_is_cancelled(void **state)
 {
     struct trial trial;
@@ -209,6 +229,7 @@ int main(int argc, char **argv)
         HEDGE_TEST(test_hedge_with_another_code_is_an_answer),
         HEDGE_TEST(test_hedge_all_of_which_fail_fails_the_call),
         HEDGE_TEST(test_hedge_is_not_sent_to_a_server_that_wants_none),
+        HEDGE_TEST(test_hedge_that_the_budget_forbids_is_not_waited_for),
         HEDGE_TEST(test_hedge_ends_with_a_call_that_is_cancelled),
         HEDGE_TEST(test_hedge_ends_with_the_client),
         HEDGE_TEST(test_hedge_survives_the_calls_own_attempt),

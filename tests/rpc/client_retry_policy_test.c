@@ -6,6 +6,7 @@
 #include "retry_fixture.h"
 
 #include <bowline/group.h>
+#include <bowline/inspect.h>
 #include <bowline/limits.h>
 #include <errno.h>
 #include <setjmp.h>
@@ -14,6 +15,8 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+
+#define DUMP_BYTES 4096
 
 static void test_policy_call_is_tried_until_it_succeeds(void **state)
 {
@@ -29,6 +32,22 @@ static void test_policy_call_is_tried_until_it_succeeds(void **state)
     trial_expect_end(&trial, BOW_OK, "");
     assert_int_equal(trial.peer->last_number, 7);
     trial_expect_counts(&trial, 3);
+    trial_end(&trial);
+}
+
+static void test_policy_interceptors_see_one_call(void **state)
+{
+    struct trial trial;
+
+    trial_begin(*state, &trial);
+    trial.is_watched = true;
+    trial_make_client(&trial, NULL);
+    trial_start_say(&trial, 0);
+    trial_accept(&trial);
+    trial_answer_code(&trial, 1, BOW_UNAVAILABLE);
+    trial_answer_code(&trial, 2, BOW_OK);
+    trial_expect_end(&trial, BOW_OK, "");
+    trial_expect_seen(&trial, 1);
     trial_end(&trial);
 }
 
@@ -199,6 +218,28 @@ static void rest_for_an_hour(struct calls *t, struct trial *trial, uint64_t *ret
     while (metrics.calls_retried == 0) {
         assert_int_equal(bow_client_metrics(t->client, &metrics), 0);
     }
+}
+
+static int append(const char *text, size_t len, void *user)
+{
+    char *all = user;
+
+    assert_true(strlen(all) + len < DUMP_BYTES);
+    strncat(all, text, len);
+    return 0;
+}
+
+static void test_policy_call_that_rests_is_shown_with_its_last_failure(void **state)
+{
+    struct trial trial;
+    char text[DUMP_BYTES] = "";
+    uint64_t id;
+
+    rest_for_an_hour(*state, &trial, &id);
+    assert_int_equal(bow_client_dump(trial.t->client, NULL, append, text), 0);
+    assert_non_null(strstr(text, "waiting for its next attempt"));
+    assert_non_null(strstr(text, "1 failed, the last with UNAVAILABLE: not now"));
+    trial_end(&trial);
 }
 
 static void test_policy_call_that_rests_can_be_cancelled(void **state)
@@ -431,6 +472,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         POLICY_TEST(test_policy_call_is_tried_until_it_succeeds),
+        POLICY_TEST(test_policy_interceptors_see_one_call),
         POLICY_TEST(test_policy_last_attempt_says_that_it_was_the_last),
         POLICY_TEST(test_policy_of_other_codes_does_not_count),
         POLICY_TEST(test_policy_call_without_one_is_not_tried_again),
@@ -440,6 +482,7 @@ int main(int argc, char **argv)
         POLICY_TEST(test_policy_pause_that_the_server_asks_for_counts),
         POLICY_TEST(test_policy_server_that_wants_no_other_attempt_is_obeyed),
         POLICY_TEST(test_policy_pause_beyond_the_deadline_is_not_begun),
+        POLICY_TEST(test_policy_call_that_rests_is_shown_with_its_last_failure),
         POLICY_TEST(test_policy_call_that_rests_can_be_cancelled),
         POLICY_TEST(test_policy_call_that_rests_ends_with_its_client),
         POLICY_TEST(test_policy_attempt_has_a_time_of_its_own),

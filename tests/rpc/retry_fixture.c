@@ -5,6 +5,7 @@
 
 #include "retry_fixture.h"
 
+#include <bowline/interceptor.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
@@ -17,6 +18,52 @@ static void on_done(struct bow_result *result, bow_any_fn fn, void *user)
 {
     (void)fn;
     calls_on_done(result, NULL, user);
+}
+
+/* What an interceptor sees */
+
+static void on_start(struct bow_interception *at, void *user)
+{
+    struct trial *trial = user;
+
+    (void)at;
+    trial->n_starts++;
+}
+
+static void on_message(struct bow_interception *at, const struct bow_intercepted_message *message,
+                       void *user)
+{
+    struct trial *trial = user;
+
+    (void)at;
+    (void)message;
+    trial->n_messages++;
+}
+
+static void on_retry(struct bow_interception *at, const struct bow_status *status, void *user)
+{
+    struct trial *trial = user;
+
+    (void)at;
+    (void)status;
+    trial->n_retries++;
+}
+
+static void on_end(struct bow_interception *at, const struct bow_intercepted_end *end, void *user)
+{
+    struct trial *trial = user;
+
+    (void)at;
+    (void)end;
+    trial->n_ends++;
+}
+
+void trial_expect_seen(const struct trial *trial, int n_retries)
+{
+    assert_int_equal(trial->n_starts, 1);
+    assert_int_equal(trial->n_messages, 2);
+    assert_int_equal(trial->n_retries, n_retries);
+    assert_int_equal(trial->n_ends, 1);
 }
 
 void trial_begin(struct calls *t, struct trial *trial)
@@ -34,9 +81,19 @@ void trial_begin(struct calls *t, struct trial *trial)
 
 void trial_make_client(struct trial *trial, const char *service_config)
 {
+    struct bow_interceptor watcher = BOW_INTERCEPTOR_INIT;
+    const struct bow_interceptor *interceptors[] = {&watcher};
     struct bow_client_options options;
 
+    watcher.name = "watcher";
+    watcher.on_start = on_start;
+    watcher.on_message = on_message;
+    watcher.on_end = on_end;
+    watcher.on_retry = on_retry;
+    watcher.user = trial;
     calls_client_options(trial->t, &options);
+    options.interceptors = interceptors;
+    options.n_interceptors = trial->is_watched ? 1 : 0;
     options.retry = &trial->retry;
     options.service_config = service_config;
     trial->t->client = calls_new_client(trial->t, &options);

@@ -33,6 +33,12 @@ struct trial {
     struct bow_retry_policy policy;
     const struct bow_retry_policy *policies[1];
     struct bow_retry_options retry;
+
+    bool is_watched; /* an interceptor of the client counts, on its loop: */
+    int n_starts;
+    int n_messages; /* both ways */
+    int n_retries;
+    int n_ends;
 };
 
 /** The policy, the options and the method may be altered before the client is made. */
@@ -49,6 +55,8 @@ void trial_reset(struct session_peer *peer);
 /** The server's answer to attempt `n` of the connection, which is the last one there. */
 void trial_answer(struct trial *trial, int n, const struct bow_status *status);
 void trial_answer_code(struct trial *trial, int n, enum bow_code code);
+/** After that, of a watched client: an interceptor saw one call, its request and its reply. */
+void trial_expect_seen(const struct trial *trial, int n_retries);
 /** The one completion of the call: with that code, and words in its message. */
 void trial_expect_end(struct trial *trial, enum bow_code code, const char *words);
 /** To the program and in its counters it is one call. */

@@ -137,6 +137,21 @@ static struct bow__client_call *make(struct bow__call_retry *retry)
     return hedge;
 }
 
+/* No other attempt can be sent. Where none is under way, and none is to come, that is the end. */
+static void give_up(struct bow__call_retry *retry, const char *why)
+{
+    struct bow__client_call *call = retry->call;
+    struct bow__text text;
+
+    if (call->state != BOW__CLIENT_CALL_RESTING || !bow__list_is_empty(&retry->hedges) ||
+        bow_timer_is_armed(&retry->timer)) {
+        return;
+    }
+    bow__text_clear(&text);
+    bow__text_printf(&text, "%s (attempt %u: %s)", retry->last_reason, retry->n_hedges + 1u, why);
+    bow__client_call_fail(call, retry->last_code, text.bytes);
+}
+
 static void send_next(struct bow__call_retry *retry)
 {
     struct bow__client_call *call = retry->call;
@@ -144,6 +159,7 @@ static void send_next(struct bow__call_retry *retry)
     struct bow__client_call *hedge = make(retry);
 
     if (hedge == NULL) {
+        give_up(retry, "there is no memory for another");
         return;
     }
     retry->n_hedges++;
@@ -177,6 +193,7 @@ void bow__call_hedge_sent(struct bow__call_retry *retry)
 void bow__call_hedge_due(struct bow__call_retry *retry)
 {
     if (!may_send(retry) || !bow__call_budget_take(retry->call)) {
+        give_up(retry, "the retry budget is spent");
         return;
     }
     if (retry->n_hedges + 2u < retry->policy.max_attempts) {
