@@ -97,6 +97,9 @@ static void take_reply(struct bow__otel_sender *sender, const ProtobufCMessage *
 /* OTLP's table. */
 static bool may_retry(const struct bow_status *status)
 {
+    if (status->retry_after_ns == BOW_NEVER) {
+        return false; /* as the collector asks for */
+    }
     switch (status->code) {
     case BOW_CANCELLED:
     case BOW_DEADLINE_EXCEEDED:

@@ -66,6 +66,7 @@
 
 #include <bowline/compression.h>
 #include <bowline/result.h>
+#include <bowline/retry.h>
 #include <bowline/service.h>
 #include <bowline/system.h> /* BOW_NEVER */
 #include <bowline/transport_error.h>
@@ -181,6 +182,12 @@ struct bow_client_options {
                                 copied; NULL: the system's (/etc/resolv.conf) */
     uint64_t dns_min_ttl_ns; /* look "dns:" names up again after their TTL, but not earlier than so;
                                 0: BOW_LIMIT_DNS_TTL_MIN_NS */
+    const struct bow_retry_options *retry; /* which calls are tried again, see <bowline/retry.h>;
+                                              copied; NULL: only those of methods that are declared
+                                              idempotent, and what no handler has seen */
+    const char *service_config; /* gRPC's service config, JSON, while the target's resolver says
+                                   none: methodConfig and retryThrottling, see docs/retries.md;
+                                   copied; NULL: none */
 };
 
 /** Bytes of options.health_service at most, with a NUL. */

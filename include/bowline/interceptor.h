@@ -123,8 +123,9 @@ struct bow_interceptor {
     /** Server: a call was refused before it began. Whoever writes or allocates for each is for
      * bounding that: a peer has as many refused as it likes. */
     void (*on_refused)(const struct bow_refused_call *call, void *user);
-    /** Client: the call is sent once more, for no handler has seen it. `status`, borrowed, is what
-     * came of it. */
+    /** Client: the call is sent once more, for no handler has seen it or its policy says so
+     * (<bowline/retry.h>). `status`, borrowed, is what came of the attempt before; OK: none has
+     * ended, and another is sent beside it. */
     void (*on_retry)(struct bow_interception *at, const struct bow_status *status, void *user);
 };
 

@@ -272,6 +272,35 @@
  * Answers a program whose server is away. Option: max_queued_bytes. */
 #define BOW_LIMIT_QUEUED_BYTES ((size_t)64 << 20)
 
+/** Attempts of a call that is tried again by a policy, with the first (<bowline/retry.h>); of what
+ * asks for more there are so many. Answers servers that are kept sick by those who try again, as do
+ * the next six. */
+#define BOW_LIMIT_RETRY_ATTEMPTS 5u
+
+/** Bytes of a request, or of all messages that a stream has sent, that are kept for another
+ * attempt; what is larger is sent once. */
+#define BOW_LIMIT_RETRY_REQUEST_BYTES ((size_t)64 << 10)
+
+/** Tokens of a client's budget on each loop, of which an attempt that fails takes one: at half of
+ * them or less nothing is tried again. Option: budget_tokens. */
+#define BOW_LIMIT_RETRY_TOKENS 10u
+
+/** Hundredths of a token that a call which succeeds puts back. Option: budget_percent. */
+#define BOW_LIMIT_RETRY_PERCENT 10u
+
+/** Tokens that a minute puts back. Option: budget_per_minute. */
+#define BOW_LIMIT_RETRY_PER_MINUTE 6u
+
+/** How many of a loop's calls, in percent, may be tried again, whatever the tokens allow; */
+#define BOW_LIMIT_RETRY_SHARE_PERCENT 20u
+/** and how many above that at once. */
+#define BOW_LIMIT_RETRY_BURST 5u
+
+/** Bytes of a service config, and names of methods in it, or policies of a program's own. Answers a
+ * resolver that says what no servers need. */
+#define BOW_LIMIT_SERVICE_CONFIG_BYTES ((size_t)256 << 10)
+#define BOW_LIMIT_METHOD_CONFIGS 4096u
+
 /** Addresses of a client's `list:` target: as many connections on each of its loops. */
 #define BOW_LIMIT_LIST_ADDRESSES 64u
 

@@ -45,10 +45,10 @@ struct bow_status {
     /** A serialized google.rpc.Status, or empty. Empty with a retry_after_ns, one with a
      * google.rpc.RetryInfo goes over gRPC. */
     struct bow_slice details;
-    bool not_processed; /* certainly no handler ran, so the call may be sent again: the server
-                           says so, or it never left the client */
-    uint64_t
-        retry_after_ns; /* the peer asks to wait that long before another try; 0: says nothing */
+    bool not_processed;      /* certainly no handler ran, so the call may be sent again: the server
+                                says so, or it never left the client */
+    uint64_t retry_after_ns; /* the peer asks to wait that long before another try; 0: says nothing;
+                                BOW_NEVER (<bowline/system.h>): asks for no other */
     struct bow_metadata metadata; /* trailing: what travels with the status */
 };
 

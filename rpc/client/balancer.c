@@ -12,6 +12,7 @@
 #include "rpc/client/balancer.h"
 #include "base/clock.h"
 #include "rpc/client/balancer_stage.h"
+#include "rpc/client/call/call_retry.h"
 #include "rpc/client/call/stream_send.h"
 #include "rpc/core/errors.h"
 #include "rpc/core/header_limit.h"
@@ -246,6 +247,17 @@ static void put_back(struct bow__balancer *balancer, struct bow__link *waiting)
     bow__list_move(&balancer->calls.queue, waiting);
 }
 
+/* A call that no connection took: over, unless its policy says otherwise. */
+static void fail_attempt(struct bow__client_call *call, enum bow_code code, const char *message)
+{
+    struct bow_status status = {.code = code, .message = message, .not_processed = true};
+    struct bow__text text;
+
+    if (!bow__call_retry_failed(call, &status, &text)) {
+        bow__client_call_fail(call, code, status.message);
+    }
+}
+
 /* Those that wait now and for no other attempt; a callback may start others, or end some. */
 static void fail_fast_calls(struct bow__balancer *balancer, enum bow_code code, const char *message)
 {
@@ -259,7 +271,7 @@ static void fail_fast_calls(struct bow__balancer *balancer, enum bow_code code, 
             bow__list_remove(&call->at);
             bow__list_push_back(&waiting, &call->at);
         } else {
-            bow__client_call_fail(call, code, message);
+            fail_attempt(call, code, message);
         }
     }
     put_back(balancer, &waiting);
@@ -565,8 +577,12 @@ static uint64_t next_try_of(const struct bow__balancer *balancer)
     return next;
 }
 
-static int refuse_backing_off(struct bow__balancer *balancer, struct bow__text *reason)
+/* Returns 0 when the call rests until its next attempt. */
+static int refuse_backing_off(struct bow__balancer *balancer, struct bow__client_call *call,
+                              struct bow__text *reason)
 {
+    struct bow_status status = {.code = BOW_UNAVAILABLE, .not_processed = true};
+    struct bow__text text;
     uint64_t now = now_of(balancer);
 
     bow__balancer_describe_failures(balancer, reason);
@@ -581,6 +597,13 @@ static int refuse_backing_off(struct bow__balancer *balancer, struct bow__text *
     } else {
         bow__text_printf(reason, "the next try is due in ");
         bow__text_duration(reason, bow__time_left(next_try_of(balancer), now));
+    }
+    status.message = reason->bytes;
+    if (bow__call_retry_failed(call, &status, &text)) {
+        return 0;
+    }
+    if (status.message == text.bytes) {
+        *reason = text;
     }
     return -ENOTCONN;
 }
@@ -646,7 +669,7 @@ int bow__balancer_submit(struct bow__balancer *balancer, struct bow__client_call
         }
     }
     if (!call->waits_for_ready && is_too_early(balancer)) {
-        return refuse_backing_off(balancer, reason);
+        return refuse_backing_off(balancer, call, reason);
     }
     int rc = check_queue(balancer, call, reason);
     if (rc < 0) {
@@ -658,7 +681,37 @@ int bow__balancer_submit(struct bow__balancer *balancer, struct bow__client_call
     return 0;
 }
 
+/* Its completion may run in here, for nobody has just begun it. */
+static void resubmit(struct bow__client_call *call)
+{
+    struct bow__text reason;
+
+    bow__text_clear(&reason);
+    int rc = bow__balancer_submit(bow__balancer_of(call), call, &reason);
+    if (rc == -EAGAIN) {
+        bow__client_call_count_refused(call);
+    }
+    if (rc < 0) {
+        enum bow_code code = rc == -ENOTCONN ? BOW_UNAVAILABLE : bow__code_from_errno(rc);
+        bow__client_call_fail(call, code,
+                              reason.len > 0 ? reason.bytes : "the request cannot be sent again");
+    }
+}
+
 /* Names */
+
+/* One that is wrong changes nothing: the last good one stays. */
+static void take_service_config(struct bow__balancer *balancer, const char *json)
+{
+    struct bow_context *context = config_of(balancer)->context;
+    struct bow__text reason;
+
+    bow__text_clear(&reason);
+    if (bow__retry_config_update(&balancer->calls.retries, json, &reason) < 0) {
+        bow__log(context, BOW_LOG_WARNING, "client of %s: of its resolver's service config: %s",
+                 config_of(balancer)->target.text, reason.bytes);
+    }
+}
 
 static int on_set(void *owner, const struct bow__address_set *said)
 {
@@ -672,6 +725,7 @@ static int on_set(void *owner, const struct bow__address_set *said)
     if (rc < 0) {
         return rc;
     }
+    take_service_config(balancer, said->service_config);
     if (is_in_use) {
         request_connections(balancer, false);
     } else {
@@ -734,6 +788,11 @@ static void fail_all(struct bow__balancer *balancer, enum bow_code code, const c
 
     while ((call = bow__client_calls_first_queued(&balancer->calls)) != NULL) {
         bow__client_call_fail(call, code, message);
+    }
+    while (!bow__list_is_empty(&balancer->calls.resting)) {
+        bow__client_call_fail(
+            BOW__CONTAINER(balancer->calls.resting.next, struct bow__client_call, at), code,
+            message);
     }
     while (!bow__list_is_empty(&balancer->calls.held)) {
         bow__client_call_fail(
@@ -817,6 +876,7 @@ void bow__balancer_init(struct bow__balancer *balancer, struct bow_client *clien
     };
     static const struct bow__client_calls_ops calls_ops = {
         .requeue = requeue,
+        .resubmit = resubmit,
         .check_closed = check_table_closed,
     };
     static const struct bow__subchannel_ops subchannel_ops = {
@@ -843,7 +903,9 @@ void bow__balancer_init(struct bow__balancer *balancer, struct bow_client *clien
     balancer->calls.loop = loop;
     balancer->calls.ids = ids;
     balancer->calls.ops = &calls_ops;
-    bow__client_calls_init(&balancer->calls, &compression);
+    balancer->calls.max_resting = config->options.max_queued_calls;
+    balancer->calls.max_held_bytes = config->options.max_queued_bytes;
+    bow__client_calls_init(&balancer->calls, &compression, &config->retry);
     balancer->subchannels.calls = &balancer->calls;
     balancer->subchannels.config = config;
     balancer->subchannels.ops = &subchannel_ops;

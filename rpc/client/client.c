@@ -43,6 +43,7 @@ static void destroy(struct bow_client *client)
         client->config.options.security->ops->unref(client->config.options.security);
     }
     bow__target_fini(&client->config.target, context);
+    bow__retry_config_fini(&client->config.retry);
     bow__call_ids_fini(&client->ids);
     pthread_cond_destroy(&client->settled);
     pthread_mutex_destroy(&client->lock);
@@ -253,7 +254,13 @@ static int make(const struct bow_client_options *options, struct bow_context *co
     if (options->security != NULL) {
         options->security->ops->ref(options->security);
     }
+    client->config.options.retry = NULL;
+    client->config.options.service_config = NULL;
     int rc = bow__target_init(&client->config.target, context, options);
+    if (rc == 0) {
+        rc = bow__retry_config_init(&client->config.retry, context, options->retry,
+                                    options->service_config, detail);
+    }
     if (rc == 0) {
         rc = make_balancers(client);
     }

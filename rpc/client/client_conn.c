@@ -6,6 +6,8 @@
 
 #include "rpc/client/client_conn.h"
 #include "base/clock.h"
+#include "rpc/client/call/call_attempt.h"
+#include "rpc/client/call/call_retry.h"
 #include "rpc/client/call/stream_receive.h"
 #include "rpc/client/call/stream_send.h"
 #include "rpc/core/call/receive.h"
@@ -13,9 +15,6 @@
 
 #include <errno.h>
 #include <string.h>
-
-/* A request that is larger is not kept for a second try once it was sent. */
-#define RETRY_REQUEST_BYTES ((size_t)64 << 10)
 
 /* By how much a server's idea of a deadline may be ahead of ours. */
 #define EARLY_NS UINT64_C(20000000)
@@ -95,8 +94,9 @@ static enum bow__encoding choose_encoding(const struct bow__client_call *call,
 static uint64_t time_left(const struct bow__client_call *call)
 {
     uint64_t now = bow_loop_now(call->calls->loop);
-
-    return bow__time_left(call->deadline_ns, now > call->started_ns ? now : call->started_ns);
+    uint64_t left =
+        bow__time_left(call->deadline_ns, now > call->started_ns ? now : call->started_ns);
+    return call->retry != NULL ? bow__time_min(left, call->retry->policy.attempt_timeout_ns) : left;
 }
 
 int bow__client_conn_send(struct bow__client_conn *conn, struct bow__client_call *call)
@@ -107,7 +107,7 @@ int bow__client_conn_send(struct bow__client_conn *conn, struct bow__client_call
         .path_key = (uint64_t)(uintptr_t)call->method,
         .time_left_ns = time_left(call),
         .metadata = call->metadata,
-        .previous_attempts = call->retried ? 1 : 0,
+        .previous_attempts = bow__call_retry_previous(call),
     };
 
     head.encoding = choose_encoding(call, session);
@@ -129,7 +129,10 @@ int bow__client_conn_send(struct bow__client_conn *conn, struct bow__client_call
     call->conn = &conn->conn;
     call->state = BOW__CLIENT_CALL_OPEN;
     bow__list_push_back(&call->calls->open, &call->at);
-    if (call->n_request > RETRY_REQUEST_BYTES) {
+    if (call->retry != NULL) {
+        bow__call_retry_sent(call);
+    }
+    if (call->n_request > BOW_LIMIT_RETRY_REQUEST_BYTES) {
         call->block = bow__block_unref(call->block);
     }
     bow__conn_touch(&conn->conn);
@@ -173,17 +176,30 @@ static void refuse_undecodable(struct bow__client_conn *conn, struct bow__client
     give_up(call, bow__code_from_errno(rc), text.bytes);
 }
 
+static void give_up_too_large(struct bow__client_call *call, size_t n, size_t max)
+{
+    struct bow__text text;
+
+    bow__text_clear(&text);
+    bow__text_printf(&text,
+                     "the reply of %s has %zu bytes, and its service config allows %zu "
+                     "(maxResponseMessageBytes)",
+                     call->method->path, n, max);
+    give_up(call, BOW_RESOURCE_EXHAUSTED, text.bytes);
+}
+
 static void take_reply(struct bow__client_conn *conn, uint64_t key, struct bow__client_call *call,
                        struct bow__message *message)
 {
     struct bow__session *session = conn->conn.session;
+    const struct bow__client_call *whole = call->hedge_of != NULL ? call->hedge_of : call;
     size_t n_bytes = message->bytes.len;
     struct bow__text reason;
 
     bow__text_clear(&reason);
     bow__client_call_count_received(call, n_bytes);
     call->memory->reply_compressed = message->compressed;
-    int rc = bow__open_message(&call->calls->compression.compression, call->intercepted, message,
+    int rc = bow__open_message(&call->calls->compression.compression, whole->intercepted, message,
                                &reason);
     if (rc == 0) {
         rc = bow__decode_message(call->method->output, message, &call->memory->arena, &call->reply,
@@ -191,8 +207,10 @@ static void take_reply(struct bow__client_conn *conn, uint64_t key, struct bow__
     }
     bow__session_worked(session, message, n_bytes, rc);
     session->ops->consumed(session, key, bow__consumed_bytes(n_bytes));
-    if (bow__intercepted_refused(call->intercepted)) {
-        give_up(call, call->intercepted->refusal.code, reason.bytes);
+    if (whole->retry != NULL && message->bytes.len > whole->retry->policy.max_response_bytes) {
+        give_up_too_large(call, message->bytes.len, whole->retry->policy.max_response_bytes);
+    } else if (bow__intercepted_refused(whole->intercepted)) {
+        give_up(call, whole->intercepted->refusal.code, reason.bytes);
     } else if (rc < 0) {
         refuse_undecodable(conn, call, rc, &reason);
     }
@@ -226,6 +244,9 @@ void bow__client_conn_on_headers(void *owner, uint64_t key, void *stream,
     if (stream == &conn->health) {
         return;
     }
+    if (call->retry != NULL) {
+        bow__call_retry_commit(call);
+    }
     if (bow__metadata_copy(&call->memory->arena, metadata, &call->initial) < 0) {
         give_up(call, BOW_RESOURCE_EXHAUSTED, "out of memory for the initial metadata");
     } else if (call->stream != NULL) {
@@ -242,21 +263,6 @@ void bow__client_conn_on_writable(void *owner, uint64_t key, void *stream)
     if (stream != &conn->health && call->stream != NULL) {
         bow__stream_check_writable(call->stream);
     }
-}
-
-static bool is_kept(const struct bow__client_call *call)
-{
-    if (bow__method_sends_many(call->method)) {
-        return bow__stream_may_retry(call->stream);
-    }
-    return call->block != NULL || call->n_request <= BOW__INLINE_REQUEST_BYTES;
-}
-
-/* Whatever else it says, a server that has answered something has run a handler. */
-static bool has_answered(const struct bow__client_call *call)
-{
-    return call->reply != NULL || call->initial.n > 0 ||
-           (call->stream != NULL && call->stream->n_received > 0);
 }
 
 static bool never_left(const struct bow__client_call *call)
@@ -278,8 +284,8 @@ static bool may_retry(const struct bow__client_call *call, const struct bow_stat
 {
     bool spent = call->retried && counts_as_retry(call);
 
-    return status->not_processed && status->retry_after_ns == 0 && !spent && is_kept(call) &&
-           !has_answered(call) && !call->calls->closing;
+    return status->not_processed && status->retry_after_ns == 0 && !spent &&
+           bow__call_may_be_resent(call);
 }
 
 /* Returns whether that is not the end of it. */
@@ -293,6 +299,9 @@ static bool retry(struct bow__client_call *call, struct bow_status *status)
         bow__intercepted_retries(call->intercepted, status);
     }
     bow__client_call_count_attempt_end(call, status->code);
+    if (call->retry != NULL) {
+        bow__call_retry_stop(call);
+    }
     bow__count(&call->counts->retries, 1);
     call->calls->counters.now.calls_retried++;
     call->calls->ops->requeue(call, counts_as_retry(call));
@@ -317,6 +326,7 @@ void bow__client_conn_on_status(void *owner, uint64_t key, void *stream,
     struct bow__client_call *call = stream;
     struct bow_status failure;
     struct bow__text text;
+    struct bow__text attempts;
 
     (void)key;
     if (stream == &conn->health) {
@@ -331,6 +341,9 @@ void bow__client_conn_on_status(void *owner, uint64_t key, void *stream,
         }
         if (call->conn->session->is_own_status) {
             failure.message = name_server(call, failure.message, &text);
+        }
+        if (bow__call_retry_failed(call, &failure, &attempts)) {
+            return;
         }
     }
     if (call->stream != NULL) {

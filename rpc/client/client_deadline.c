@@ -19,6 +19,9 @@ static const char *stage_of(const struct bow__client_call *call)
     if (call->state == BOW__CLIENT_CALL_OPEN || call->state == BOW__CLIENT_CALL_EXPIRING) {
         return "waiting for the reply of";
     }
+    if (call->state == BOW__CLIENT_CALL_RESTING) {
+        return "resting before another attempt at";
+    }
     if (call->state == BOW__CLIENT_CALL_HELD) {
         return "held by an interceptor, before the call went to";
     }
@@ -48,6 +51,7 @@ static void describe_deadline(const struct bow__client_call *call, struct bow__t
         [BOW__TIMEOUT_GIVEN] = "",
         [BOW__TIMEOUT_DEFAULT] = " (the client's default_timeout_ns, for the call named none)",
         [BOW__TIMEOUT_PARENT] = " (the parent call's)",
+        [BOW__TIMEOUT_CONFIG] = " (the service config's, for its method)",
     };
     const struct bow__balancer *balancer = bow__balancer_of(call);
     const struct bow__target *target = &balancer->subchannels.config->target;
@@ -69,6 +73,10 @@ static void describe_deadline(const struct bow__client_call *call, struct bow__t
     if (call->state == BOW__CLIENT_CALL_QUEUED && balancer->names != NULL &&
         balancer->names->error.len > 0) {
         bow__text_printf(text, "; of its resolver: %s", balancer->names->error.bytes);
+    }
+    if (call->n_failed > 0) {
+        bow__text_printf(text, "; %u of its attempts failed, the last with %s: %s", call->n_failed,
+                         bow_code_name(call->retry->last_code), call->retry->last_reason);
     }
     if (call->state == BOW__CLIENT_CALL_QUEUED && bow__balancer_lacks_streams(balancer)) {
         bow__text_printf(text,

@@ -39,6 +39,29 @@ static enum bow__call_stage queued_stage(const struct bow__client_call *call, ch
     return BOW__STAGE_CONNECTION;
 }
 
+static void describe_rest(const struct bow__client_call *call, char *detail)
+{
+    struct bow__text text;
+
+    bow__text_clear(&text);
+    bow__text_printf(&text, "%u failed, the last with %s: %s", call->n_failed,
+                     bow_code_name(call->retry->last_code), call->retry->last_reason);
+    bow__snapshot_copy(detail, text.bytes);
+}
+
+static void describe_attempt(const struct bow__client_call *call, char *detail)
+{
+    struct bow__text text;
+
+    if (call->n_failed == 0) {
+        return;
+    }
+    bow__text_clear(&text);
+    bow__text_printf(&text, "attempt %u%s", call->n_failed + 1u,
+                     call->hedge_of != NULL ? ", beside the others of its call" : "");
+    bow__snapshot_copy(detail, text.bytes);
+}
+
 static enum bow__call_stage stage_of(const struct bow__client_call *call, size_t n_queued,
                                      char *detail)
 {
@@ -48,11 +71,15 @@ static enum bow__call_stage stage_of(const struct bow__client_call *call, size_t
         return BOW__STAGE_INTERCEPTED;
     case BOW__CLIENT_CALL_QUEUED:
         return queued_stage(call, detail);
+    case BOW__CLIENT_CALL_RESTING:
+        describe_rest(call, detail);
+        return BOW__STAGE_ATTEMPT;
     case BOW__CLIENT_CALL_LINGERING:
         return BOW__STAGE_READER;
     default:
         break;
     }
+    describe_attempt(call, detail);
     if (n_queued > 0) {
         return bow__channel_stalled_since(call->conn->channel) != 0 ? BOW__STAGE_SOCKET
                                                                     : BOW__STAGE_CREDIT;
@@ -107,6 +134,7 @@ static void fill(void *source, struct bow__snapshot *snapshot)
 
     add_calls(&balancer->calls.held, snapshot);
     add_calls(&balancer->calls.queue, snapshot);
+    add_calls(&balancer->calls.resting, snapshot);
     add_calls(&balancer->calls.open, snapshot);
     for (struct bow__link *at = conns->next; at != conns; at = at->next) {
         const struct bow__conn *conn = &BOW__CONTAINER(at, struct bow__client_conn, at)->conn;

@@ -6,6 +6,7 @@
  * What a client was made with. Constant while there is one, so all its loops read it.
  */
 
+#include "rpc/client/retry/retries.h"
 #include "rpc/client/target.h"
 #include "rpc/core/intercept.h"
 #include <bowline/client.h>
@@ -24,7 +25,8 @@ struct bow__client_config {
     char health_service[BOW_HEALTH_SERVICE_BYTES]; /* options.health_service, unless that is NULL */
     char user_agent[BOW__USER_AGENT_TEXT_BYTES];   /* whole; "": the library's alone */
     uint32_t assumed_encodings; /* options.assumed_encodings, as a set of those of this build */
-    bool confined;              /* to the thread that made it, which drives its loop */
+    struct bow__retry_config retry;
+    bool confined; /* to the thread that made it, which drives its loop */
 };
 
 /** Of one loop. */

@@ -7,6 +7,7 @@
 #include "rpc/client/client_start.h"
 #include "base/options.h"
 #include "base/refuse.h"
+#include "rpc/client/call/call_retry.h"
 #include "rpc/client/call/client_metadata.h"
 #include "rpc/client/call/stream.h"
 #include "rpc/client/client.h"
@@ -140,6 +141,7 @@ static int cancel_task(void *user)
     switch (call->state) {
     case BOW__CLIENT_CALL_HELD:
     case BOW__CLIENT_CALL_QUEUED:
+    case BOW__CLIENT_CALL_RESTING:
     case BOW__CLIENT_CALL_OPEN:
     case BOW__CLIENT_CALL_EXPIRING:
     case BOW__CLIENT_CALL_LINGERING:
@@ -238,6 +240,9 @@ static int begin(struct bow__client_call *call, struct bow__text *reason)
 
     bow__client_call_find_counts(call);
     int rc = open_balancer(balancer);
+    if (rc == 0 && bow__call_retry_concerns(call)) {
+        rc = bow__call_retry_begin(call, reason);
+    }
     if (rc == 0 && balancer->subchannels.config->interceptors.n > 0) {
         rc = bow__client_intercept(call, reason);
     }

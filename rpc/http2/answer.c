@@ -30,14 +30,17 @@ static struct bow_slice message_of(const struct bow_status *status, size_t room)
 
 static uint64_t retry_after_ms(const struct bow_status *status)
 {
-    return status->retry_after_ns / 1000000 + (status->retry_after_ns % 1000000 != 0);
+    return status->retry_after_ns == BOW_NEVER
+               ? BOW_NEVER
+               : status->retry_after_ns / 1000000 + (status->retry_after_ns % 1000000 != 0);
 }
 
 /* The status's own, or when to come again; those that a handler sent stay as they are. */
 static struct bow_slice details_of(const struct bow_status *status, struct bow_slice message,
                                    uint8_t memory[BOW__RETRY_INFO_BYTES])
 {
-    if (status->details.len > 0 || status->retry_after_ns == 0 || status->code == BOW_OK) {
+    if (status->details.len > 0 || status->retry_after_ns == 0 ||
+        status->retry_after_ns == BOW_NEVER || status->code == BOW_OK) {
         return status->details;
     }
     size_t len = bow__retry_info_encode(status->code, message, retry_after_ms(status), memory);

@@ -281,7 +281,8 @@ static void read_pushback(struct bow__http2_session *session, struct bow__http2_
 
     (void)session;
     header->has_pushback = true;
-    header->retry_after_ns = ms < 0 ? 0 : (uint64_t)ms * 1000000;
+    /* gRPC's A6: what is negative, or no number, asks for no other attempt. */
+    header->retry_after_ns = ms < 0 ? BOW_NEVER : (uint64_t)ms * 1000000;
 }
 
 /* Nobody's metadata, and no concern of gRPC. */

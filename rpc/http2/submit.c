@@ -212,8 +212,9 @@ static void add_trailers(struct block *block, const struct bow__http2_trailers *
             trailers->details_len, NGHTTP2_NV_FLAG_NO_INDEX);
     }
     if (trailers->retry_after_ms > 0) {
-        int len = snprintf(block->pushback, sizeof(block->pushback), "%llu",
-                           (unsigned long long)trailers->retry_after_ms);
+        long long ms =
+            trailers->retry_after_ms > INT64_MAX ? -1 : (long long)trailers->retry_after_ms;
+        int len = snprintf(block->pushback, sizeof(block->pushback), "%lld", ms);
         add(block, "grpc-retry-pushback-ms", block->pushback, (size_t)len, 0);
     }
 }

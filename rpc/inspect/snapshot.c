@@ -25,6 +25,7 @@ const char *bow__call_stage_text(enum bow__call_stage stage)
         [BOW__STAGE_STREAM] = "waiting for a stream",
         [BOW__STAGE_SERVER] = "waiting for the server",
         [BOW__STAGE_READER] = "waiting for the reader",
+        [BOW__STAGE_ATTEMPT] = "waiting for its next attempt",
     };
 
     return texts[stage];

@@ -24,6 +24,7 @@ enum bow__call_stage {
     BOW__STAGE_STREAM,
     BOW__STAGE_SERVER,
     BOW__STAGE_READER,
+    BOW__STAGE_ATTEMPT,
     BOW__N_STAGES,
 };
 

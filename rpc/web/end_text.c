@@ -11,6 +11,7 @@
 #include "rpc/web/grpc_text.h"
 #include "rpc/web/retry_info.h"
 
+#include <bowline/system.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -32,7 +33,8 @@ static uint64_t retry_after_ms(const struct bow_status *status)
 static struct bow_slice details_of(const struct bow_status *status,
                                    uint8_t memory[BOW__RETRY_INFO_BYTES])
 {
-    if (status->details.len > 0 || status->retry_after_ns == 0 || status->code == BOW_OK) {
+    if (status->details.len > 0 || status->retry_after_ns == 0 ||
+        status->retry_after_ns == BOW_NEVER || status->code == BOW_OK) {
         return status->details;
     }
     size_t len =
@@ -336,7 +338,9 @@ static void list_trailers(struct bow__web_fields *fields, struct bow__arena *are
     }
     if (status->retry_after_ns > 0) {
         bow__web_fields_add(fields, arena, "grpc-retry-pushback-ms",
-                            print_number(arena, retry_after_ms(status)));
+                            status->retry_after_ns == BOW_NEVER
+                                ? bow__web_text("-1")
+                                : print_number(arena, retry_after_ms(status)));
     }
     bow__web_fields_add_metadata(fields, arena, "", &status->metadata);
 }

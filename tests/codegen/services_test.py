@@ -14,11 +14,12 @@ import tempfile
 from protoc import ROOT, Protoc
 
 # The folders with protos/ and generated/. The libraries set fields themselves, so they have no use for
-# the typed functions; nobody reflects on a schema's messages.
+# the typed functions; nobody reflects on a schema's or a service config's messages.
 FOLDERS = {
     "rpc/services": ["no_messages"],
     "otel": ["no_messages"],
     "rpc/schema": ["no_messages", "lite", "no_json"],
+    "rpc/client/retry": ["no_messages", "lite"],
     "tools/bowline": ["no_messages"],
 }
 
@@ -39,7 +40,7 @@ def generate(protoc, folder, options, system):
 
 def is_empty(folder, name):
     """Stubs of a .proto without services."""
-    return folder in ("rpc/schema", "tools/bowline") and ".bow." in name
+    return folder in ("rpc/schema", "rpc/client/retry", "tools/bowline") and ".bow." in name
 
 
 def write(folder, made):

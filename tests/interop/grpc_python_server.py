@@ -24,8 +24,24 @@ class Interop:
         self.lock = threading.Lock()
         self.n_cancelled = 0
         self.n_hanging = 0
+        self.n_failed = 0
+
+    def flaky(self, words, context):
+        """"flaky N [MS]": fails N times, asking to wait for MS, and then tells how often the client
+        says that it has tried."""
+        with self.lock:
+            fails = self.n_failed < int(words[1])
+            self.n_failed = self.n_failed + 1 if fails else 0
+        if fails:
+            if len(words) > 2:
+                context.set_trailing_metadata((("grpc-retry-pushback-ms", words[2]),))
+            context.abort(grpc.StatusCode.UNAVAILABLE, "flaky")
+        said = dict(context.invocation_metadata()).get("grpc-previous-rpc-attempts", "none")
+        return interop_pb2.Reply(body=said.encode())
 
     def echo(self, request, context):
+        if request.message.startswith("flaky "):
+            return self.flaky(request.message.split(), context)
         body = b"r" * request.reply_bytes if request.reply_bytes else request.body
         left = context.time_remaining()
         for key, value in context.invocation_metadata():

@@ -31,7 +31,7 @@ struct fixture {
     struct bow_call_options call;
 };
 
-static int set_up_for(void **state, const char *own_target)
+static int set_up_with(void **state, const char *own_target, const char *service_config)
 {
     struct bow_context_options context_options = BOW_CONTEXT_OPTIONS_INIT;
     struct bow_client_options options = BOW_CLIENT_OPTIONS_INIT;
@@ -41,6 +41,7 @@ static int set_up_for(void **state, const char *own_target)
     options.context = t->context;
     options.target = own_target;
     options.max_header_bytes = (size_t)32 << 10;
+    options.service_config = service_config;
     assert_int_equal(bow_client_new(&options, &t->client), 0);
     t->result = (struct bow_result)BOW_RESULT_INIT;
     t->request = (Interop__Request)INTEROP__REQUEST__INIT;
@@ -49,9 +50,30 @@ static int set_up_for(void **state, const char *own_target)
     return 0;
 }
 
+static int set_up_for(void **state, const char *own_target)
+{
+    return set_up_with(state, own_target, NULL);
+}
+
 static int set_up(void **state)
 {
     return set_up_for(state, target);
+}
+
+#define CONFIG(pause)                                                                              \
+    "{\"methodConfig\":[{\"name\":[{\"service\":\"interop.Interop\"}],\"retryPolicy\":{"           \
+    "\"maxAttempts\":4,\"initialBackoff\":\"" pause "\",\"maxBackoff\":\"" pause                   \
+    "\",\"backoffMultiplier\":1,\"retryableStatusCodes\":[\"UNAVAILABLE\"]}}]}"
+
+static int set_up_retrying(void **state)
+{
+    return set_up_with(state, target, CONFIG("0.01s"));
+}
+
+/* Only what the server asks for is within a call's time. */
+static int set_up_obeying(void **state)
+{
+    return set_up_with(state, target, CONFIG("3600s"));
 }
 
 static int set_up_deflate(void **state)
@@ -451,6 +473,39 @@ static void test_cancel_reaches_the_server(void **state)
     wait_cancelled(t, n_before + 1);
 }
 
+/* Policies of a service config */
+
+static void expect_flaky(struct fixture *t, const char *message, const char *said)
+{
+    t->request.message = (char *)(uintptr_t)message;
+    const Interop__Reply *reply = echo(t);
+    if (reply == NULL) {
+        fail_msg("%s", t->result.status.message);
+    }
+    assert_int_equal(reply->body.len, strlen(said));
+    assert_memory_equal(reply->body.data, said, strlen(said));
+}
+
+static void test_server_that_fails_is_called_again(void **state)
+{
+    expect_flaky(*state, "flaky 3", "3");
+}
+
+static void test_server_that_says_when_is_called_then(void **state)
+{
+    expect_flaky(*state, "flaky 2 5", "2");
+}
+
+static void test_server_that_wants_no_other_call_gets_none(void **state)
+{
+    struct fixture *t = *state;
+
+    t->request.message = "flaky 1 -1";
+    expect_fails(t, echo(t), BOW_UNAVAILABLE, "flaky (attempt 1: the server asks for no other)");
+    t->request.message = "flaky 0"; /* it forgets */
+    assert_non_null(echo(t));
+}
+
 int main(int argc, char **argv)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -474,6 +529,12 @@ int main(int argc, char **argv)
         TEST(test_request_over_the_servers_limit_is_refused),
         TEST(test_a_thousand_calls_at_once),
         TEST(test_cancel_reaches_the_server),
+        cmocka_unit_test_setup_teardown(test_server_that_fails_is_called_again, set_up_retrying,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(test_server_that_says_when_is_called_then, set_up_obeying,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(test_server_that_wants_no_other_call_gets_none,
+                                        set_up_retrying, tear_down),
     };
 
     if (argc != 3) {

@@ -67,6 +67,9 @@ static void *on_open(void *owner, uint64_t key, const struct bow__request_head *
 
     (void)head;
     peer->key = key;
+    if ((size_t)peer->n_opens < sizeof(peer->keys) / sizeof(peer->keys[0])) {
+        peer->keys[peer->n_opens] = key;
+    }
     peer->n_opens++;
     return peer;
 }

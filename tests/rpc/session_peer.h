@@ -24,6 +24,7 @@ struct session_peer {
     struct bow__session *session;
     enum bow__encoding encoding; /* of the next calls; 0: what is sent is not compressed */
     uint64_t key;                /* of the last call that was opened */
+    uint64_t keys[4];            /* of the first ones */
     bool may_be_lost;  /* the other end may close the connection: no failure of the test */
     bool lost;         /* it has */
     bool keeps_credit; /* what comes is not given back */

@@ -62,13 +62,15 @@ RULES = {
     ),
     "rpc/interceptors": ({"base", "transport", "rpc"}, {"base"} | TRANSPORT | CORE),
     "rpc/services": ({"base", "transport", "rpc"}, {"base"} | TRANSPORT | CORE),
+    "rpc/client/retry": ({"base", "rpc"}, {"base", "rpc/json"}),
     "rpc/client/call": (
-        {"base", "transport", "rpc"}, {"base", "rpc/metrics", "rpc/connection"} | TRANSPORT | CORE,
+        {"base", "transport", "rpc"}, {"base", "rpc/metrics", "rpc/connection", "rpc/client/retry"} | TRANSPORT | CORE,
     ),
     "rpc/client/resolve": ({"base", "transport", "rpc"}, {"base"} | TRANSPORT),
     "rpc/client": (
         {"base", "transport", "rpc"},
-        {"base", "rpc/metrics", "rpc/connection", "rpc/inspect", "rpc/client/call", "rpc/client/resolve"} | TRANSPORT | CORE,
+        {"base", "rpc/metrics", "rpc/connection", "rpc/inspect", "rpc/client/call", "rpc/client/resolve", "rpc/client/retry"}
+        | TRANSPORT | CORE,
     ),
     "rpc/server/dispatch": (
         {"base", "transport", "rpc"},
@@ -108,7 +110,7 @@ PUBLIC_LEVELS = {
     },
     "rpc": {"access_log", "bearer", "call", "call_set", "call_stream", "client", "compression",
             "health", "inspect", "interceptor", "json", "message", "message_field", "message_print",
-            "metadata", "metadata_interceptor", "metrics", "metrics_text", "payload", "resolver", "result", "schema",
+            "metadata", "metadata_interceptor", "metrics", "metrics_text", "payload", "resolver", "result", "retry", "schema",
             "server", "service", "span", "status", "stream", "tracer", "well_known"},
     "tls": {"tls"},
     "otel": {"otel"},
@@ -279,7 +281,17 @@ ORDER = {
         "call_ids client_methods result",
         "client_call",
         "client_metadata stream",
-        "stream_receive stream_send",
+        "stream_send",
+        "call_attempt",
+        "call_hedge",
+        "call_retry",
+        "stream_receive",
+    ),
+    "rpc/client/retry": (
+        "budget policy service_config.pb-c",
+        "policy_table",
+        "service_config",
+        "retries",
     ),
     "rpc/client/resolve": (
         "scheme",

@@ -114,6 +114,22 @@ void bow__client_call_unqueue(struct bow__client_call *call)
     atomic_fetch_sub_explicit(&call->calls->n_queued, 1, memory_order_relaxed);
 }
 
+/* Between attempts */
+
+void bow__client_call_rest(struct bow__client_call *call)
+{
+    call->state = BOW__CLIENT_CALL_RESTING;
+    bow__list_push_back(&call->calls->resting, &call->at);
+    call->calls->n_resting++;
+}
+
+void bow__client_call_rise(struct bow__client_call *call)
+{
+    bow__list_remove(&call->at);
+    call->calls->n_resting--;
+    call->state = BOW__CLIENT_CALL_POSTED;
+}
+
 /* Counting. Times are those of the turns in which things happened, so that no call reads the clock
  * for them. */
 
@@ -193,6 +209,7 @@ static void count_end(struct bow__client_call *call, enum bow_code code)
     bow__count(&call->counts->total_ns, ns);
     bow__method_counts_time(call->counts, calls->context, BOW_TIME_CALL, known, ns, 1);
     calls->counters.now.calls_ended++;
+    calls->retries.n_failed += known != BOW_OK;
     bow__counters_touch(&calls->counters);
 }
 
@@ -225,6 +242,14 @@ static void leave(struct bow__client_call *call)
         bow__client_call_unqueue(call);
     } else if (call->state == BOW__CLIENT_CALL_HELD) {
         call->calls->n_held--;
+    } else if (call->state == BOW__CLIENT_CALL_RESTING) {
+        call->calls->n_resting--;
+    }
+    if (call->retry != NULL) {
+        bow_timer_stop(&call->retry->timer);
+        if (call->retry->hedge_ops != NULL) {
+            call->retry->hedge_ops->drop_all(call->retry);
+        }
     }
     if (call->id != 0) {
         bow__call_ids_remove(call->calls->ids, call->id);
@@ -277,18 +302,39 @@ void bow__client_call_end_interceptors(struct bow__client_call *call,
     call->intercepted = NULL;
 }
 
-/* What is sent again comes back to the queue only when no handler has seen it. */
+static bool may_have_run(const struct bow__client_call *call)
+{
+    return call->retry != NULL && call->retry->may_have_run;
+}
+
+/* What is sent again without a policy comes back to the queue only when no handler has seen it. */
 static bool is_unsent(const struct bow__client_call *call)
 {
     return call->state < BOW__CLIENT_CALL_OPEN;
+}
+
+/* It counts as an attempt, and as no call. */
+static void complete_hedge(struct bow__client_call *call, const struct bow_status *status)
+{
+    call->failure = bow__result_keep_status(call->memory, status);
+    call->failure.not_processed |= is_unsent(call);
+    count_queue_end(call);
+    bow__client_call_count_attempt_end(call, status->code);
+    leave(call);
+    call->hedge_of->retry->hedge_ops->on_end(call);
 }
 
 void bow__client_call_complete(struct bow__client_call *call, const struct bow_status *status)
 {
     bool kept = status == &call->failure;
 
+    if (call->hedge_of != NULL) {
+        complete_hedge(call, status);
+        return;
+    }
+
     struct bow_status final = kept ? *status : bow__result_keep_status(call->memory, status);
-    final.not_processed |= is_unsent(call);
+    final.not_processed = (final.not_processed || is_unsent(call)) && !may_have_run(call);
     if (call->intercepted != NULL) {
         bow__client_call_end_interceptors(call, &final);
     }
@@ -330,7 +376,7 @@ int bow__client_call_fail_later(struct bow__client_call *call, enum bow_code cod
 
     status.code = code;
     status.message = message;
-    status.not_processed = is_unsent(call);
+    status.not_processed = is_unsent(call) && !may_have_run(call);
     call->failure = bow__result_keep_status(call->memory, &status);
     call->state = BOW__CLIENT_CALL_FAILING;
     bow_timer_stop(&call->timer);
@@ -348,13 +394,16 @@ static void on_published(void *owner)
 }
 
 void bow__client_calls_init(struct bow__client_calls *calls,
-                            const struct bow__compression_options *compression)
+                            const struct bow__compression_options *compression,
+                            const struct bow__retry_config *retry)
 {
     /* Where faults of programs are looked for, what a callback was lent is to be gone after it. */
     calls->max_idle = BOW__POISONS || bow__quarantines(calls->context) ? 0 : MAX_IDLE_CALLS;
     bow__list_init(&calls->held);
     bow__list_init(&calls->queue);
     bow__list_init(&calls->open);
+    bow__list_init(&calls->resting);
+    bow__retries_init(&calls->retries, retry);
     /* Without methods it allocates nothing, so it cannot fail. */
     (void)bow__counters_init(&calls->counters, calls->context, calls->loop, 0, on_published, calls);
     bow__client_methods_init(&calls->methods, calls->context);
@@ -369,6 +418,7 @@ void bow__client_calls_fini(struct bow__client_calls *calls)
         bow__result_memory_free(call->memory);
         bow__free(calls->context, call, sizeof(*call));
     }
+    bow__retries_fini(&calls->retries);
     bow__client_methods_fini(&calls->methods);
     bow__counters_fini(&calls->counters);
 }

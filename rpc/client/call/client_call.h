@@ -6,6 +6,7 @@
  * A client's call, and all those of one loop: their memory, the lists they are in, their end.
  *
  *     POSTED ──► HELD ──► QUEUED ──► OPEN ──► EXPIRING, LINGERING ──► DONE
+ *        │         │        ▲  └─ RESTING ◄┘                            │
  *        └─────────┴────────┴──► FAILING ──────────────────────────────┘
  *
  * Design. A call and its table belong to their loop. A call that another thread starts comes to
@@ -20,6 +21,7 @@
 #include "rpc/client/call/call_ids.h"
 #include "rpc/client/call/client_methods.h"
 #include "rpc/client/call/result.h"
+#include "rpc/client/retry/retries.h"
 #include "rpc/connection/conn.h"
 #include "rpc/connection/loop_compression.h"
 #include "rpc/core/call/child_calls.h"
@@ -40,6 +42,8 @@ struct bow__client_calls_ops {
     /** The server has not processed `call`: it is tried again. `counts`: as the one time that this
      * is done for what has left us. */
     void (*requeue)(struct bow__client_call *call, bool counts);
+    /** `call`, which is in no list, has rested: its next attempt is due. It may end in here. */
+    void (*resubmit)(struct bow__client_call *call);
     /** Something that a table that is closing waits for has ended. */
     void (*check_closed)(struct bow__client_calls *calls);
 };
@@ -61,6 +65,12 @@ struct bow__client_calls {
     size_t queued_bytes;    /* of them */
     uint32_t n_queued_fast; /* of them, those that do not wait until a server has answered */
     struct bow__link open;
+    struct bow__link resting; /* calls between two attempts */
+    uint32_t n_resting;
+    uint32_t max_resting;
+    size_t held_bytes; /* of messages that streams keep for another attempt */
+    size_t max_held_bytes;
+    struct bow__retries retries;
     struct bow__counters counters;
     struct bow__client_methods methods;
     struct bow__loop_compression compression;
@@ -73,6 +83,7 @@ enum bow__client_call_state {
     BOW__CLIENT_CALL_POSTED = 0, /* on its way to the loop */
     BOW__CLIENT_CALL_HELD,       /* by an interceptor, or refused by one: in the table's held */
     BOW__CLIENT_CALL_QUEUED,     /* in the table's queue */
+    BOW__CLIENT_CALL_RESTING,    /* until its next attempt: in the table's resting */
     BOW__CLIENT_CALL_OPEN,       /* has a stream */
     BOW__CLIENT_CALL_EXPIRING,   /* the server's clock ended it, ours is about to */
     BOW__CLIENT_CALL_LINGERING,  /* the peer has ended it, and messages wait to be taken */
@@ -85,6 +96,7 @@ enum bow__timeout_origin {
     BOW__TIMEOUT_GIVEN = 0,
     BOW__TIMEOUT_DEFAULT,
     BOW__TIMEOUT_PARENT,
+    BOW__TIMEOUT_CONFIG, /* the service config's, of its method */
 };
 
 /** What a call has beside that passes interceptors; in its memory. */
@@ -95,8 +107,37 @@ struct bow__client_interception {
     struct bow__metadata_list request; /* all that is sent along, once something was added */
 };
 
+/** Bytes of why the last attempt failed, for who asks what a call waits for; with a NUL. */
+#define BOW__RETRY_REASON_BYTES 160
+
+/** What a call has beside that may be tried again by a policy; in its memory. See call_retry.h. */
+struct bow__call_retry {
+    struct bow__client_call *call;
+    struct bow__method_policy policy;
+    struct bow_timer timer;  /* RESTING: of the next attempt; OPEN: of this one's end; of hedges:
+                                of the next of them */
+    uint64_t pause_ns;       /* the last one, without jitter */
+    bool may_have_run;       /* in an attempt that has failed */
+    enum bow_code last_code; /* of that */
+    char last_reason[BOW__RETRY_REASON_BYTES];
+
+    struct bow__link hedges; /* other attempts beside it, by hedge_link; see call_hedge.h */
+    uint8_t n_hedges;        /* so many have been sent */
+    bool hedges_no_more;     /* the server asks for no other */
+    const struct bow__hedge_ops *hedge_ops;
+};
+
+/** What becomes of attempts beside a call. On the loop. */
+struct bow__hedge_ops {
+    /** `hedge` has ended with its `failure`, which may be OK, and is in no list: it is let go of in
+     * here, and the call may end. */
+    void (*on_end)(struct bow__client_call *hedge);
+    /** The call ends: so do all of them. */
+    void (*drop_all)(struct bow__call_retry *retry);
+};
+
 struct bow__client_call {
-    struct bow__link at; /* in the table's held, queue or open */
+    struct bow__link at; /* in the table's held, queue, resting or open */
     struct bow__client_calls *calls;
     const struct bow_method *method;
     bow_client_done_fn done;
@@ -130,6 +171,7 @@ struct bow__client_call {
     bool is_counted_as_queued;
     bool is_attempted;
     bool retried;
+    uint8_t n_failed;             /* attempts that its policy has had it follow by others */
     uint8_t compresses;           /* an enum bow_compression; below AUTO: not */
     uint8_t encoding;             /* an enum bow__encoding: of messages that are compressed */
     bool waits_for_ready;         /* a failed attempt to connect does not end it */
@@ -139,8 +181,12 @@ struct bow__client_call {
     struct bow_metadata initial;  /* received */
     struct bow_result_memory *memory;
     struct bow__intercepted *intercepted; /* of a bow__client_interception; NULL: nobody does */
+    struct bow__client_call *hedge_of;    /* an attempt beside that call, and no call of its own */
+    struct bow__link hedge_link;
+    struct bow__call_retry *retry; /* in `memory`; NULL: no policy, or none needed so far */
     ProtobufCMessage *reply;
-    struct bow_status failure;     /* FAILING, LINGERING: what to complete with; in `memory` */
+    struct bow_status failure;     /* FAILING, LINGERING: what to complete with; in `memory`; of a
+                                      hedge: what it has ended with */
     struct bow__client_call *next; /* idle */
     uint8_t request[BOW__INLINE_REQUEST_BYTES];
 };
@@ -155,9 +201,10 @@ static inline bool bow__method_receives_many(const struct bow_method *method)
     return (method->flags & BOW_METHOD_SERVER_STREAMING) != 0;
 }
 
-/** Zeroed memory that has its context, loop, ids and ops. */
+/** Zeroed memory that has its context, loop, ids, ops and limits. */
 void bow__client_calls_init(struct bow__client_calls *calls,
-                            const struct bow__compression_options *compression);
+                            const struct bow__compression_options *compression,
+                            const struct bow__retry_config *retry);
 /** None is left but idle ones. */
 void bow__client_calls_fini(struct bow__client_calls *calls);
 
@@ -173,6 +220,9 @@ struct bow__client_call *bow__client_calls_first_queued(const struct bow__client
 void bow__client_call_queue_back(struct bow__client_call *call);
 void bow__client_call_queue_front(struct bow__client_call *call);
 void bow__client_call_unqueue(struct bow__client_call *call);
+/** Put `call`, which is in no list, among those that rest, or take it out. Loop. */
+void bow__client_call_rest(struct bow__client_call *call);
+void bow__client_call_rise(struct bow__client_call *call);
 
 /** Find where its method is counted; before it is sent. Loop. */
 void bow__client_call_find_counts(struct bow__client_call *call);

@@ -16,6 +16,7 @@ static void destroy(struct bow_stream *stream)
 
     bow__message_queue_clear(&stream->posted);
     bow__message_queue_clear(&stream->out);
+    bow__message_queue_clear(&stream->kept);
     bow__message_queue_clear(&stream->in);
     bow__coders_trim(&stream->compression.coders);
     bow__arena_fini(&stream->arena);

@@ -75,6 +75,10 @@ struct bow_stream {
     struct bow__client_call *call;  /* NULL once it has ended */
     struct bow__work_waiter waiter; /* for the turn in which what is in `in` goes on */
     struct bow__message_queue out;
+    struct bow__message_queue kept; /* those of them that another attempt sends again */
+    size_t kept_bytes;
+    size_t n_again;    /* of `out`, those that an attempt before has sent */
+    bool keeps;        /* all that is sent, for another attempt */
     size_t n_sent;     /* messages that the session has had */
     size_t n_received; /* and that came */
     bool end_sent;

@@ -6,6 +6,7 @@
  */
 
 #include "rpc/client/call/stream_receive.h"
+#include "rpc/client/call/call_retry.h"
 #include "rpc/core/call/receive.h"
 #include "rpc/core/errors.h"
 
@@ -201,9 +202,34 @@ static struct bow__work *work_of(const struct bow_stream *stream, struct bow__wo
     return session != NULL ? &session->work : late;
 }
 
+/* As it came, for what it inflates to the client's own limit counts. */
+static bool is_too_large(struct bow_stream *stream, const struct bow__message *message)
+{
+    size_t max = stream->call->retry->policy.max_response_bytes;
+    struct bow__text text;
+
+    if (message->bytes.len <= max) {
+        return false;
+    }
+    bow__text_clear(&text);
+    bow__text_printf(&text,
+                     "a message of %s has %zu bytes, and its service config allows %zu "
+                     "(maxResponseMessageBytes)",
+                     stream->method->path, message->bytes.len, max);
+    bow__client_call_abandon(stream->call, BOW_CANCELLED);
+    bow__client_call_fail(stream->call, BOW_RESOURCE_EXHAUSTED, text.bytes);
+    return true;
+}
+
 void bow__stream_take_message(struct bow_stream *stream, struct bow__message *message)
 {
     stream->n_received++;
+    if (stream->call->retry != NULL) {
+        bow__call_retry_commit(stream->call);
+        if (is_too_large(stream, message)) {
+            return;
+        }
+    }
     bow__client_call_count_received(stream->call, message->bytes.len);
     if (bow__stream_is_blocking(stream)) {
         take_blocking(stream, message);

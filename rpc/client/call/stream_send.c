@@ -10,6 +10,7 @@
 #include "rpc/core/codec/encode.h"
 #include "rpc/core/message/payload.h"
 
+#include <bowline/limits.h>
 #include <errno.h>
 
 /* Whether */
@@ -108,15 +109,88 @@ static int send_queued(struct bow__session *session, uint64_t key,
     return rc;
 }
 
-/* Returns 0, and `queued` is gone; or as the session. */
+/* For another attempt */
+
+void bow__stream_hold(struct bow_stream *stream, bool on)
+{
+    stream->keeps = on && bow__method_sends_many(stream->method);
+    if (!stream->keeps && stream->kept_bytes > 0) {
+        stream->call->calls->held_bytes -= stream->kept_bytes;
+        stream->kept_bytes = 0;
+        bow__message_queue_clear(&stream->kept);
+    }
+}
+
+/* What `queued`, which is about to be sent, is kept as; NULL: nothing is kept, any more. */
+static struct bow__queued_message *keep_for_another(struct bow_stream *stream,
+                                                    struct bow__queued_message *queued)
+{
+    const struct bow__client_calls *calls = stream->call->calls;
+    size_t n = weight(queued);
+    struct bow__queued_message *dup = NULL;
+
+    if (!stream->keeps) {
+        return NULL;
+    }
+    if (stream->kept_bytes + n <= BOW_LIMIT_RETRY_REQUEST_BYTES &&
+        calls->held_bytes + n <= calls->max_held_bytes) {
+        dup = bow__queued_message_dup(stream->context, queued);
+    }
+    if (dup == NULL) {
+        bow__stream_hold(stream, false);
+    }
+    return dup;
+}
+
+static void keep_sent(struct bow_stream *stream, struct bow__queued_message *dup)
+{
+    size_t n = weight(dup);
+
+    bow__message_queue_push(&stream->kept, dup);
+    stream->kept_bytes += n;
+    stream->call->calls->held_bytes += n;
+}
+
+/* Interceptors see a message once. */
+static void show(struct bow_stream *stream, struct bow__queued_message *queued)
+{
+    if (stream->n_again > 0) {
+        stream->n_again--;
+        return;
+    }
+    bow__intercept_sent(stream->call->intercepted, bow__queued_message_bytes(queued), queued->len);
+}
+
+/* A service config may allow less than the server does: the call ends, as gRPC has it. */
+static bool is_too_large(struct bow_stream *stream, size_t n)
+{
+    const struct bow__call_retry *retry = stream->call->retry;
+    struct bow__text text;
+
+    if (retry == NULL || n <= retry->policy.max_request_bytes) {
+        return false;
+    }
+    bow__text_clear(&text);
+    bow__text_printf(&text,
+                     "a message of %s has %zu bytes, and its service config allows %zu "
+                     "(maxRequestMessageBytes)",
+                     stream->method->path, n, retry->policy.max_request_bytes);
+    bow__stream_give_up(stream, BOW_RESOURCE_EXHAUSTED, text.bytes);
+    return true;
+}
+
+/* Returns 0, and `queued` is gone; -ECANCELED: the call is about to end; or as the session. */
 static int hand_over(struct bow_stream *stream, struct bow__session *session, uint64_t key,
                      struct bow__queued_message *queued, uint32_t flags)
 {
     struct bow__client_call *call = stream->call;
-    size_t len = 0;
+    size_t len = queued->len;
 
-    bow__intercept_sent(call->intercepted, bow__queued_message_bytes(queued), queued->len);
-    len = queued->len;
+    if (is_too_large(stream, len)) {
+        return -ECANCELED;
+    }
+    struct bow__queued_message *dup = keep_for_another(stream, queued);
+    show(stream, queued);
     int rc = bow__compression_send_queued(&call->calls->compression.compression, session, key,
                                           (enum bow__encoding)call->encoding, flags, queued, &len);
     if (rc == 0) {
@@ -127,6 +201,11 @@ static int hand_over(struct bow_stream *stream, struct bow__session *session, ui
     if (rc == 0) {
         stream->n_sent++;
         bow__client_call_count_sent(call, len);
+    }
+    if (dup != NULL && rc == 0) {
+        keep_sent(stream, dup);
+    } else {
+        bow__queued_message_free(dup);
     }
     return rc;
 }
@@ -229,18 +308,31 @@ void bow__stream_seal(struct bow_stream *stream)
     atomic_store(&stream->ended, true);
     bow__message_queue_clear(&stream->posted);
     pthread_mutex_unlock(&stream->lock);
+    bow__stream_hold(stream, false);
     bow__message_queue_clear(&stream->out);
     atomic_store_explicit(&stream->n_waiting, 0, memory_order_relaxed);
 }
 
 bool bow__stream_may_retry(const struct bow_stream *stream)
 {
-    return stream->n_sent == 0;
+    return stream->n_sent == 0 || stream->keeps;
 }
 
+/* What was kept goes in front of what waits. */
 void bow__stream_rewind(struct bow_stream *stream)
 {
     stream->end_sent = false;
+    if (stream->kept_bytes == 0) {
+        return;
+    }
+    atomic_fetch_add_explicit(&stream->n_waiting, stream->kept_bytes, memory_order_relaxed);
+    stream->call->calls->held_bytes -= stream->kept_bytes;
+    stream->kept_bytes = 0;
+    stream->n_again += stream->n_sent;
+    stream->n_sent = 0;
+    bow__message_queue_append(&stream->kept, &stream->out);
+    stream->out = stream->kept;
+    stream->kept = (struct bow__message_queue){0};
 }
 
 /* From the loop */
@@ -284,7 +376,8 @@ static int send_in_place(struct bow_stream *stream, const ProtobufCMessage *mess
     struct bow__session *session = bow__stream_session(stream);
     size_t cap = 0;
 
-    if (session == NULL || atomic_load_explicit(&stream->n_waiting, memory_order_relaxed) > 0) {
+    if (session == NULL || stream->keeps ||
+        atomic_load_explicit(&stream->n_waiting, memory_order_relaxed) > 0) {
         return 1;
     }
     uint8_t *room = session->ops->reserve(session, stream->call->key, 0, &cap);
@@ -297,6 +390,9 @@ static int send_in_place(struct bow_stream *stream, const ProtobufCMessage *mess
     }
     if ((size_t)n > cap) {
         return 1;
+    }
+    if (is_too_large(stream, (size_t)n)) {
+        return -ECANCELED;
     }
     bow__intercept_sent(stream->call->intercepted, room, (size_t)n);
     size_t len = (size_t)n;

@@ -19,6 +19,9 @@ void bow__stream_flush(struct bow_stream *stream);
 void bow__stream_check_writable(struct bow_stream *stream);
 /** Nothing is sent any more. */
 void bow__stream_seal(struct bow_stream *stream);
+/** Keep what is sent from now on, so that it can be sent again; or no more, which lets go of what
+ * was kept. Above BOW_LIMIT_RETRY_REQUEST_BYTES that is so by itself. */
+void bow__stream_hold(struct bow_stream *stream, bool on);
 /** Whether all that was sent can be sent again. */
 bool bow__stream_may_retry(const struct bow_stream *stream);
 /** The call goes back to the queue. */

@@ -67,6 +67,23 @@ struct bow__queued_message *bow__queued_message_keep(struct bow_context *context
     return queued;
 }
 
+struct bow__queued_message *bow__queued_message_dup(struct bow_context *context,
+                                                    struct bow__queued_message *queued)
+{
+    struct bow__queued_message *dup = bow__queued_message_new(context, 0);
+
+    if (dup != NULL) {
+        dup->shared = bow__block_ref(bow__queued_message_block(queued));
+        dup->payload = queued->payload != NULL ? bow_payload_ref(queued->payload) : NULL;
+        dup->offset = queued->offset;
+        dup->len = queued->len;
+        dup->compressed = queued->compressed;
+        dup->encoding = queued->encoding;
+        dup->compression = queued->compression;
+    }
+    return dup;
+}
+
 struct bow__message bow__queued_message_release(struct bow__queued_message *queued)
 {
     struct bow__message message = {

@@ -40,6 +40,9 @@ struct bow__queued_message *bow__queued_message_share(struct bow_context *contex
 /** Keep a received message: its block is taken if it has one, else its bytes are copied. */
 struct bow__queued_message *bow__queued_message_keep(struct bow_context *context,
                                                      struct bow__message *message);
+/** Another of the same bytes, which both have then. NULL out of memory. */
+struct bow__queued_message *bow__queued_message_dup(struct bow_context *context,
+                                                    struct bow__queued_message *queued);
 void bow__queued_message_free(struct bow__queued_message *queued);
 /** What one that keeps `message` takes in memory, and the same of one that is there. */
 size_t bow__queued_message_memory_for(const struct bow__message *message);
