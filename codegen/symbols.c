@@ -28,11 +28,16 @@ struct holder {
     struct holder *next;
 };
 
+/* Behind names that are not free; further ones are numbered. */
+#define UNDERSCORES "________"
+#define MAX_UNDERSCORES (sizeof(UNDERSCORES) - 1)
+
 struct symbols {
     struct model *model;
     struct memory *memory;
     struct errors *errors;
     struct bow__bytes_map holders;
+    struct bow__bytes_map trials; /* of a file and a name: how often that was changed last */
     bool **sees; /* [i][j]: file i is file j, or imports it over any number of steps */
 };
 
@@ -100,11 +105,39 @@ static void take(struct symbols *symbols, struct owner *owner, const char *name)
     }
 }
 
+/* How often `name` was changed for the last of the file's that wanted it: what was not free then is
+ * not now. Else as many messages of one name would cost the square of their number. */
+static unsigned *trials_of(struct symbols *symbols, const struct owner *owner, const char *name)
+{
+    const char *key = memory_printf(symbols->memory, "%zu %s", owner->file, name);
+    unsigned *n = bow__bytes_map_get(&symbols->trials, key_of(key));
+
+    if (n == NULL) {
+        n = memory_alloc(symbols->memory, sizeof(*n));
+        *n = 0;
+        memory_check(bow__bytes_map_put(&symbols->trials, key_of(key), n));
+    }
+    return n;
+}
+
+/* `name`, changed `n` times. */
+static const char *changed(const struct symbols *symbols, const char *name, unsigned n)
+{
+    if (n <= MAX_UNDERSCORES) {
+        return memory_printf(symbols->memory, "%s%.*s", name, (int)n, UNDERSCORES);
+    }
+    return memory_printf(symbols->memory, "%s_%u_", name, n);
+}
+
 /* `name`, or what it becomes so that it is free; it is then taken. */
 static const char *take_free(struct symbols *symbols, struct owner *owner, const char *name)
 {
-    while (!is_free(symbols, owner, name)) {
-        name = memory_printf(symbols->memory, "%s_", name);
+    if (!is_free(symbols, owner, name)) {
+        unsigned *n = trials_of(symbols, owner, name);
+        const char *stem = name;
+        while (!is_free(symbols, owner, name)) {
+            name = changed(symbols, stem, ++*n);
+        }
     }
     take(symbols, owner, name);
     return name;
@@ -128,11 +161,6 @@ static void take_all(struct symbols *symbols, struct owner *owner, const char *s
     for (; *endings != NULL; endings++) {
         take(symbols, owner, memory_printf(symbols->memory, "%s%s", stem, *endings));
     }
-}
-
-static const char *longer(struct symbols *symbols, const char *name)
-{
-    return memory_printf(symbols->memory, "%s_", name);
 }
 
 static struct owner *new_owner(struct symbols *symbols, size_t file, struct place place,
@@ -208,12 +236,19 @@ static struct owner *name_message(struct symbols *symbols, size_t file,
     static const char *const upper_endings[] = {"__INIT", NULL};
     struct owner *owner = new_owner(symbols, file, message->place, "message", message->full_name);
 
-    while (!all_free(symbols, owner, message->c_name, camel_endings) ||
-           !all_free(symbols, owner, message->lower, lower_endings) ||
-           !all_free(symbols, owner, message->upper, upper_endings)) {
-        message->c_name = longer(symbols, message->c_name);
-        message->lower = longer(symbols, message->lower);
-        message->upper = longer(symbols, message->upper);
+    const char *c_name = message->c_name;
+    const char *lower = message->lower;
+    const char *upper = message->upper;
+    unsigned *n = trials_of(symbols, owner, memory_printf(symbols->memory, "%s %s", c_name, lower));
+    for (;; (*n)++) {
+        message->c_name = changed(symbols, c_name, *n);
+        message->lower = changed(symbols, lower, *n);
+        message->upper = changed(symbols, upper, *n);
+        if (all_free(symbols, owner, message->c_name, camel_endings) &&
+            all_free(symbols, owner, message->lower, lower_endings) &&
+            all_free(symbols, owner, message->upper, upper_endings)) {
+            break;
+        }
     }
     take_all(symbols, owner, message->c_name, camel_endings);
     take_all(symbols, owner, message->lower, lower_endings);
@@ -251,11 +286,18 @@ static struct owner *name_enum(struct symbols *symbols, size_t file, struct mode
     };
     struct owner *owner = new_owner(symbols, file, type->place, "enum", type->full_name);
 
-    while (!all_free(symbols, owner, type->c_name, camel_endings) ||
-           !all_free(symbols, owner, type->lower, lower_endings)) {
-        type->c_name = longer(symbols, type->c_name);
-        type->lower = longer(symbols, type->lower);
-        type->upper = longer(symbols, type->upper);
+    const char *c_name = type->c_name;
+    const char *lower = type->lower;
+    const char *upper = type->upper;
+    unsigned *n = trials_of(symbols, owner, memory_printf(symbols->memory, "%s %s", c_name, lower));
+    for (;; (*n)++) {
+        type->c_name = changed(symbols, c_name, *n);
+        type->lower = changed(symbols, lower, *n);
+        type->upper = changed(symbols, upper, *n);
+        if (all_free(symbols, owner, type->c_name, camel_endings) &&
+            all_free(symbols, owner, type->lower, lower_endings)) {
+            break;
+        }
     }
     take_all(symbols, owner, type->c_name, camel_endings);
     take_all(symbols, owner, type->lower, lower_endings);
@@ -305,9 +347,10 @@ static void name_method(struct symbols *symbols, size_t file, const struct model
     struct owner *owner = new_owner(symbols, file, method->place, "method", full);
 
     owner->option = "(bowline.c_name)";
-    method->lower = memory_printf(symbols->memory, "%s__%s", service->lower, method->piece);
-    while (!all_free(symbols, owner, method->lower, all)) {
-        method->lower = longer(symbols, method->lower);
+    const char *lower = memory_printf(symbols->memory, "%s__%s", service->lower, method->piece);
+    unsigned *n = trials_of(symbols, owner, lower);
+    for (method->lower = lower; !all_free(symbols, owner, method->lower, all);) {
+        method->lower = changed(symbols, lower, ++*n);
     }
     take_all(symbols, owner, method->lower, all);
 }
@@ -320,8 +363,10 @@ static void name_service(struct symbols *symbols, size_t file, struct model_serv
     struct owner *owner = new_owner(symbols, file, service->place, "service", service->full_name);
 
     owner->option = "(bowline.c_service_name)";
+    const char *lower = service->lower;
+    unsigned *n = trials_of(symbols, owner, lower);
     while (!all_free(symbols, owner, service->lower, endings)) {
-        service->lower = longer(symbols, service->lower);
+        service->lower = changed(symbols, lower, ++*n);
     }
     take_all(symbols, owner, service->lower, endings);
     /* Methods of a service that clashes as a whole would all be said to clash as well. */
@@ -404,11 +449,13 @@ void symbols_name(struct model *model, struct errors *errors)
     };
 
     bow__bytes_map_init(&symbols.holders, model->memory->context, 0);
+    bow__bytes_map_init(&symbols.trials, model->memory->context, 0);
     for (size_t i = 0; i < model->n_files; i++) {
         symbols.sees[i] = seen_by(&symbols, i);
         name_file(&symbols, i);
     }
     bow__bytes_map_fini(&symbols.holders);
+    bow__bytes_map_fini(&symbols.trials);
     for (size_t i = 0; i < model->n_files; i++) {
         for (size_t j = 0; j < model->files[i].n_services; j++) {
             struct model_service *service = &model->files[i].services[j];

@@ -216,5 +216,11 @@ class Meeting:
         return "\n".join(self.lines) + "\n"
 
 
+def spelled(letters, number):
+    """One of the ways to write a word for each letter, all of which are the same name in C."""
+    return letters[0] + "".join(f"_{letter}" if number >> i & 1 else letter.upper()
+                                for i, letter in enumerate(letters[1:]))
+
+
 def of_meetings(seeds):
     return {f"meeting{seed}.proto": Meeting(seed).text() for seed in seeds}

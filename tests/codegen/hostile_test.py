@@ -11,6 +11,8 @@ one has clang as well, where it is there, and all standards for both.
 
 import itertools
 import pathlib
+import re
+import resource
 import shlex
 import shutil
 import subprocess
@@ -25,6 +27,8 @@ from protoc import ROOT, Protoc
 BATCH = 25
 FEW = 15
 COUNT = itertools.count()
+N_SAME = 1024
+SAME_BYTES = 512 << 20
 
 
 def is_legal(folder, name):
@@ -109,6 +113,23 @@ class Hostile(unittest.TestCase):
     def test_names_that_meet(self):
         files = hostile.of_meetings(range(N_MEETINGS))
         self.check(files, N_MEETINGS // 2, IS_LONG)
+
+    def test_a_thousand_messages_of_one_name_in_c(self):
+        """Each gets a name of its own, in time and memory that grow as their number does."""
+        names = [hostile.spelled("abcdefghijk", number) for number in range(N_SAME)]
+        (self.scratch / "same.proto").write_text(
+            'syntax = "proto3";' + "".join(f"message {name} {{}}\n" for name in names))
+        out = self.scratch / "out"
+        limit = resource.getrlimit(resource.RLIMIT_AS)
+        resource.setrlimit(resource.RLIMIT_AS, (SAME_BYTES, limit[1]))
+        try:
+            PROTOC.generate(out, ["same.proto"], [self.scratch])
+        finally:
+            resource.setrlimit(resource.RLIMIT_AS, limit)
+        declared = re.findall(r"^struct (\w+) \{", (out / "same.pb-c.h").read_text(), re.MULTILINE)
+        self.assertEqual(len(declared), N_SAME)
+        self.assertEqual(len(set(declared)), N_SAME)
+        self.assertLess(max(map(len, declared)), 64)
 
 
 def compilers(given, other):
