@@ -11,6 +11,7 @@
 
 #include "rpc/client/balancer.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "rpc/client/balancer_stage.h"
 #include "rpc/client/call/call_retry.h"
 #include "rpc/client/call/stream_send.h"
