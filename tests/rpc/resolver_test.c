@@ -649,8 +649,9 @@ static void test_resolver_group_has_a_watch_for_each_loop(void **state)
     }
     assert_int_equal(names_read(names, &names->n_started), 1);
     names_say(names, 1, 2);
-    assert_int_equal(list_say(names->list, NULL), BOW_OK);
-    assert_true(list_said(names->list, 1) > 0);
+    while (list_said(names->list, 1) == 0) {
+        assert_int_equal(list_say(names->list, NULL), BOW_OK);
+    }
     list_free_client(names->list);
     bow_group_unref(group);
 }
