@@ -18,6 +18,7 @@ from protoc import ROOT, Protoc
 FOLDERS = {
     "rpc/services": ["no_messages"],
     "otel": ["no_messages"],
+    "etcd": ["no_messages"],
     "rpc/schema": ["no_messages", "lite", "no_json"],
     "tools/bowline": ["no_messages"],
 }
