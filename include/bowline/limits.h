@@ -419,4 +419,12 @@
 /** Fields of one message of a schema. Answers a type whose empty message takes megabytes. */
 #define BOW_LIMIT_SCHEMA_FIELDS 65536u
 
+/** Servers of a service that are told of (<bowline/etcd.h>): the first in the order of their keys.
+ * Answers a prefix that somebody fills. */
+#define BOW_LIMIT_ETCD_SERVERS 4096u
+
+/** Bytes of a server's key, and of its value, in etcd. Answers values that are as large as etcd
+ * lets them be. */
+#define BOW_LIMIT_ETCD_VALUE_BYTES ((size_t)8 << 10)
+
 #endif

@@ -15,6 +15,7 @@
 #include "rpc/client/balancer_stage.h"
 #include "rpc/client/call/call_retry.h"
 #include "rpc/client/call/stream_send.h"
+#include "rpc/client/further.h"
 #include "rpc/core/errors.h"
 #include "rpc/core/header_limit.h"
 
@@ -285,18 +286,11 @@ static bool is_temporary(int rc)
     return rc == -EAGAIN || rc == -EPIPE;
 }
 
-static bool takes_calls(const struct bow__client_conn *conn)
-{
-    const struct bow__session *session = conn->conn.session;
-
-    return session != NULL && session->ops->can_open(session);
-}
-
 static bool find_another(struct bow__balancer *balancer)
 {
     for (uint32_t n = balancer->subchannels.n_ready; n > 1; n--) {
         pick_next(balancer);
-        if (takes_calls(balancer->conn)) {
+        if (bow__client_conn_takes_calls(balancer->conn)) {
             return true;
         }
     }
@@ -310,7 +304,7 @@ static struct bow__client_conn *find_further(const struct bow__balancer *balance
     for (struct bow__link *at = further->next; at != further; at = at->next) {
         struct bow__client_conn *conn =
             BOW__CONTAINER(at, struct bow__subchannel, ready_link)->conn;
-        if (takes_calls(conn)) {
+        if (bow__client_conn_takes_calls(conn)) {
             return conn;
         }
     }
@@ -320,7 +314,8 @@ static struct bow__client_conn *find_further(const struct bow__balancer *balance
 /* The connection that takes the next call, or NULL. */
 static struct bow__client_conn *find_conn(struct bow__balancer *balancer)
 {
-    if (balancer->conn != NULL && (takes_calls(balancer->conn) || find_another(balancer))) {
+    if (balancer->conn != NULL &&
+        (bow__client_conn_takes_calls(balancer->conn) || find_another(balancer))) {
         return balancer->conn;
     }
     return find_further(balancer);
@@ -413,57 +408,6 @@ static void request_connections(struct bow__balancer *balancer, bool at_once)
     }
 }
 
-/* Its server takes no call at all on it. */
-static bool is_of_no_use(const struct bow__subchannel *subchannel)
-{
-    return subchannel->state == BOW__CONNECTIVITY_READY &&
-           bow__conn_n_calls(&subchannel->conn->conn) == 0 && !takes_calls(subchannel->conn);
-}
-
-/* The first that is not in use; or NULL, also while one of them rests, which it does until its
- * timer tells, or is of no use, as another would be. `*ret_n_used`: how many are in use. */
-static struct bow__subchannel *find_unused(struct bow__subchannel *first, uint32_t *ret_n_used)
-{
-    struct bow__subchannel *unused = NULL;
-
-    *ret_n_used = 0;
-    for (uint32_t i = 1; i < bow__subchannels_each(first->list); i++) {
-        struct bow__subchannel *further = &first[i];
-        if (bow__subchannel_is_resting(further)) {
-            bow__subchannel_request_connection(further, false);
-            return NULL;
-        }
-        if (is_of_no_use(further)) {
-            return NULL;
-        }
-        if (further->state > BOW__CONNECTIVITY_IDLE) {
-            (*ret_n_used)++;
-        } else if (unused == NULL) {
-            unused = further;
-        }
-    }
-    return unused;
-}
-
-/* Of an address whose server has answered, and that has the fewest. */
-static struct bow__subchannel *find_to_add(const struct bow__subchannel_list *list)
-{
-    struct bow__subchannel *found = NULL;
-    uint32_t least = UINT32_MAX;
-
-    for (struct bow__subchannel *first = bow__subchannel_list_first(list); first != NULL;
-         first = bow__subchannel_next(first)) {
-        uint32_t n_used;
-        struct bow__subchannel *unused = find_unused(first, &n_used);
-        if (unused != NULL && n_used < least && first->state == BOW__CONNECTIVITY_READY &&
-            !bow__client_conn_is_candidate(first->conn) && !is_of_no_use(first)) {
-            found = unused;
-            least = n_used;
-        }
-    }
-    return found;
-}
-
 /* Calls wait and no connection has a stream for them. One at a time: what it brings is known when
  * its server has answered. */
 static void add_connection(struct bow__balancer *balancer)
@@ -474,7 +418,7 @@ static void add_connection(struct bow__balancer *balancer)
     if (list->n_further_in_use == n_further || list->n_further_connecting > 0) {
         return;
     }
-    struct bow__subchannel *further = find_to_add(list);
+    struct bow__subchannel *further = bow__further_find(list);
     if (further != NULL) {
         bow__subchannel_request_connection(further, false);
     }

@@ -35,6 +35,14 @@ static inline bool bow__client_conn_is_candidate(const struct bow__client_conn *
     return !bow__list_is_empty(&conn->candidate);
 }
 
+/** Whether another call may be sent on it now. */
+static inline bool bow__client_conn_takes_calls(const struct bow__client_conn *conn)
+{
+    const struct bow__session *session = conn->conn.session;
+
+    return session != NULL && session->ops->can_open(session);
+}
+
 /** Send `call`, which is in no list. Returns 0; -EAGAIN and -EPIPE (not now); or what it fails
  * with. */
 int bow__client_conn_send(struct bow__client_conn *conn, struct bow__client_call *call);

@@ -18,6 +18,7 @@ from protoc import ROOT, Protoc
 FOLDERS = {
     "rpc/services": ["no_messages"],
     "otel": ["no_messages"],
+    "etcd": ["no_messages"],
     "rpc/schema": ["no_messages", "lite", "no_json"],
     "rpc/client/retry": ["no_messages", "lite"],
     "tools/bowline": ["no_messages"],

@@ -89,9 +89,10 @@ RULES = {
     ),
     "tls": ({"base", "transport", "tls"}, {"base"} | TRANSPORT),
     "otel": ({"base", "transport", "rpc", "otel"}, {"base", "transport/address", "rpc/core/codec", "rpc/metrics"}),
+    "etcd": ({"base", "transport", "rpc", "etcd"}, {"base", "transport/address"}),
     "testing": ({"base", "transport", "rpc", "testing"}, {"base"} | TRANSPORT),
     "codegen": ({"base", "rpc"}, {"base"}),
-    "examples": ({"base", "transport", "rpc", "tls", "otel", "testing"}, set()),
+    "examples": ({"base", "transport", "rpc", "tls", "otel", "etcd", "testing"}, set()),
     "bench": ({"base", "transport", "rpc", "tls"}, set()),
     "tools": ({"base", "transport", "rpc", "tls"}, set()),
 }
@@ -114,6 +115,7 @@ PUBLIC_LEVELS = {
             "server", "service", "span", "status", "stream", "tracer", "well_known"},
     "tls": {"tls"},
     "otel": {"otel"},
+    "etcd": {"etcd"},
     "testing": {"testing"},
 }
 # What a public header of a level may include of the others.
@@ -123,6 +125,7 @@ PUBLIC_RULES = {
     "rpc": {"base", "rpc"},  # for rpc/core reads them
     "tls": {"base", "transport", "tls"},
     "otel": {"base", "transport", "rpc", "otel"},
+    "etcd": {"base", "transport", "rpc", "etcd"},
     "testing": {"base", "transport", "rpc", "testing"},
 }
 
@@ -132,13 +135,13 @@ PUBLIC_RULES = {
 ALL_ABOVE = {"examples", "bench", "tests"}
 SESSIONS = {"rpc/native", "rpc/web", "rpc/http2", "rpc/http1"}
 OUTSIDE = (
-    (r"protobuf-c/.*", {"include", "rpc", "otel", "codegen"} | ALL_ABOVE, set()),
+    (r"protobuf-c/.*", {"include", "rpc", "otel", "etcd", "codegen"} | ALL_ABOVE, set()),
     (r"nghttp2/.*", {"rpc/http2"} | ALL_ABOVE, set()),
     (r"openssl/.*", {"tls"} | ALL_ABOVE, set()),
     (r"ares\.h", {"rpc/client/resolve"} | ALL_ABOVE, set()),
     (r"(zstd|zlib)\.h", {"rpc/core"} | ALL_ABOVE, set()),
     (r"(pthread|threads)\.h",
-     {"include", "transport", "rpc", "tls", "otel", "testing", "codegen", "tools"} | ALL_ABOVE, SESSIONS),
+     {"include", "transport", "rpc", "tls", "otel", "etcd", "testing", "codegen", "tools"} | ALL_ABOVE, SESSIONS),
     (r"(sys/(epoll|eventfd|timerfd|signalfd|socket|un|wait)|netinet/.*|arpa/.*|netdb|poll"
      r"|signal|unistd|fcntl)\.h",
      {"base/process.c", "include", "transport", "rpc", "tls", "testing", "codegen", "tools"} | ALL_ABOVE,
@@ -261,6 +264,15 @@ ORDER = {
         "resource span_message",
         "exporter",
     ),
+    "etcd": (
+        "core endpoint",
+        "token",
+        "op",
+        "op_watch lease",
+        "registration lock service",
+        "watch",
+        "etcd",
+    ),
     "transport/channel": (
         "unread unix_file",
         "socket socket_activation",
@@ -307,7 +319,7 @@ ORDER = {
         "subchannel",
         "subchannel_list",
         "subchannel_set",
-        "balancer_stage",
+        "balancer_stage further",
         "balancer",
         "client_deadline intercept_client",
         "client",
@@ -363,7 +375,7 @@ ONE_CONCEPT = (
 )
 
 # Those whose files are held to be without rings.
-LIBRARY = ("base/", "transport/", "rpc/", "tls/", "otel/", "testing/")
+LIBRARY = ("base/", "transport/", "rpc/", "tls/", "otel/", "etcd/", "testing/")
 
 INCLUDE = re.compile(r'\s*#\s*include\s*([<"])([^>"]+)[>"]')
 

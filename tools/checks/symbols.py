@@ -27,7 +27,7 @@ SHARED_DECLARATION = re.compile(r"^BOW__SHARED\b[^;{]*?\b(bow__\w+)\(", re.MULTI
 SHARED_PREFIX = "bow__"
 SHARED_FOLDERS = ("base", "transport", "rpc")
 # Public headers of libraries beside libbowline.
-OTHER_HEADERS = {"otel.h", "testing.h", "tls.h"}
+OTHER_HEADERS = {"etcd.h", "otel.h", "testing.h", "tls.h"}
 GLOBAL_PREFIX = "bow_"
 # Written once by the dynamic linker, read-only afterwards.
 RELOCATED_ONCE = ".data.rel.ro"
