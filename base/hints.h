@@ -29,6 +29,18 @@ static BOW__SHORT_WAY bool bow__unlikely(bool condition)
     return __builtin_expect(condition, 0);
 }
 
+/** Where a switch has a case for each value of an enum: it need not ask then whether there are
+ * others.
+ */
+_Noreturn static BOW__SHORT_WAY void bow__unreachable(void)
+{
+    __builtin_unreachable();
+}
+
+/** A function whose loop runs for each field of each message. Where else it begins is up to the
+ * functions before it, and with that its loop takes up to a tenth longer. */
+#define BOW__ON_A_CACHE_LINE __attribute__((aligned(64)))
+
 /** Zero a struct of each call, whose size the compiler knows, by stores. Of one memset() gcc makes
  * "rep stos", which takes longer to start than such a struct to fill. */
 static inline void bow__zero_struct(void *memory, size_t size)

@@ -63,18 +63,22 @@ int bow_message_encode_new(const ProtobufCMessage *message, struct bow_arena *ar
 int bow_message_encode_delimited(const ProtobufCMessage *message, void *data, size_t size,
                                  size_t *ret_len)
 {
-    size_t len = 0;
+    uint8_t nothing[1];
 
-    int rc = bow_message_encode(message, data, size, &len);
-    if (rc < 0) {
-        return rc;
+    if (message == NULL) {
+        return -EINVAL;
     }
+    ssize_t n = bow__encode_at_end(message, size > 0 ? data : nothing, size, NULL);
+    if (n < 0) {
+        return (int)n;
+    }
+    size_t len = (size_t)n;
     size_t n_delimiter = bow__wire_varint_size(len);
-    if (n_delimiter > size - len) {
+    if (len > size || n_delimiter > size - len) {
         return -ENOSPC;
     }
     uint8_t *body = (uint8_t *)data + n_delimiter;
-    memmove(body, data, len);
+    memmove(body, (uint8_t *)data + size - len, len);
     bow__wire_write_varint(data, len);
     *ret_len = n_delimiter + len;
     return 0;

@@ -146,6 +146,33 @@ static void test_encode_proto3_empty_values_are_not_sent(void **state)
     check_encoded(&m, BYTES(""));
 }
 
+/* What is set before its unset neighbours, behind them and between, in two oneofs one behind the
+ * other with fields on both sides. */
+static void test_encode_of_a_oneof_sends_the_member_that_is_set_and_its_neighbours(void **state)
+{
+    Codec3__Choice m = CODEC3__CHOICE__INIT;
+    Codec3__Lists lists = CODEC3__LISTS__INIT;
+    (void)state;
+    m.before = 1;
+    m.after = (char *)(uintptr_t) "z";
+    check_encoded(&m, BYTES("\x08\x01\xa2\x01\x01z"));
+    m.other_case = CODEC3__CHOICE__OTHER_LEFT;
+    m.left = (char *)(uintptr_t) "l";
+    check_encoded(&m, BYTES("\x08\x01\x52\x01l\xa2\x01\x01z"));
+    m.kind_case = CODEC3__CHOICE__KIND_NUMBER;
+    m.number = 7;
+    check_encoded(&m, BYTES("\x08\x01\x10\x07\x52\x01l\xa2\x01\x01z"));
+    m.kind_case = CODEC3__CHOICE__KIND_FLAG;
+    m.flag = 1;
+    m.other_case = CODEC3__CHOICE__OTHER_RIGHT;
+    m.right = &lists;
+    check_encoded(&m, BYTES("\x08\x01\x38\x01\x5a\x00\xa2\x01\x01z"));
+    m.kind_case = CODEC3__CHOICE__KIND_REAL;
+    m.real = 1.5;
+    m.other_case = CODEC3__CHOICE__OTHER__NOT_SET;
+    check_encoded(&m, BYTES("\x08\x01\x41\x00\x00\x00\x00\x00\x00\xf8\x3f\xa2\x01\x01z"));
+}
+
 static void test_encode_null_where_a_pointer_is_needed_is_refused(void **state)
 {
     Codec2__Required required = CODEC2__REQUIRED__INIT;
@@ -239,6 +266,7 @@ int main(void)
         cmocka_unit_test(test_encode_selected_empty_string_is_sent_whatever_its_pointer),
         cmocka_unit_test(test_encode_optional_is_sent_by_has_and_by_pointer),
         cmocka_unit_test(test_encode_proto3_empty_values_are_not_sent),
+        cmocka_unit_test(test_encode_of_a_oneof_sends_the_member_that_is_set_and_its_neighbours),
         cmocka_unit_test(test_encode_null_where_a_pointer_is_needed_is_refused),
         cmocka_unit_test(test_encode_message_without_its_init_is_refused),
         cmocka_unit_test(test_encode_a_cycle_is_refused_by_depth),

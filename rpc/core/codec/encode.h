@@ -5,8 +5,9 @@
 /*
  * protobuf-c structs → protobuf bytes, in one pass and without allocation. The
  * message is written from its end to its beginning, so that the length of a
- * sub-message is known when its prefix is due, and then moved to the front of the
- * buffer: linear at any depth.
+ * sub-message is known when its prefix is due: linear at any depth. Who can take the
+ * bytes where they are then has them from bow__encode_at_end(); bow__encode() moves
+ * them to the front of the buffer, unless they fill it.
  *
  *     buf                                            buf + cap
  *      |                    | field 1 | .. | field n | unknown fields |
@@ -40,6 +41,13 @@
  */
 ssize_t bow__encode(const ProtobufCMessage *message, uint8_t *buf, size_t cap,
                     struct bow__text *reason);
+
+/**
+ * Encode `message` so that it ends at buf + cap, where it stays: its bytes are the last ones of the
+ * buffer, as many as are returned. For the rest as bow__encode().
+ */
+ssize_t bow__encode_at_end(const ProtobufCMessage *message, uint8_t *buf, size_t cap,
+                           struct bow__text *reason);
 
 /** Append that the message is being written to; `reason` may be NULL. */
 void bow__encode_say_changed(struct bow__text *reason);
