@@ -332,7 +332,8 @@
 #define BOW_LIMIT_DNS_TTL_MIN_NS (UINT64_C(5) * 1000000000u)
 #define BOW_LIMIT_DNS_TTL_MAX_NS (UINT64_C(3600) * 1000000000u)
 
-/** Targets of a name's SRV records that are looked up. Answers an answer that asks for thousands. */
+/** Targets of a name's SRV records that are looked up. Answers an answer that asks for thousands.
+ */
 #define BOW_LIMIT_DNS_SRV_TARGETS 64u
 
 /** Bytes of a file of addresses (file:///PATH). Answers one that is none. */
