@@ -199,8 +199,11 @@ static void go_on_sending(struct bow__hand_over *hand_over)
 
 static bool is_named(const struct bow__hand_over_frame *frame, uint32_t index)
 {
-    return index / 8 < frame->text_len &&
-           (((unsigned char)frame->text[index / 8] >> (index % 8)) & 1u) != 0;
+    if (index / 8 >= frame->text_len) {
+        return false;
+    }
+    uint32_t bits = (unsigned char)frame->text[index / 8];
+    return (bits >> (index % 8) & 1u) != 0;
 }
 
 /* What it has not taken ends with this server as it always does. */
