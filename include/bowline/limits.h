@@ -428,4 +428,14 @@
  * lets them be. */
 #define BOW_LIMIT_ETCD_VALUE_BYTES ((size_t)8 << 10)
 
+/** How long a server that hands its sockets over waits for the new process to serve. Answers one
+ * that has them and hangs, while no other can have them; above it the old one goes on. */
+#define BOW_LIMIT_HAND_OVER_NS (UINT64_C(60) * 1000000000u)
+
+/** How long a new server waits for a word of the old one, and blocks. Answers one that is held. */
+#define BOW_LIMIT_TAKE_OVER_NS (UINT64_C(5) * 1000000000u)
+
+/** Sockets that go from one server to the other. Answers a process that never comes to an end. */
+#define BOW_LIMIT_HAND_OVER_SOCKETS 4096u
+
 #endif

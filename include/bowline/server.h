@@ -167,6 +167,13 @@ struct bow_server_options {
      */
     void (*on_stopping)(struct bow_server *server, void *user);
     void *stopping_user;
+    const char
+        *take_over; /* "unix:PATH" or "unix-abstract:NAME": start asks there for the listening
+                       sockets of an older process (bow_server_hand_over()), listens on those
+                       that the addresses above name, and tells it to drain once this one
+                       serves. Nobody there: it listens by itself. Copied; NULL: none */
+    bool hand_over_on_sigusr2; /* bow_server_run() takes SIGUSR2, and does bow_server_hand_over() at
+                                  `take_over` then */
 };
 
 #define BOW_SERVER_OPTIONS_INIT                                                                    \
@@ -302,7 +309,9 @@ BOW_EXPORT BOW_MUST_USE int bow_server_limit_calls(struct bow_server *server, co
  *          descriptor that cannot be read), -EDEADLK (a method is declared to block and
  *          has no executor), -ENOMEM, -EBUSY (started before), -ECHILD (it or its loop was used
  *          before fork(), by the parent process), -ESHUTDOWN (a loop of its shuts down), -EAGAIN
- * (no thread could be had)
+ * (no thread could be had); with options.take_over what that failed with, while the older process
+ * goes on: -EBUSY (another one takes over), -EPERM (another user's), -EPROTONOSUPPORT (another
+ * version's), -ETIMEDOUT (it does not answer), -EBADMSG (who listens there is none), -EMFILE
  */
 BOW_EXPORT BOW_MUST_USE int bow_server_start(struct bow_server *server);
 
@@ -314,9 +323,9 @@ BOW_EXPORT BOW_MUST_USE int bow_server_start(struct bow_server *server);
  * further signal skips what is left of the lame-duck period; once that is over (or there is none),
  * the next one ends the grace period and closes the connections at once. So a second Ctrl-C ends a
  * server without a lame duck soon, whatever its handlers do. Meanwhile the calling thread blocks
- * these signals (and SIGHUP, with options.reload_on_sighup, SIGUSR1 with options.dump_on_sigusr1),
- * which a child process started from it inherits; a thread of the program's own that receives one
- * keeps it blocked from then on.
+ * these signals (and SIGHUP, with options.reload_on_sighup, SIGUSR1 with options.dump_on_sigusr1,
+ * SIGUSR2 with options.hand_over_on_sigusr2), which a child process started from it inherits; a
+ * thread of the program's own that receives one keeps it blocked from then on.
  *
  * Thread:  any one thread; without `workers` connections are served on it
  * Returns: 0 after the drain, be it cut short, and for a server that has stopped; what
@@ -340,6 +349,28 @@ BOW_EXPORT BOW_MUST_USE int bow_server_run(struct bow_server *server);
  */
 BOW_EXPORT BOW_MUST_USE int bow_server_reload(struct bow_server *server,
                                               struct bow_transport_error *ret_error);
+
+/**
+ * Offer the listening sockets to the process that is to take over, at `address` ("unix:PATH", whose
+ * file has mode 0600 and goes when it is over, or "unix-abstract:NAME"). One that starts with
+ * options.take_over and runs as the same user gets all of them, TCP and Unix, those of the
+ * operations listener and of each worker too ("fd:N" not: the service manager has it, nor inproc).
+ * Both accept from then on. When the other one says that it serves, this server drains at once,
+ * without lame duck, and closes its descriptors; no connection is refused, and those that wait are
+ * the other's. If the other one ends before, this server goes on, and offers on.
+ *
+ * To one process at a time, for BOW_LIMIT_HAND_OVER_NS each. A successor calls this in its turn, at
+ * the same address: options.on_started is the place.
+ *
+ * Thread:  any, after bow_server_start(); what follows happens on the loop that accepts
+ * Owns:    borrows `address`; `*ret_error` (may be NULL) is filled on failure
+ * Returns: 0; -EINVAL (no Unix socket's address); -EALREADY (it offers them); -ESHUTDOWN (not
+ *          started, or it drains); -E2BIG (more than BOW_LIMIT_HAND_OVER_SOCKETS); -ECHILD (see
+ *          bow_server_start()); -ENOMEM; what binding or listening failed with, -EADDRINUSE when
+ *          another server offers there
+ */
+BOW_EXPORT BOW_MUST_USE int bow_server_hand_over(struct bow_server *server, const char *address,
+                                                 struct bow_transport_error *ret_error);
 
 /** Begin to drain: lame duck, GOAWAY, grace, close; a server that has not started yet does when it
  * has. Idempotent. Thread: any. */

@@ -83,6 +83,10 @@ static int check_options(const struct bow_server_options *options)
     if (bow__header_limit_check(options->max_header_bytes, &reason) < 0) {
         return refuse(options, -EINVAL, reason.bytes);
     }
+    if (options->hand_over_on_sigusr2 && options->take_over == NULL) {
+        return refuse(options, -EINVAL,
+                      "options.hand_over_on_sigusr2 needs options.take_over: where to");
+    }
     if (bow__server_check_origins(options, &reason) < 0) {
         return refuse(options, -EINVAL, reason.bytes);
     }
@@ -137,6 +141,7 @@ static int make(const struct bow_server_options *options, struct bow_context *co
     server->options = *options;
     server->options.error = NULL;
     server->context = context;
+    server->take_over.fd = -1;
     int rc = bow__server_listen_list(server);
     server->options.listen = NULL; /* it was borrowed */
     if (rc < 0) {
@@ -147,6 +152,9 @@ static int make(const struct bow_server_options *options, struct bow_context *co
     set_limits(server);
     rc = copy_operations(server);
     if (rc == 0) {
+        rc = copy_text(server, &server->options.take_over, &server->take_over_address);
+    }
+    if (rc == 0) {
         rc = bow__server_keep_origins(server);
     }
     if (rc == 0) {
@@ -156,6 +164,7 @@ static int make(const struct bow_server_options *options, struct bow_context *co
         bow__web_origins_free(context, server->limits.web_origins);
         bow__server_free_text(server, server->operations_address);
         bow__server_free_text(server, server->operations_hosts);
+        bow__server_free_text(server, server->take_over_address);
         bow__server_free_listeners(server);
         bow__free(context, server, sizeof(*server));
         return rc;

@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/options.h"
 #include "rpc/server/dispatch/server_conn.h"
+#include "transport/channel/acceptor.h"
 #include "transport/channel/unix_file.h"
 
 #include <errno.h>
@@ -196,8 +197,8 @@ static int open_listener(struct bow_server *server, struct bow__listener *listen
     options.channel.data_bytes = sizeof(struct bow__server_conn);
     options.channel.on_channel = on_channel;
     options.channel.user = listener;
-    rc = bow_acceptor_new(server->context, &options, &server->acceptors[server->n_acceptors],
-                          &error);
+    rc = bow__acceptor_new_from(server->context, &options, &server->take_over.handed,
+                                &server->acceptors[server->n_acceptors], &error);
     if (rc < 0) {
         bow__text_printf(&server->error, "%s", error.text);
         return rc;

@@ -101,6 +101,7 @@ int bow__server_make_operations(struct bow_server *server)
     struct bow__operations_options options = {
         .loop = server->main,
         .address = server->operations_address,
+        .handed = &server->take_over.handed,
         .exposed = server->options.operations_exposed,
         .host =
             {

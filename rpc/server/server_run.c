@@ -3,12 +3,13 @@
  * bow_server_run(): one thread lends itself to a server until it has stopped. It
  * drives the main loop when that one has no thread of its own, else a small loop
  * that only waits for signals and for the end. Which signal calls what is said here: SIGHUP
- * a reload (server_reload.c), SIGUSR1 a dump (server_dump.c), SIGTERM and SIGINT a stop
- * (server_stop.c).
+ * a reload (server_reload.c), SIGUSR1 a dump (server_dump.c), SIGUSR2 a hand-over
+ * (server_hand_over.c), SIGTERM and SIGINT a stop (server_stop.c).
  */
 
 #include "rpc/server/server_dump.h"
 #include "rpc/server/server_fork.h"
+#include "rpc/server/server_hand_over.h"
 #include "rpc/server/server_reload.h"
 #include "rpc/server/server_start.h"
 #include "rpc/server/server_stop.h"
@@ -35,6 +36,10 @@ static void on_signal(int number, void *user)
     }
     if (number == SIGUSR1) {
         bow__server_dump_by_signal(run->server);
+        return;
+    }
+    if (number == SIGUSR2) {
+        bow__server_hand_over_by_signal(run->server);
         return;
     }
     bow_server_stop(run->server);
@@ -159,8 +164,11 @@ int bow_server_run(struct bow_server *server)
     }
     bow__server_ref(server);
     /* Before it listens: whoever finds that it does may ask it to end. */
-    bow__signals_take(&run.signals, server->options.reload_on_sighup,
-                      server->options.dump_on_sigusr1);
+    bow__signals_take(&run.signals, &(struct bow__signals_wanted){
+                                        .hangup = server->options.reload_on_sighup,
+                                        .user1 = server->options.dump_on_sigusr1,
+                                        .user2 = server->options.hand_over_on_sigusr2,
+                                    });
     if (bow__server_get_state(server) == BOW__SERVER_NEW) {
         rc = bow__server_start(server, BOW_LOOP_OWNER);
     }

@@ -191,6 +191,9 @@ static int make_all(struct bow_server *server, enum bow_loop_thread kind)
         rc = make_workers(server);
     }
     if (rc == 0) {
+        rc = bow__take_over_begin(server);
+    }
+    if (rc == 0) {
         rc = bow__server_make_acceptors(server);
     }
     if (rc == 0) {
@@ -293,7 +296,11 @@ int bow__server_start(struct bow_server *server, enum bow_loop_thread kind)
         bow__server_unmake(server);
         return rc;
     }
+    if (rc == 0 && !atomic_load(&server->stop_requested)) {
+        rc = bow__take_over_finish(server);
+    }
     if (rc < 0 || atomic_load(&server->stop_requested)) {
+        bow__take_over_abandon(server);
         bow_server_stop(server);
     }
     return rc;

@@ -6,6 +6,7 @@
 
 #include "rpc/server/server_state.h"
 #include "base/alloc.h"
+#include "rpc/server/hand_over.h"
 #include "rpc/server/operations/operations.h"
 #include "transport/channel/acceptor.h"
 #include <bowline/executor.h>
@@ -75,6 +76,9 @@ void bow__server_unlisten(struct bow_server *server)
 void bow__server_unmake(struct bow_server *server)
 {
     bow__server_unlisten(server);
+    bow__take_over_abandon(server);
+    bow__hand_over_free(server->hand_over);
+    server->hand_over = NULL;
     if (server->main != NULL) {
         let_go_of_main(server);
     }
@@ -153,6 +157,7 @@ void bow__server_destroy(struct bow_server *server)
     bow__server_free_listeners(server);
     bow__server_free_text(server, server->operations_address);
     bow__server_free_text(server, server->operations_hosts);
+    bow__server_free_text(server, server->take_over_address);
     bow__free(context, server, sizeof(*server));
     bow_context_unref(context);
 }

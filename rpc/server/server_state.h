@@ -7,12 +7,15 @@
  *
  *     server_state.c      references, the state, giving back what it has
  *     server_fork.c       one that is the parent process's
+ *     hand_over.c         its sockets offered to another process
+ *     take_over.c         another process's sockets taken
  *     server_metrics.c    what it counts
  *     server_services.c   services, interceptors, where handlers run
  *     server_own.c        the services that the library brings
  *     server_listen.c     addresses, and connections from them
  *     server_reload.c     renewed certificates
  *     server_stop.c       drain: lame duck, GOAWAY, grace, close
+ *     server_hand_over.c  the end because another process has taken over
  *     server_start.c      loops, workers, listeners
  *     server_run.c        bow_server_run() and its signals
  *     server.c            options, new and free
@@ -33,6 +36,7 @@
 #include "rpc/core/intercept.h"
 #include "rpc/core/registry.h"
 #include "rpc/server/dispatch/worker.h"
+#include "rpc/server/take_over.h"
 #include "rpc/services/health.h"
 #include "rpc/services/reflection.h"
 #include <bowline/group.h>
@@ -60,6 +64,7 @@ struct bow__listener {
     char address[];
 };
 
+struct bow__hand_over;
 struct bow__operations;
 
 struct bow_server {
@@ -94,6 +99,11 @@ struct bow_server {
     bool runs_operations; /* it was started, and is a part; set before the server is open */
     bool ends_operations; /* it has been told to; under the lock */
     struct bow_task operations_task;
+    struct bow__take_over take_over;  /* while it starts */
+    char *take_over_address;          /* what the options name, copied */
+    struct bow__hand_over *hand_over; /* NULL: none; set once, under the lock; the rest of it is the
+                                         main loop's */
+    struct bow_task hand_over_task;
     char *addresses; /* of all listeners, in words; the same; NULL before */
     size_t addresses_bytes;
     atomic_uint n_connections;

@@ -10,6 +10,7 @@
 #include "rpc/server/server_stop.h"
 #include "base/log.h"
 #include "rpc/core/errors.h"
+#include "rpc/server/hand_over.h"
 #include "rpc/server/operations/operations.h"
 #include "rpc/server/server_fork.h"
 #include "rpc/server/server_metrics.h"
@@ -105,6 +106,11 @@ static void part_done_on_main(struct bow_server *server)
     part_done(server);
 }
 
+void bow__server_part_done(struct bow_server *server)
+{
+    part_done_on_main(server);
+}
+
 /* Its end */
 
 static void on_operations_closed(void *user)
@@ -188,18 +194,21 @@ static void on_acceptor_closed(void *user)
     part_done_on_main(server);
 }
 
-/* The main loop may shut down while another thread tells the parts to begin. */
-static void wait_until_begun(struct bow_server *server)
+/* The main loop may shut down while another thread tells the parts to begin, or has it offer its
+ * sockets. */
+static struct bow__hand_over *wait_until_begun(struct bow_server *server)
 {
     pthread_mutex_lock(&server->lock);
+    struct bow__hand_over *hand_over = server->hand_over;
     pthread_mutex_unlock(&server->lock);
+    return hand_over;
 }
 
 /* Whatever comes first: a stop, a hurry, or the end of the loop. Health first, so that who is told
  * to go elsewhere does. */
 static void begin_to_stop(struct bow_server *server)
 {
-    wait_until_begun(server);
+    (void)wait_until_begun(server);
     bow__health_drain(&server->health);
     bool tells = server->tells_stopping;
     server->tells_stopping = false;
@@ -213,6 +222,7 @@ static void drain(struct bow_server *server)
     if (server->draining) {
         return;
     }
+    bow__hand_over_close(wait_until_begun(server));
     server->draining = true;
     begin_to_stop(server);
     bow_timer_stop(&server->lame_timer);
@@ -340,6 +350,14 @@ static int hurry_task(void *user)
     }
     part_done_on_main(server);
     return 0;
+}
+
+void bow__server_leave(struct bow_server *server)
+{
+    server->options.lame_duck_ns = 0;
+    end_operations_now(server);
+    bow_server_stop(server);
+    drain(server);
 }
 
 void bow__server_init_stop(struct bow_server *server)

@@ -14,6 +14,13 @@ void bow__server_init_stop(struct bow_server *server);
 /** Skip what is left of the lame-duck period, or, after it, of the grace period. Thread: any. */
 void bow__server_hurry(struct bow_server *server);
 
+/** A part that was counted in n_parts is over. On the main loop. */
+void bow__server_part_done(struct bow_server *server);
+
+/** Another process has its sockets: drain at once, without a lame duck, for there who connects is
+ * served. On the main loop. */
+void bow__server_leave(struct bow_server *server);
+
 /** A worker reports, on its loop. */
 void bow__server_on_worker_done(struct bow__worker *worker);
 

@@ -12,7 +12,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-static const int numbers[BOW__N_SIGNALS] = {SIGHUP, SIGTERM, SIGINT, SIGUSR1};
+static const int numbers[BOW__N_SIGNALS] = {SIGHUP, SIGTERM, SIGINT, SIGUSR1, SIGUSR2};
 
 /* Runs on threads that do not block the signal; returning applies the mask it changes. */
 static void pass_on(int number, siginfo_t *info, void *context)
@@ -43,7 +43,21 @@ static bool is_default(int number, struct sigaction *ret_old)
            ret_old->sa_handler == SIG_DFL;
 }
 
-static void choose(struct bow__signals *signals, bool hangup, bool user1)
+static bool is_wanted(int number, const struct bow__signals_wanted *wanted)
+{
+    switch (number) {
+    case SIGHUP:
+        return wanted->hangup;
+    case SIGUSR1:
+        return wanted->user1;
+    case SIGUSR2:
+        return wanted->user2;
+    default:
+        return true;
+    }
+}
+
+static void choose(struct bow__signals *signals, const struct bow__signals_wanted *wanted)
 {
     sigset_t blocked;
 
@@ -51,8 +65,7 @@ static void choose(struct bow__signals *signals, bool hangup, bool user1)
     sigemptyset(&signals->unblocked);
     pthread_sigmask(SIG_BLOCK, NULL, &blocked);
     for (int i = 0; i < BOW__N_SIGNALS; i++) {
-        bool is_wanted = (hangup || numbers[i] != SIGHUP) && (user1 || numbers[i] != SIGUSR1);
-        if (!is_wanted || !is_default(numbers[i], &signals->old[i])) {
+        if (!is_wanted(numbers[i], wanted) || !is_default(numbers[i], &signals->old[i])) {
             continue;
         }
         sigaddset(&signals->taken, numbers[i]);
@@ -78,11 +91,11 @@ static void set_dispositions(struct bow__signals *signals, bool ours)
 
 static const struct bow__watch_ops watch_ops = {.on_events = on_readable};
 
-void bow__signals_take(struct bow__signals *signals, bool hangup, bool user1)
+void bow__signals_take(struct bow__signals *signals, const struct bow__signals_wanted *wanted)
 {
     *signals = (struct bow__signals){.watch.ops = &watch_ops};
     bow__list_init(&signals->watch.link);
-    choose(signals, hangup, user1);
+    choose(signals, wanted);
     pthread_sigmask(SIG_BLOCK, &signals->taken, NULL);
     set_dispositions(signals, true);
 }

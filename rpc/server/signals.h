@@ -3,7 +3,7 @@
 #define BOWLINE_RPC_SERVER_SIGNALS_H
 
 /*
- * SIGTERM, SIGINT, SIGHUP and SIGUSR1 as events of a loop, while a server runs on it
+ * SIGTERM, SIGINT, SIGHUP, SIGUSR1 and SIGUSR2 as events of a loop, while a server runs on it
  * (server_run.c).
  *
  * Design. A handler that wakes a loop would have to find it through a global. So
@@ -16,7 +16,7 @@
 #include "transport/loop/loop.h"
 #include <signal.h>
 
-#define BOW__N_SIGNALS 4
+#define BOW__N_SIGNALS 5
 
 struct bow__signals {
     struct bow__watch watch;
@@ -29,10 +29,17 @@ struct bow__signals {
     struct sigaction old[BOW__N_SIGNALS];
 };
 
-/** Take SIGTERM, SIGINT and, if wanted, SIGHUP and SIGUSR1, where their disposition is the default:
- * from now on they wait, as do those that were blocked and are pending. Thread: the one that is
- * going to drive the loop. */
-void bow__signals_take(struct bow__signals *signals, bool hangup, bool user1);
+/** Those beside SIGTERM and SIGINT that are wanted. */
+struct bow__signals_wanted {
+    bool hangup;
+    bool user1;
+    bool user2;
+};
+
+/** Take SIGTERM, SIGINT and those that are wanted, where their disposition is the default: from now
+ * on they wait, as do those that were blocked and are pending. Thread: the one that is going to
+ * drive the loop. */
+void bow__signals_take(struct bow__signals *signals, const struct bow__signals_wanted *wanted);
 
 /**
  * Hear of those that were taken, the ones that wait already first. Returns 0 or a negative errno.

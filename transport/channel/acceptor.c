@@ -2,9 +2,8 @@
 /*
  * An acceptor: its listening sockets, each on its loop, which connections it admits, and to which
  * loop they go. A listener takes a bounded batch a turn. Out of descriptors, accepting pauses: the
- * socket stays readable, so going on would spin. Binding is in socket.c.
- *
- * One listener, or one for each address of a name; with per_worker each for each worker.
+ * socket stays readable, so going on would spin. Which sockets are opened
+ * is acceptor_open.c's.
  *
  * Design
  *
@@ -26,6 +25,10 @@
  *
  * Who starts holds `starting` while the listeners are told, so that one that begins meanwhile waits
  * until it is known whether all of them do.
+ *
+ * A socket that another process has as well is lent: what is done to it is done to the other one's,
+ * so it is closed and nothing else, and its file stays. `lending` guards that with the closing, for
+ * it is lent on the thread of whoever speaks with that process.
  */
 
 #include "transport/channel/acceptor.h"
@@ -34,58 +37,22 @@
 #include "base/options.h"
 #include "base/text.h"
 #include "transport/address/transport_error.h"
+#include "transport/channel/acceptor_open.h"
 #include "transport/channel/channel.h"
-#include "transport/channel/listen.h"
 
 #include <bowline/group.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
 #define DEFAULT_MAX_ACCEPTS 64u
 #define PAUSE_NS (UINT64_C(100) * 1000000u)
-#define PORT_TRIES 8
-
-struct listener {
-    struct bow_acceptor *acceptor;
-    struct bow_loop *loop; /* its memory is held */
-    struct bow__listening listening;
-    struct bow__watch watch;
-    struct bow_timer pause;
-    struct bow_task start_task;
-    struct bow_task close_task;
-    bool is_started;
-    bool refuses_new;             /* it closes: no further connection comes */
-    _Atomic(uint64_t) tell_at_ns; /* when it may be logged again that descriptors ran out */
-    uint64_t n_pauses;            /* since it was */
-};
-
-struct bow_acceptor {
-    struct bow_context *context;
-    struct bow_acceptor_options options; /* its address is NULL: not ours to keep */
-    struct bow_loop *home;               /* where `closed` runs; its memory is held */
-    struct bow_task closed_task;
-    void (*closed)(void *user);
-    void *closed_user;
-    atomic_uint refs;
-    atomic_uint n_pending;
-    atomic_uint n_channels;
-    pthread_mutex_t starting;
-    bool withdrawn; /* under the lock: a listener could not be told, so none is to begin */
-    _Atomic(uint64_t) n_refused;
-    _Atomic(uint64_t) n_unset;    /* channels that were not set up, since it was last logged */
-    _Atomic(uint64_t) tell_at_ns; /* when it may be logged again */
-    char *addresses;              /* where it listens */
-    size_t addresses_bytes;
-    uint32_t n_listeners;
-    uint32_t n_allocated;
-    struct listener listeners[];
-};
 
 static size_t acceptor_bytes(uint32_t n_listeners)
 {
-    return sizeof(struct bow_acceptor) + n_listeners * sizeof(struct listener);
+    return sizeof(struct bow_acceptor) + n_listeners * sizeof(struct bow__acceptor_listener);
 }
 
 static void release(struct bow_acceptor *acceptor)
@@ -98,6 +65,7 @@ static void release(struct bow_acceptor *acceptor)
     }
     bow__loop_release(acceptor->home);
     pthread_mutex_destroy(&acceptor->starting);
+    pthread_mutex_destroy(&acceptor->lending);
     bow__free(acceptor->context, acceptor->addresses, acceptor->addresses_bytes);
     bow__free(acceptor->context, acceptor, acceptor_bytes(acceptor->n_allocated));
 }
@@ -177,7 +145,7 @@ static void count_channel(struct bow_acceptor *acceptor)
     atomic_fetch_add_explicit(&acceptor->n_channels, 1, memory_order_relaxed);
 }
 
-static struct bow_loop *choose_loop(const struct listener *listener)
+static struct bow_loop *choose_loop(const struct bow__acceptor_listener *listener)
 {
     const struct bow_acceptor_options *options = &listener->acceptor->options;
 
@@ -189,7 +157,7 @@ static struct bow_loop *choose_loop(const struct listener *listener)
 
 /* Make a channel of an accepted socket, or close it. Takes the socket. Returns 0, or what stops
  * accepting for now. Thread: the listener's loop. */
-static int admit(struct listener *listener, const struct bow__socket *socket,
+static int admit(struct bow__acceptor_listener *listener, const struct bow__socket *socket,
                  const struct bow_sockaddr *peer)
 {
     struct bow_acceptor *acceptor = listener->acceptor;
@@ -223,7 +191,7 @@ static int admit(struct listener *listener, const struct bow__socket *socket,
 
 /* A listener: the socket on its loop */
 
-static void describe(const struct listener *listener, struct bow__text *text)
+static void describe(const struct bow__acceptor_listener *listener, struct bow__text *text)
 {
     const struct bow__listening *listening = &listener->listening;
 
@@ -238,7 +206,7 @@ static void describe(const struct listener *listener, struct bow__text *text)
 }
 
 /* A descriptor that comes free and is used up at once begins a new pause: ten a second. */
-static void tell_pause(struct listener *listener, int error)
+static void tell_pause(struct bow__acceptor_listener *listener, int error)
 {
     struct bow_context *context = listener->acceptor->context;
     struct bow__text where;
@@ -259,7 +227,7 @@ static void tell_pause(struct listener *listener, int error)
     listener->n_pauses = 0;
 }
 
-static void tell_reset(const struct listener *listener, int error)
+static void tell_reset(const struct bow__acceptor_listener *listener, int error)
 {
     struct bow__text where;
     struct bow__text text;
@@ -272,7 +240,7 @@ static void tell_reset(const struct listener *listener, int error)
              text.bytes);
 }
 
-static void pause_accepting(struct listener *listener, int error)
+static void pause_accepting(struct bow__acceptor_listener *listener, int error)
 {
     tell_pause(listener, error);
     (void)bow__loop_rewatch(listener->loop, &listener->watch, 0);
@@ -281,7 +249,7 @@ static void pause_accepting(struct listener *listener, int error)
 
 static void on_pause_over(struct bow_timer *timer, void *user)
 {
-    struct listener *listener = user;
+    struct bow__acceptor_listener *listener = user;
 
     if (bow__loop_rewatch(listener->loop, &listener->watch, BOW_POLL_IN) < 0) {
         bow_timer_start(timer, PAUSE_NS);
@@ -291,7 +259,8 @@ static void on_pause_over(struct bow_timer *timer, void *user)
 /* The loop has logged it; trying again registers it. */
 static void on_watch_lost(struct bow__watch *watch, int error)
 {
-    struct listener *listener = BOW__CONTAINER(watch, struct listener, watch);
+    struct bow__acceptor_listener *listener =
+        BOW__CONTAINER(watch, struct bow__acceptor_listener, watch);
 
     (void)error;
     bow_timer_start(&listener->pause, PAUSE_NS);
@@ -318,7 +287,7 @@ static bool is_of_connection(int error)
 }
 
 /* Returns 0 to go on, -EAGAIN when there is none left, or what stops accepting for now. */
-static int accept_one(struct listener *listener)
+static int accept_one(struct bow__acceptor_listener *listener)
 {
     struct bow_sockaddr peer = {.len = 0};
     struct bow__socket socket;
@@ -332,7 +301,8 @@ static int accept_one(struct listener *listener)
 
 static void on_events(struct bow__watch *watch, uint32_t events)
 {
-    struct listener *listener = BOW__CONTAINER(watch, struct listener, watch);
+    struct bow__acceptor_listener *listener =
+        BOW__CONTAINER(watch, struct bow__acceptor_listener, watch);
     (void)events;
 
     /* A callback of a new channel may shut the loop down. */
@@ -348,19 +318,39 @@ static void on_events(struct bow__watch *watch, uint32_t events)
     }
 }
 
-static void stop_listening(struct listener *listener)
+static void close_socket(struct bow__acceptor_listener *listener)
+{
+    struct bow_acceptor *acceptor = listener->acceptor;
+
+    pthread_mutex_lock(&acceptor->lending);
+    bow__acceptor_forget_lent(listener);
+    bow__listening_close(&listener->listening);
+    pthread_mutex_unlock(&acceptor->lending);
+}
+
+static bool is_lent(struct bow__acceptor_listener *listener)
+{
+    struct bow_acceptor *acceptor = listener->acceptor;
+
+    pthread_mutex_lock(&acceptor->lending);
+    bool lent = listener->lent;
+    pthread_mutex_unlock(&acceptor->lending);
+    return lent;
+}
+
+static void stop_listening(struct bow__acceptor_listener *listener)
 {
     bow_timer_stop(&listener->pause);
     bow__loop_unwatch(listener->loop, &listener->watch);
-    bow__listening_close(&listener->listening);
+    close_socket(listener);
 }
 
 static void on_loop_shutdown(struct bow__watch *watch)
 {
-    stop_listening(BOW__CONTAINER(watch, struct listener, watch));
+    stop_listening(BOW__CONTAINER(watch, struct bow__acceptor_listener, watch));
 }
 
-static int start_accepting(struct listener *listener)
+static int start_accepting(struct bow__acceptor_listener *listener)
 {
     if (!bow__listening_is_open(&listener->listening) || listener->is_started) {
         return 0;
@@ -380,7 +370,7 @@ static bool is_withdrawn(struct bow_acceptor *acceptor)
 
 static int run_start(void *user)
 {
-    struct listener *listener = user;
+    struct bow__acceptor_listener *listener = user;
 
     int rc = is_withdrawn(listener->acceptor) ? 0 : start_accepting(listener);
     leave(listener->acceptor);
@@ -388,7 +378,7 @@ static int run_start(void *user)
 }
 
 /* What has come so far, a batch at a time. Returns whether there is more. */
-static bool accept_waiting(struct listener *listener)
+static bool accept_waiting(struct bow__acceptor_listener *listener)
 {
     uint32_t n_max = listener->acceptor->options.max_accepts_per_turn;
     int rc = 0;
@@ -409,12 +399,15 @@ static bool accept_waiting(struct listener *listener)
  * Until none is found twice: between the first look and the second, handshakes that had begun
  * within this host end.
  */
-static bool has_to_go_on(struct listener *listener)
+static bool has_to_go_on(struct bow__acceptor_listener *listener)
 {
     if (!listener->is_started || !bow__listening_is_open(&listener->listening)) {
         return false;
     }
     bool first = !listener->refuses_new;
+    if (first && is_lent(listener)) {
+        return false; /* what waits is the other process's */
+    }
     if (first && !bow__listening_refuse_new(&listener->listening)) {
         return false;
     }
@@ -424,7 +417,7 @@ static bool has_to_go_on(struct listener *listener)
 
 static int run_close(void *user)
 {
-    struct listener *listener = user;
+    struct bow__acceptor_listener *listener = user;
 
     if (has_to_go_on(listener) &&
         bow__loop_post_internal(listener->loop, &listener->close_task, 0) == 0) {
@@ -436,7 +429,7 @@ static int run_close(void *user)
 }
 
 /* Begin to accept, on its loop. Returns 0 or why it can't be posted. Thread: any. */
-static int start_listener(struct listener *listener)
+static int start_listener(struct bow__acceptor_listener *listener)
 {
     struct bow_acceptor *acceptor = listener->acceptor;
 
@@ -450,7 +443,7 @@ static int start_listener(struct listener *listener)
 }
 
 /* Close the socket on its loop, then leave(). Thread: any. */
-static void close_listener(struct listener *listener)
+static void close_listener(struct bow__acceptor_listener *listener)
 {
     struct bow__listening *listening = &listener->listening;
 
@@ -462,7 +455,7 @@ static void close_listener(struct listener *listener)
         bow__unix_file_forget(&listening->unix_file); /* the parent process listens there */
     }
     /* The loop has ended and has let go of the socket, or never was this process's. */
-    bow__listening_close(listening);
+    close_socket(listener);
     leave(listener->acceptor);
 }
 
@@ -473,7 +466,7 @@ static const struct bow__watch_ops watch_ops = {
 };
 
 /* `listener` is zeroed but for `listening`, which is open. */
-static void init_listener(struct listener *listener, struct bow_acceptor *acceptor,
+static void init_listener(struct bow__acceptor_listener *listener, struct bow_acceptor *acceptor,
                           struct bow_loop *loop)
 {
     listener->acceptor = acceptor;
@@ -504,11 +497,80 @@ void bow__acceptor_undo(struct bow_acceptor *acceptor)
     const uint32_t n_listeners = acceptor->n_listeners;
 
     for (uint32_t i = 0; i < n_listeners; i++) {
+        bow__acceptor_forget_lent(&acceptor->listeners[i]);
         bow__listening_undo(&acceptor->listeners[i].listening);
     }
     for (uint32_t i = 0; i < n_listeners; i++) {
         leave(acceptor); /* the last one is the end of it, or a start that has yet to be seen */
     }
+}
+
+/* Lending */
+
+uint32_t bow__acceptor_n_listeners(const struct bow_acceptor *acceptor)
+{
+    return acceptor->n_listeners;
+}
+
+int bow__acceptor_lend(struct bow_acceptor *acceptor, uint32_t index, struct bow__lent *ret_lent)
+{
+    struct bow__acceptor_listener *listener = &acceptor->listeners[index];
+    const struct bow__listening *listening = &listener->listening;
+    int rc = -ENOENT;
+
+    pthread_mutex_lock(&acceptor->lending);
+    if (listening->fd >= 0 && !listening->inherited) {
+        int fd = fcntl(listening->fd, F_DUPFD_CLOEXEC, 0);
+        rc = fd >= 0 ? 0 : -errno;
+        if (rc == 0) {
+            bool has_file = listening->unix_file.path[0] != '\0';
+            listener->lent = true;
+            *ret_lent = (struct bow__lent){.fd = fd,
+                                           .device = has_file ? listening->unix_file.device : 0,
+                                           .inode = has_file ? listening->unix_file.inode : 0};
+        }
+    }
+    pthread_mutex_unlock(&acceptor->lending);
+    return rc;
+}
+
+void bow__acceptor_take_back(struct bow_acceptor *acceptor, uint32_t index)
+{
+    pthread_mutex_lock(&acceptor->lending);
+    acceptor->listeners[index].lent = false;
+    pthread_mutex_unlock(&acceptor->lending);
+}
+
+/* The file keeps the other process's rights until now: it might have gone on. */
+static void set_file_rights(struct bow__acceptor_listener *listener)
+{
+    struct bow__listening *listening = &listener->listening;
+    const char *stage = NULL;
+    struct bow__text text;
+
+    if (listening->unix_file.path[0] == '\0') {
+        return;
+    }
+    int rc = bow__unix_file_set_rights(&listening->unix_file, &listening->unix_rights, &stage);
+    if (rc < 0) {
+        bow__text_clear(&text);
+        bow__text_errno(&text, rc);
+        bow__log(listener->acceptor->context, BOW_LOG_WARNING, "%s %s: %s", stage,
+                 listening->unix_file.path, text.bytes);
+    }
+}
+
+void bow__acceptor_own(struct bow_acceptor *acceptor)
+{
+    pthread_mutex_lock(&acceptor->lending);
+    for (uint32_t i = 0; i < acceptor->n_listeners; i++) {
+        struct bow__acceptor_listener *listener = &acceptor->listeners[i];
+        if (listener->lent && listener->listening.fd >= 0) {
+            set_file_rights(listener);
+        }
+        listener->lent = false;
+    }
+    pthread_mutex_unlock(&acceptor->lending);
 }
 
 /* Start */
@@ -593,180 +655,6 @@ static int read_options(const struct bow_acceptor_options *given,
     return 0;
 }
 
-/* What is bound, and where: a name may have several addresses, and each may have several sockets.
- */
-
-struct opening {
-    const char *text;
-    struct bow__address addresses[BOW__LISTEN_MAX];
-    int n_addresses;
-    uint32_t n_each;
-    int n_skipped;
-    struct bow_transport_error skipped; /* the last of them */
-};
-
-static void close_opened(struct bow_acceptor *acceptor)
-{
-    for (uint32_t i = 0; i < acceptor->n_listeners; i++) {
-        bow__listening_undo(&acceptor->listeners[i].listening);
-        acceptor->listeners[i].listening = (struct bow__listening){.fd = -1};
-    }
-    acceptor->n_listeners = 0;
-}
-
-/* "localhost:80 ([::1]:80)", or the text alone when it says as much. */
-static void name_place(const struct opening *opening, int index, struct bow__text *text)
-{
-    char address[BOW__ADDRESS_TEXT_BYTES];
-
-    bow__text_clear(text);
-    bow__text_printf(text, "%s", opening->text);
-    if (opening->n_addresses > 1) {
-        bow__address_format(&opening->addresses[index].sockaddr, address);
-        bow__text_printf(text, " (%s)", address);
-    }
-}
-
-static int open_place(struct bow_acceptor *acceptor, const struct opening *opening, int index,
-                      struct bow_transport_error *ret_error)
-{
-    const struct bow_acceptor_options *options = &acceptor->options;
-    struct listener *at = &acceptor->listeners[acceptor->n_listeners];
-    struct bow__listening *first = &at->listening;
-    struct bow__text place;
-
-    name_place(opening, index, &place);
-    first->shares = !options->per_worker   ? BOW__SHARES_NOTHING
-                    : options->shares_port ? BOW__SHARES_WITH_ALL
-                                           : BOW__SHARES_AMONG_US;
-    first->unix_rights = (struct bow__unix_rights){
-        .mode = options->unix_mode, .owner = options->unix_owner, .group = options->unix_group};
-    int rc = bow__listening_open(first, acceptor->context, &opening->addresses[index], place.bytes,
-                                 options->backlog, ret_error);
-    if (rc < 0) {
-        return rc;
-    }
-    acceptor->n_listeners++;
-    for (uint32_t i = 1; i < opening->n_each; i++) {
-        rc = bow__socket_listen_beside(&at[i].listening, first, options->backlog);
-        if (rc < 0) {
-            return bow__transport_error(ret_error, "binding", place.bytes, rc, NULL);
-        }
-        acceptor->n_listeners++;
-    }
-    return 0;
-}
-
-/* A name's address that this host has not, with none of its sockets: names of hosts are the same
- * with IPv6 and without. */
-static bool may_skip(const struct bow_acceptor *acceptor, const struct opening *opening, int error)
-{
-    return opening->n_addresses > 1 && acceptor->n_listeners % opening->n_each == 0 &&
-           (error == -EADDRNOTAVAIL || error == -EAFNOSUPPORT);
-}
-
-/* Port 0 is chosen with the first of a name's addresses, and all have the same. */
-static void set_port(struct opening *opening, uint16_t port)
-{
-    for (int i = 0; i < opening->n_addresses; i++) {
-        bow__sockaddr_set_port(&opening->addresses[i].sockaddr, port);
-    }
-}
-
-static int open_places(struct bow_acceptor *acceptor, struct opening *opening,
-                       struct bow_transport_error *ret_error)
-{
-    bool chooses = opening->n_addresses > 1 && opening->addresses[0].port == 0;
-    int rc = 0;
-
-    opening->n_skipped = 0;
-    for (int i = 0; i < opening->n_addresses; i++) {
-        struct bow_transport_error error = {0};
-        rc = open_place(acceptor, opening, i, &error);
-        if (rc < 0 && may_skip(acceptor, opening, rc)) {
-            opening->n_skipped++;
-            opening->skipped = error;
-            continue;
-        }
-        if (rc < 0) {
-            opening->skipped = error;
-            break;
-        }
-        if (chooses && acceptor->n_listeners == opening->n_each) {
-            set_port(opening, acceptor->listeners[0].listening.port);
-        }
-    }
-    if (rc < 0 && acceptor->n_listeners > 0 && may_skip(acceptor, opening, rc)) {
-        rc = 0; /* the last one was skipped, not the only one */
-    }
-    if (rc < 0) {
-        close_opened(acceptor);
-        if (ret_error != NULL) {
-            *ret_error = opening->skipped;
-        }
-    }
-    return rc;
-}
-
-/* Opens all or none. */
-static int open_listeners(struct bow_acceptor *acceptor, struct opening *opening,
-                          struct bow_transport_error *ret_error)
-{
-    bool chooses = opening->n_addresses > 1 && opening->addresses[0].port == 0;
-    int rc = open_places(acceptor, opening, ret_error);
-
-    /* The port that is free at one address may be taken at another. */
-    for (int i = 1; chooses && rc == -EADDRINUSE && i < PORT_TRIES; i++) {
-        set_port(opening, 0);
-        rc = open_places(acceptor, opening, ret_error);
-    }
-    return rc;
-}
-
-/* Room for what name_addresses() writes, before anything is opened that could not be given back. */
-static int alloc_addresses(struct bow_acceptor *acceptor, const struct opening *opening)
-{
-    size_t text_bytes = strlen(opening->text) + 1;
-    size_t n_bytes = (size_t)opening->n_addresses * (BOW__ADDRESS_TEXT_BYTES + 2);
-
-    acceptor->addresses_bytes = n_bytes > text_bytes ? n_bytes : text_bytes;
-    acceptor->addresses = bow__alloc(acceptor->context, acceptor->addresses_bytes);
-    return acceptor->addresses != NULL ? 0 : -ENOMEM;
-}
-
-/* Where it listens, in words: each address once, "127.0.0.1:80, [::1]:80". */
-static void name_addresses(struct bow_acceptor *acceptor, const struct opening *opening)
-{
-    char address[BOW__ADDRESS_TEXT_BYTES];
-    size_t len = 0;
-
-    for (uint32_t i = 0; i < acceptor->n_listeners; i += opening->n_each) {
-        const struct bow__listening *listening = &acceptor->listeners[i].listening;
-        struct bow_sockaddr bound = {.len = 0};
-        int rc = listening->fd >= 0 ? listening->system->getsockname(listening->system->user,
-                                                                     listening->fd, &bound)
-                                    : -EBADF;
-        bow__address_format(&bound, address);
-        len += (size_t)snprintf(acceptor->addresses + len, acceptor->addresses_bytes - len, "%s%s",
-                                i > 0 ? ", " : "",
-                                rc == 0 || opening->n_addresses > 1 ? address : opening->text);
-    }
-}
-
-/* A name says too little of where one is listened to. */
-static void tell_addresses(const struct bow_acceptor *acceptor, const struct opening *opening)
-{
-    if (opening->n_addresses > 1) {
-        bow__log(acceptor->context, BOW_LOG_INFO, "%s is listened on at %s", opening->text,
-                 acceptor->addresses);
-    }
-    if (opening->n_skipped > 0) {
-        bow__log(acceptor->context, BOW_LOG_WARNING,
-                 "%d of the %d addresses of %s could not be had: %s", opening->n_skipped,
-                 opening->n_addresses, opening->text, opening->skipped.text);
-    }
-}
-
 static void init(struct bow_acceptor *acceptor)
 {
     const struct bow_acceptor_options *options = &acceptor->options;
@@ -781,6 +669,7 @@ static void init(struct bow_acceptor *acceptor)
     bow__loop_hold(acceptor->home);
     bow_task_init(&acceptor->closed_task, "acceptor closed", run_closed, acceptor);
     pthread_mutex_init(&acceptor->starting, NULL);
+    pthread_mutex_init(&acceptor->lending, NULL);
     atomic_init(&acceptor->refs, 1);
     atomic_init(&acceptor->n_pending, acceptor->n_listeners);
     atomic_init(&acceptor->n_channels, 0);
@@ -794,13 +683,20 @@ static void init(struct bow_acceptor *acceptor)
 int bow_acceptor_new(struct bow_context *context, const struct bow_acceptor_options *given,
                      struct bow_acceptor **ret_acceptor, struct bow_transport_error *ret_error)
 {
+    return bow__acceptor_new_from(context, given, NULL, ret_acceptor, ret_error);
+}
+
+int bow__acceptor_new_from(struct bow_context *context, const struct bow_acceptor_options *given,
+                           struct bow__handed *handed, struct bow_acceptor **ret_acceptor,
+                           struct bow_transport_error *ret_error)
+{
     struct bow_acceptor_options options;
 
     const char *wrong = NULL;
     if (read_options(given, &options, &wrong) < 0) {
         return bow__transport_error(ret_error, "parsing", "the options", -EINVAL, wrong);
     }
-    struct opening opening = {.text = options.address, .n_each = 1};
+    struct bow__opening opening = {.text = options.address, .n_each = 1, .handed = handed};
     if (options.per_worker) {
         opening.n_each = bow_group_size(options.workers);
     }
@@ -809,7 +705,8 @@ int bow_acceptor_new(struct bow_context *context, const struct bow_acceptor_opti
     if (opening.n_addresses < 0) {
         return opening.n_addresses;
     }
-    uint32_t n_allocated = opening.n_each * (uint32_t)opening.n_addresses;
+    uint32_t n_allocated =
+        opening.n_each * (uint32_t)opening.n_addresses + (handed != NULL ? handed->n_sockets : 0);
     struct bow_acceptor *acceptor = bow__alloc_zero(context, acceptor_bytes(n_allocated));
     if (acceptor == NULL) {
         return bow__transport_error(ret_error, "binding", options.address, -ENOMEM, NULL);
@@ -817,17 +714,16 @@ int bow_acceptor_new(struct bow_context *context, const struct bow_acceptor_opti
     acceptor->context = context;
     acceptor->options = options;
     acceptor->n_allocated = n_allocated;
-    int rc = alloc_addresses(acceptor, &opening);
+    int rc = bow__acceptor_alloc_addresses(acceptor, &opening);
     if (rc < 0) {
         (void)bow__transport_error(ret_error, "binding", options.address, rc, NULL);
         goto free_acceptor;
     }
-    rc = open_listeners(acceptor, &opening, ret_error);
+    rc = bow__acceptor_open(acceptor, &opening, ret_error);
     if (rc < 0) {
         goto free_addresses;
     }
-    name_addresses(acceptor, &opening);
-    tell_addresses(acceptor, &opening);
+    bow__acceptor_name_addresses(acceptor, &opening);
     init(acceptor);
     *ret_acceptor = acceptor;
     return 0;

@@ -7,6 +7,7 @@
  * back. Knows nothing of loops.
  */
 
+#include "transport/channel/handed.h"
 #include "transport/channel/transport.h"
 
 static inline bool bow__listening_is_open(const struct bow__listening *listening)
@@ -35,6 +36,11 @@ int bow__listening_open(struct bow__listening *listening, struct bow_context *co
  * errno. */
 int bow__socket_listen_beside(struct bow__listening *listening, const struct bow__listening *first,
                               int backlog);
+
+/** socket.c: on a socket that another process has handed over, whose descriptor is taken on
+ * success. Returns 0 or a negative errno. */
+int bow__socket_listen_handed(struct bow__listening *listening, struct bow_context *context,
+                              const struct bow__handed_socket *socket, int backlog);
 
 /** Take a connection that waits: `*ret_socket` is the caller's to close. Returns 0, or a negative
  * errno as accept() says it. */

@@ -467,6 +467,29 @@ int bow__socket_listen_beside(struct bow__listening *listening, const struct bow
     return rc;
 }
 
+int bow__socket_listen_handed(struct bow__listening *listening, struct bow_context *context,
+                              const struct bow__handed_socket *socket, int backlog)
+{
+    const struct bow_system *system = bow__context_system(context);
+    const char *path = bow__address_unix_path(&socket->bound);
+
+    if (path != NULL) {
+        bow__unix_file_know(&listening->unix_file, path, socket->device, socket->inode);
+    }
+    listening->transport = &bow__socket_transport;
+    listening->system = system;
+    listening->fd = socket->fd;
+    if (listening->shares == BOW__SHARES_WITH_ALL) {
+        set_option(system, socket->fd, SOL_SOCKET, SO_REUSEPORT, 1);
+    }
+    int rc = begin_listening(listening, system, backlog);
+    if (rc < 0) {
+        listening->fd = -1;
+        bow__unix_file_forget(&listening->unix_file);
+    }
+    return rc;
+}
+
 static int accept_socket(struct bow__listening *listening, struct bow__socket *ret_socket,
                          struct bow_sockaddr *ret_peer)
 {

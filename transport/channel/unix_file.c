@@ -113,10 +113,15 @@ int bow__unix_file_own(struct bow__unix_file *file, const char *path)
     if (lstat(path, &made) < 0) {
         return -errno;
     }
-    snprintf(file->path, sizeof(file->path), "%s", path);
-    file->device = made.st_dev;
-    file->inode = made.st_ino;
+    bow__unix_file_know(file, path, made.st_dev, made.st_ino);
     return 0;
+}
+
+void bow__unix_file_know(struct bow__unix_file *file, const char *path, dev_t device, ino_t inode)
+{
+    snprintf(file->path, sizeof(file->path), "%s", path);
+    file->device = device;
+    file->inode = inode;
 }
 
 int bow__unix_file_set_rights(const struct bow__unix_file *file,

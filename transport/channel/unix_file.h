@@ -53,6 +53,8 @@ int bow__unix_file_replace(const char *path, const struct bow_sockaddr *address,
 
 /** The file at `path`, just bound, is ours. Returns 0 or a negative errno. */
 int bow__unix_file_own(struct bow__unix_file *file, const char *path);
+/** The file at `path` is the one that another process has made: it goes with the socket. */
+void bow__unix_file_know(struct bow__unix_file *file, const char *path, dev_t device, ino_t inode);
 /** Before listening, so that nobody has connected under other ones. Returns 0 or a negative errno
  * with `*ret_stage` set. */
 int bow__unix_file_set_rights(const struct bow__unix_file *file,

@@ -88,7 +88,8 @@ int bow__operations_new(struct bow_context *context, const struct bow__operation
     acceptor_options.channel.data_bytes = sizeof(struct bow__operations_conn);
     acceptor_options.channel.on_channel = on_channel;
     acceptor_options.channel.user = operations;
-    rc = bow_acceptor_new(context, &acceptor_options, &operations->acceptor, &transport_error);
+    rc = bow__acceptor_new_from(context, &acceptor_options, options->handed, &operations->acceptor,
+                                &transport_error);
     if (rc < 0) {
         bow__text_printf(error, "the operations listener: %s", transport_error.text);
         bow__free(context, operations, sizeof(*operations));
@@ -105,6 +106,11 @@ int bow__operations_start(struct bow__operations *operations)
 
     operations->started = rc == 0;
     return rc;
+}
+
+struct bow_acceptor *bow__operations_acceptor(const struct bow__operations *operations)
+{
+    return operations->acceptor;
 }
 
 const char *bow__operations_addresses(const struct bow__operations *operations)

@@ -13,13 +13,15 @@
 #include "base/text.h"
 #include "rpc/server/operations/routes.h"
 
+struct bow__handed;
 struct bow__operations;
 
 /** What is known of it before it runs; all is kept. */
 struct bow__operations_options {
     struct bow_loop *loop;
     const char *address;
-    bool exposed; /* may be reached from other hosts */
+    struct bow__handed *handed; /* borrowed for new(): of another process's sockets; may be NULL */
+    bool exposed;               /* may be reached from other hosts */
     struct bow__operations_host host;
 };
 
@@ -29,6 +31,8 @@ int bow__operations_new(struct bow_context *context, const struct bow__operation
                         struct bow__operations **ret_operations, struct bow__text *error);
 /** Returns 0 or a negative errno: nothing has begun. Thread: any. */
 int bow__operations_start(struct bow__operations *operations);
+/** What listens for it, NULL once it closes. */
+struct bow_acceptor *bow__operations_acceptor(const struct bow__operations *operations);
 /** Where it listens, or has, in words. Thread: any. */
 const char *bow__operations_addresses(const struct bow__operations *operations);
 /** End all of it; `closed` is the last callback, on the loop, or on any thread once that has

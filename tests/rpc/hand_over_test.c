@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * Sockets that go from one server to another when not all goes well: who asks is nobody, is too
+ * many, ends before it serves, speaks otherwise, is another user. Both servers live in this
+ * process; what a bad one says is written by hand.
+ */
+
+#include "rpc/server/hand_over_frame.h"
+
+#include <arpa/inet.h>
+#include <bowline/server.h>
+#include <bowline/system.h>
+#include <bowline/transport_error.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static char place[64];
+
+static struct bow_server *new_server(const char *listen, uint64_t lame_duck_ns)
+{
+    struct bow_server_options options = BOW_SERVER_OPTIONS_INIT;
+    struct bow_server *server = NULL;
+
+    options.listen = listen;
+    options.take_over = place;
+    options.lame_duck_ns = lame_duck_ns;
+    assert_int_equal(bow_server_new(&options, &server), 0);
+    return server;
+}
+
+static struct bow_server *start_server(const char *listen, uint64_t lame_duck_ns)
+{
+    struct bow_server *server = new_server(listen, lame_duck_ns);
+
+    if (bow_server_start(server) < 0) {
+        fail_msg("%s", bow_server_error(server));
+    }
+    return server;
+}
+
+static void offer(struct bow_server *server)
+{
+    struct bow_transport_error error = {0};
+
+    if (bow_server_hand_over(server, place, &error) < 0) {
+        fail_msg("%s", error.text);
+    }
+}
+
+static bool can_connect(uint16_t port)
+{
+    struct sockaddr_in in = {.sin_family = AF_INET, .sin_port = htons(port)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    assert_true(fd >= 0);
+    int rc = connect(fd, (struct sockaddr *)&in, sizeof(in));
+    close(fd);
+    return rc == 0;
+}
+
+/* A new process, by hand */
+
+static int ask(void)
+{
+    struct sockaddr_un un = {.sun_family = AF_UNIX};
+    const char *name = place + strlen("unix-abstract:");
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    assert_true(fd >= 0);
+    memcpy(un.sun_path + 1, name, strlen(name));
+    socklen_t len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(name));
+    assert_int_equal(connect(fd, (struct sockaddr *)&un, len), 0);
+    return fd;
+}
+
+static struct bow__hand_over_frame hear(int fd)
+{
+    struct bow__hand_over_reader reader;
+    struct bow__hand_over_frame frame = {.fd = -1};
+
+    bow__hand_over_reader_init(&reader);
+    assert_int_equal(bow__hand_over_read(fd, &reader, &frame), 0);
+    return frame;
+}
+
+/* Ask until the one before has been noticed to have ended, and have the one socket. */
+static int take_when_free(int *ret_socket)
+{
+    struct bow__hand_over_frame frame = {.type = BOW__HAND_OVER_REFUSED};
+    int fd = -1;
+
+    while (frame.type == BOW__HAND_OVER_REFUSED) {
+        if (fd >= 0) {
+            close(fd);
+        }
+        fd = ask();
+        /* Who is refused may not be heard any more. */
+        const struct bow__hand_over_frame wish = {.type = BOW__HAND_OVER_TAKE, .fd = -1};
+        (void)bow__hand_over_write(fd, &wish);
+        frame = hear(fd);
+    }
+    assert_int_equal(frame.type, BOW__HAND_OVER_SOCKET);
+    assert_true(frame.fd >= 0);
+    assert_string_equal(frame.text, "127.0.0.1:0");
+    *ret_socket = frame.fd;
+    frame = hear(fd);
+    assert_int_equal(frame.type, BOW__HAND_OVER_END);
+    assert_int_equal(frame.number, 1);
+    return fd;
+}
+
+/* Tests */
+
+static void test_hand_over_taken_drains_without_a_lame_duck(void **state)
+{
+    (void)state;
+    struct bow_server *old = start_server("127.0.0.1:0", UINT64_C(3600) * 1000000000u);
+    uint16_t port = bow_server_port(old);
+
+    offer(old);
+    struct bow_server *next = start_server("127.0.0.1:0", 0);
+    assert_int_equal(bow_server_port(next), port);
+    assert_int_equal(bow_server_join(old), 0);
+    bow_server_free(old);
+    assert_true(can_connect(port));
+    /* The place is free again. */
+    offer(next);
+    assert_int_equal(bow_server_hand_over(next, place, NULL), -EALREADY);
+    bow_server_free(next);
+    assert_false(can_connect(port));
+}
+
+static void test_hand_over_taker_that_ends_changes_nothing(void **state)
+{
+    (void)state;
+    struct bow_server *old = start_server("127.0.0.1:0", 0);
+    uint16_t port = bow_server_port(old);
+    int taken = -1;
+
+    offer(old);
+    int fd = take_when_free(&taken);
+    close(fd);
+    close(taken);
+    fd = take_when_free(&taken);
+    close(fd);
+    close(taken);
+    assert_true(can_connect(port));
+    bow_server_free(old);
+    assert_false(can_connect(port));
+}
+
+/* The socket of who is about to take over stays as it is when the old one is told to stop. */
+static void test_hand_over_stopped_meanwhile_spoils_no_socket(void **state)
+{
+    (void)state;
+    struct bow_server *old = start_server("127.0.0.1:0", 0);
+    uint16_t port = bow_server_port(old);
+    int taken = -1;
+
+    offer(old);
+    int fd = take_when_free(&taken);
+    bow_server_free(old);
+    assert_true(can_connect(port));
+    int accepted = accept(taken, NULL, NULL);
+    assert_true(accepted >= 0);
+    close(accepted);
+    close(taken);
+    close(fd);
+}
+
+static void test_hand_over_second_taker_is_refused(void **state)
+{
+    (void)state;
+    struct bow_server *old = start_server("127.0.0.1:0", 0);
+    struct bow_server *second = new_server("127.0.0.1:0", 0);
+    int taken = -1;
+
+    offer(old);
+    int fd = take_when_free(&taken);
+    assert_int_equal(bow_server_start(second), -EBUSY);
+    assert_non_null(strstr(bow_server_error(second), "is taking over at this moment"));
+    assert_non_null(strstr(bow_server_error(second), place));
+    bow_server_free(second);
+    close(fd);
+    close(taken);
+    bow_server_free(old);
+}
+
+static void test_hand_over_new_one_that_cannot_start_changes_nothing(void **state)
+{
+    (void)state;
+    struct bow_server *old = start_server("127.0.0.1:0", 0);
+    struct bow_server *other = start_server("127.0.0.1:0", 0);
+    uint16_t port = bow_server_port(old);
+    char listen[64];
+
+    offer(old);
+    snprintf(listen, sizeof(listen), "127.0.0.1:0,127.0.0.1:%u", bow_server_port(other));
+    struct bow_server *next = new_server(listen, 0);
+    assert_int_equal(bow_server_start(next), -EADDRINUSE);
+    bow_server_free(next);
+    bow_server_free(other);
+    assert_true(can_connect(port));
+    /* It would not drain of itself. */
+    assert_int_equal(bow_server_hand_over(old, place, NULL), -EALREADY);
+    bow_server_free(old);
+}
+
+static void test_hand_over_other_version_is_refused(void **state)
+{
+    (void)state;
+    static const uint8_t take_2[BOW__HAND_OVER_HEADER_BYTES] = {'B', 'O', 'W',
+                                                                'H', 2,   BOW__HAND_OVER_TAKE};
+    struct bow_server *old = start_server("127.0.0.1:0", 0);
+
+    offer(old);
+    int fd = ask();
+    assert_int_equal(send(fd, take_2, sizeof(take_2), MSG_NOSIGNAL), sizeof(take_2));
+    struct bow__hand_over_frame frame = hear(fd);
+    assert_int_equal(frame.type, BOW__HAND_OVER_REFUSED);
+    assert_int_equal(frame.number, EPROTONOSUPPORT);
+    assert_non_null(strstr(frame.text, "in versions 1 (the old one) and 2"));
+    close(fd);
+    bow_server_free(old);
+}
+
+static void test_hand_over_other_user_is_refused(void **state)
+{
+    (void)state;
+    if (geteuid() != 0) {
+        print_message("not root: another user cannot be played\n");
+        return;
+    }
+    struct bow_server *old = start_server("127.0.0.1:0", 0);
+    int status = 0;
+
+    offer(old);
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        int fd = setuid(65534) == 0 ? ask() : -1;
+        struct bow__hand_over_frame frame = hear(fd);
+        _exit(frame.type == BOW__HAND_OVER_REFUSED && frame.number == EPERM ? 0 : 1);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    bow_server_free(old);
+}
+
+static void test_hand_over_refuses_what_is_no_place(void **state)
+{
+    (void)state;
+    struct bow_server *server = new_server("127.0.0.1:0", 0);
+    struct bow_transport_error error = {0};
+
+    assert_int_equal(bow_server_hand_over(server, place, &error), -ESHUTDOWN);
+    assert_int_equal(bow_server_start(server), 0); /* nobody offers anything */
+    assert_int_equal(bow_server_hand_over(server, "127.0.0.1:1", &error), -EINVAL);
+    assert_non_null(strstr(error.text, "unix:PATH"));
+    assert_int_equal(bow_server_hand_over(server, NULL, &error), -EINVAL);
+    bow_server_free(server);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_hand_over_taken_drains_without_a_lame_duck),
+        cmocka_unit_test(test_hand_over_taker_that_ends_changes_nothing),
+        cmocka_unit_test(test_hand_over_stopped_meanwhile_spoils_no_socket),
+        cmocka_unit_test(test_hand_over_second_taker_is_refused),
+        cmocka_unit_test(test_hand_over_new_one_that_cannot_start_changes_nothing),
+        cmocka_unit_test(test_hand_over_other_version_is_refused),
+        cmocka_unit_test(test_hand_over_other_user_is_refused),
+        cmocka_unit_test(test_hand_over_refuses_what_is_no_place),
+    };
+
+    snprintf(place, sizeof(place), "unix-abstract:bowline-hand-over-unit-%d", (int)getpid());
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
