@@ -35,6 +35,7 @@
 #include "rpc/server/dispatch/worker.h"
 #include "rpc/services/health.h"
 #include "rpc/services/reflection.h"
+#include <bowline/generic.h>
 #include <bowline/group.h>
 #include <bowline/server.h>
 #include <pthread.h>
@@ -67,6 +68,7 @@ struct bow_server {
     struct bow_server_options options; /* `listen` is ours */
     struct bow__worker_limits limits;
     struct bow__registry registry;
+    bow_generic_fn fallback_handler;
     struct bow__interceptors interceptors; /* constant once started */
     struct bow__health health;
     struct bow__reflection *reflection; /* NULL: not the library's */
