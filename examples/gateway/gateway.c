@@ -7,6 +7,7 @@
  * server, it is here that a key of bow_call_metadata() would choose among several clients. */
 
 #include "forward.h"
+#include <bowline/context.h>
 #include <bowline/group.h>
 #include <bowline/metrics.h>
 #include <stdio.h>
@@ -20,13 +21,21 @@ static void on_started(struct bow_server *server, void *user)
     fflush(stdout);
 }
 
-static int serve(struct bow_group *group, const char *listen, struct bow_client *client)
+/* What both sides share: the loops above all, so that a call is begun where it came, and stays
+ * there. */
+struct shared {
+    struct bow_context *context;
+    struct bow_group *group;
+};
+
+static int serve(const struct shared *shared, const char *listen, struct bow_client *client)
 {
     struct bow_server_options options = BOW_SERVER_OPTIONS_INIT;
     struct bow_server *server = NULL;
 
     options.listen = listen;
-    options.group = group;
+    options.context = shared->context;
+    options.group = shared->group;
     options.on_started = on_started;
     options.no_health = true; /* that of the servers behind is handed on, too */
     if (bow_server_new(&options, &server) < 0) {
@@ -44,21 +53,21 @@ static int serve(struct bow_group *group, const char *listen, struct bow_client 
     return rc < 0;
 }
 
-/* On the same loops as the server, so that a call is begun where it came, and stays there. */
-static int connect_and_serve(struct bow_group *group, const char *listen, const char *target)
+static int connect_and_serve(const struct shared *shared, const char *listen, const char *target)
 {
     struct bow_client_options options = BOW_CLIENT_OPTIONS_INIT;
     struct bow_transport_error error = {0};
     struct bow_client *client = NULL;
 
     options.target = target;
-    options.group = group;
+    options.context = shared->context;
+    options.group = shared->group;
     options.error = &error;
     if (bow_client_new(&options, &client) < 0) {
         fprintf(stderr, "gateway: %s\n", error.text);
         return 1;
     }
-    int failed = serve(group, listen, client);
+    int failed = serve(shared, listen, client);
     bow_client_free(client);
     return failed;
 }
@@ -66,18 +75,21 @@ static int connect_and_serve(struct bow_group *group, const char *listen, const 
 int main(int argc, char **argv)
 {
     struct bow_group_options options = BOW_GROUP_OPTIONS_INIT;
-    struct bow_group *group = NULL;
+    struct shared shared = {NULL, NULL};
+    int failed = 1;
 
     if (argc != 3) {
         fprintf(stderr, "usage: %s LISTEN TARGET\n", argv[0]);
         return 2;
     }
     options.n_loops = LOOPS;
-    if (bow_group_new(NULL, &options, &group) < 0) {
+    if (bow_context_new(NULL, &shared.context) < 0 ||
+        bow_group_new(shared.context, &options, &shared.group) < 0) {
         fprintf(stderr, "gateway: out of memory\n");
-        return 1;
+    } else {
+        failed = connect_and_serve(&shared, argv[1], argv[2]);
     }
-    int failed = connect_and_serve(group, argv[1], argv[2]);
-    bow_group_unref(group);
+    bow_group_unref(shared.group);
+    bow_context_unref(shared.context);
     return failed;
 }

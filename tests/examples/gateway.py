@@ -124,7 +124,8 @@ def main(gateway):
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
     with example.program(gateway, "127.0.0.1:0", f"grpc:list:127.0.0.1:{port}") as program:
-        with grpc.insecure_channel(f"127.0.0.1:{program.port()}") as channel:
+        port = program.wait_line(r"^listening on \S+:(\d+)$").group(1)
+        with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
             check_kinds(channel)
             check_metadata(channel, behind)
             check_errors(channel)
