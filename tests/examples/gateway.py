@@ -81,7 +81,7 @@ def check_metadata(channel, behind):
     assert reply == b"!"
     assert ("first", "this") in call.initial_metadata(), call.initial_metadata()
     assert ("last-bin", b"\0\xff") in call.trailing_metadata(), call.trailing_metadata()
-    assert 0 < behind.times_left[-1] <= 50, behind.times_left[-1]
+    assert 0 < behind.times_left[-1] < 55, behind.times_left[-1]  # gRPC rounds it up when it sends it
 
 
 def check_errors(channel):
