@@ -10,6 +10,7 @@
 #include "rpc/client/call/call_retry.h"
 #include "rpc/client/call/stream_receive.h"
 #include "rpc/client/call/stream_send.h"
+#include "rpc/core/call/generic.h"
 #include "rpc/core/call/receive.h"
 #include "rpc/core/errors.h"
 
@@ -99,12 +100,18 @@ static uint64_t time_left(const struct bow__client_call *call)
     return call->retry != NULL ? bow__time_min(left, call->retry->policy.attempt_timeout_ns) : left;
 }
 
+/* A generic call's method goes with it, and its address comes to be another's. */
+static uint64_t path_key(const struct bow_method *method)
+{
+    return bow__method_is_generic(method) ? 0 : (uint64_t)(uintptr_t)method;
+}
+
 int bow__client_conn_send(struct bow__client_conn *conn, struct bow__client_call *call)
 {
     struct bow__session *session = conn->conn.session;
     struct bow__request_head head = {
         .path = {(const uint8_t *)call->method->path, strlen(call->method->path)},
-        .path_key = (uint64_t)(uintptr_t)call->method,
+        .path_key = path_key(call->method),
         .time_left_ns = time_left(call),
         .metadata = call->metadata,
         .previous_attempts = bow__call_retry_previous(call),

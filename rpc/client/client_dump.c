@@ -8,6 +8,7 @@
 #include "rpc/client/call/stream.h"
 #include "rpc/client/client.h"
 #include "rpc/connection/conn_inspect.h"
+#include "rpc/core/call/generic.h"
 #include "rpc/core/intercept.h"
 #include "rpc/inspect/render.h"
 #include "transport/channel/channel_core.h"
@@ -108,7 +109,11 @@ static void add_call(const struct bow__client_call *call, struct bow__snapshot *
         return;
     }
     size_t n_queued = queued_of(call);
-    entry->method = call->method->path;
+    if (bow__method_is_generic(call->method)) {
+        bow__snapshot_copy(entry->path, call->method->path);
+    } else {
+        entry->method = call->method->path;
+    }
     entry->protocol =
         call->conn != NULL && call->conn->session != NULL ? call->conn->session->ops->name : NULL;
     entry->deadline_ns = call->deadline_ns;

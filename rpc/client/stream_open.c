@@ -9,10 +9,13 @@
 #include "rpc/client/call/stream_send.h"
 #include "rpc/client/client.h"
 #include "rpc/client/client_start.h"
+#include "rpc/core/call/generic.h"
+#include "rpc/core/registry.h"
 #include "transport/loop/condition.h"
 #include <bowline/limits.h>
 
 #include <errno.h>
+#include <string.h>
 
 /* The task */
 
@@ -151,13 +154,45 @@ static int refuse(const struct bow_client *client, const struct bow_method *meth
                        why);
 }
 
+/* `stream` is taken if it succeeds. */
+static int open_made(struct bow_client *client, struct bow_stream *stream,
+                     const ProtobufCMessage *request, const struct bow_call_options *options,
+                     const void *events, void *user, struct bow_stream **ret_stream)
+{
+    const struct bow_method *method = stream->method;
+    struct bow__text reason;
+
+    stream->events = events;
+    stream->user = user;
+    atomic_init(&stream->half_closed, !bow__method_sends_many(method));
+    struct bow__client_begin begin = {
+        .method = method,
+        .request = request,
+        .options = options,
+        .done = on_done,
+        .user = stream,
+        .stream = stream,
+    };
+    bow__text_clear(&reason);
+    if (events == NULL) {
+        (void)bow__client_catch_up(client); /* one that can't be driven says so below */
+    }
+    int rc = begin_for(client, &begin, ret_stream, &reason);
+    if (rc < 0) {
+        (void)bow__client_refuse(client, rc, &reason);
+    }
+    if (events == NULL && client->config.confined && !client->driving) {
+        bow__client_end_drive(client);
+    }
+    return rc;
+}
+
 int bow_client_open(struct bow_client *client, const struct bow_method *method,
                     const ProtobufCMessage *request, const struct bow_call_options *options,
                     const void *events, void *user, struct bow_stream **ret_stream)
 {
     struct bow__balancer *balancer = bow__client_balancer(client);
     struct bow_stream *stream = NULL;
-    struct bow__text reason;
 
     if (balancer == NULL) {
         return refuse(client, method, BOW__CONFINED_TEXT);
@@ -174,28 +209,63 @@ int bow_client_open(struct bow_client *client, const struct bow_method *method,
         return rc;
     }
     stream->method = method;
-    stream->events = events;
-    stream->user = user;
-    atomic_init(&stream->half_closed, !bow__method_sends_many(method));
-    struct bow__client_begin begin = {
-        .method = method,
-        .request = request,
-        .options = options,
-        .done = on_done,
-        .user = stream,
-        .stream = stream,
-    };
-    bow__text_clear(&reason);
-    if (events == NULL) {
-        (void)bow__client_catch_up(client); /* one that can't be driven says so below */
-    }
-    rc = begin_for(client, &begin, ret_stream, &reason);
+    rc = open_made(client, stream, request, options, events, user, ret_stream);
     if (rc < 0) {
-        (void)bow__client_refuse(client, rc, &reason);
         bow_stream_unref(stream);
     }
-    if (events == NULL && client->config.confined && !client->driving) {
-        bow__client_end_drive(client);
+    return rc;
+}
+
+/* Generic ones */
+
+static int own_method(struct bow_stream *stream, struct bow_slice path)
+{
+    char *copy = bow__alloc(stream->context, path.len + 1);
+
+    if (copy == NULL) {
+        return -ENOMEM;
+    }
+    memcpy(copy, path.data, path.len);
+    copy[path.len] = '\0';
+    stream->own_path = copy;
+    stream->own_method = bow__generic_method_of(copy);
+    stream->method = &stream->own_method;
+    return 0;
+}
+
+static int refuse_generic(const struct bow_client *client, const char *why)
+{
+    return bow__refuse(client->config.context, -EINVAL, "bow_client_open_generic: %s", why);
+}
+
+int bow_client_open_generic(struct bow_client *client, const char *path,
+                            const struct bow_call_options *options,
+                            const struct bow_generic_stream_events *events, void *user,
+                            struct bow_stream **ret_stream)
+{
+    struct bow__balancer *balancer = bow__client_balancer(client);
+    struct bow_slice text = {(const uint8_t *)path, path != NULL ? strlen(path) : 0};
+    struct bow_stream *stream = NULL;
+
+    if (balancer == NULL) {
+        return refuse_generic(client, BOW__CONFINED_TEXT);
+    }
+    if (!bow__is_method_path(text)) {
+        return refuse_generic(client, "the path is not \"/service/method\" in visible ASCII");
+    }
+    if (events == NULL) {
+        return refuse_generic(client, "it takes events");
+    }
+    int rc = make(client, balancer, &stream);
+    if (rc < 0) {
+        return rc;
+    }
+    rc = own_method(stream, text);
+    if (rc == 0) {
+        rc = open_made(client, stream, NULL, options, events, user, ret_stream);
+    }
+    if (rc < 0) {
+        bow_stream_unref(stream);
     }
     return rc;
 }

@@ -5,6 +5,7 @@
 
 #include "rpc/core/registry.h"
 #include "base/alloc.h"
+#include <bowline/generic.h>
 #include <bowline/system.h>
 
 #include <errno.h>
@@ -143,6 +144,25 @@ int bow__registry_add(struct bow__registry *registry, const struct bow_service *
     return 0;
 }
 
+int bow__registry_set_fallback(struct bow__registry *registry, const struct bow_method *method,
+                               const void *handlers, void *user, struct bow__text *reason)
+{
+    if (registry->sealed) {
+        bow__text_printf(reason, "setting a fallback: the server has been started");
+        return -EBUSY;
+    }
+    if (registry->fallback.method != NULL) {
+        bow__text_printf(reason, "setting a fallback: the server has one");
+        return -EALREADY;
+    }
+    registry->fallback = (struct bow__registered_method){
+        .method = method,
+        .handlers = handlers,
+        .user = user,
+    };
+    return 0;
+}
+
 /* Paths are "/service/method". */
 static bool is_named(const struct bow__registered_service *added,
                      const struct bow__registered_method *entry, const char *name)
@@ -159,11 +179,28 @@ static bool is_meant(const struct bow__registered_service *added,
     return !entry->is_bound && (entry->method->flags & flags) == flags;
 }
 
+/* As is_meant() of the others. */
+static bool is_fallback_meant(const struct bow__registry *registry, const char *name,
+                              uint32_t flags)
+{
+    const struct bow__registered_method *fallback = &registry->fallback;
+
+    if (fallback->method == NULL) {
+        return false;
+    }
+    return name != NULL ? strcmp(name, BOW_FALLBACK_NAME) == 0 : !fallback->is_bound && flags == 0;
+}
+
 uint32_t bow__registry_bind(struct bow__registry *registry, const char *name, uint32_t flags,
                             struct bow__handler_executor *executor)
 {
     uint32_t n = 0;
 
+    if (is_fallback_meant(registry, name, flags)) {
+        registry->fallback.executor = executor;
+        registry->fallback.is_bound = true;
+        n++;
+    }
     for (struct bow__registered_service *s = registry->services; s != NULL; s = s->next) {
         for (uint32_t i = 0; i < s->service->n_methods; i++) {
             struct bow__registered_method *entry = &s->methods[i];
@@ -194,6 +231,10 @@ uint32_t bow__registry_limit(struct bow__registry *registry, const char *name, u
 {
     uint32_t n = 0;
 
+    if (is_fallback_meant(registry, name, 0)) {
+        registry->fallback.max_calls = max_calls;
+        n++;
+    }
     for (struct bow__registered_service *s = registry->services; s != NULL; s = s->next) {
         for (uint32_t i = 0; i < s->service->n_methods; i++) {
             if (is_named(s, &s->methods[i], name)) {
@@ -245,6 +286,7 @@ int bow__registry_seal(struct bow__registry *registry)
             }
         }
     }
+    registry->fallback.index = registry->n_methods;
     registry->sealed = true;
     return 0;
 }
@@ -253,6 +295,29 @@ const struct bow__registered_method *bow__registry_find(const struct bow__regist
                                                         struct bow_slice path)
 {
     return bow__bytes_map_get(&registry->methods, path);
+}
+
+bool bow__is_method_path(struct bow_slice path)
+{
+    const uint8_t *method = path.len > 1 ? memchr(path.data + 1, '/', path.len - 1) : NULL;
+
+    if (method == NULL || path.data[0] != '/' || method == path.data + 1 ||
+        method + 1 == path.data + path.len) {
+        return false;
+    }
+    for (size_t i = 0; i < path.len; i++) {
+        if (path.data[i] <= ' ' || path.data[i] >= 0x7f) {
+            return false;
+        }
+    }
+    return true;
+}
+
+const struct bow__registered_method *bow__registry_fallback(const struct bow__registry *registry,
+                                                            struct bow_slice path)
+{
+    return registry->fallback.method != NULL && bow__is_method_path(path) ? &registry->fallback
+                                                                          : NULL;
 }
 
 bool bow__registry_has_service(const struct bow__registry *registry, struct bow_slice path)

@@ -44,6 +44,8 @@ struct bow__registry {
     struct bow__registered_service *services; /* newest first */
     struct bow__bytes_map methods;            /* path → struct bow__registered_method */
     uint32_t n_methods;
+    struct bow__registered_method fallback; /* of paths that are not there; its method is NULL:
+                                               none. Its index is n_methods, from seal on */
     bool sealed;
 };
 
@@ -58,9 +60,14 @@ int bow__registry_add(struct bow__registry *registry, const struct bow_service *
                       const void *handlers, size_t handlers_size, uint64_t hash, void *user,
                       struct bow__text *reason);
 
-/** Bind the methods of `name`, a service or "service/method", to `executor`; with NULL for
- * a name all that have not been bound and have all of `flags` (0: whichever). Returns how many
- * those are. Before seal. */
+/** Have one more method take what is called by a path that is not there. Returns 0; -EALREADY when
+ * one does; -EBUSY once sealed. `reason` says what. */
+int bow__registry_set_fallback(struct bow__registry *registry, const struct bow_method *method,
+                               const void *handlers, void *user, struct bow__text *reason);
+
+/** Bind the methods of `name`, a service, "service/method" or "*" for the fallback, to `executor`;
+ * with NULL for a name all that have not been bound and have all of `flags` (0: whichever). Returns
+ * how many those are. Before seal. */
 uint32_t bow__registry_bind(struct bow__registry *registry, const char *name, uint32_t flags,
                             struct bow__handler_executor *executor);
 
@@ -84,6 +91,14 @@ int bow__registry_seal(struct bow__registry *registry);
 /** NULL: unknown. Thread: any, after seal. */
 const struct bow__registered_method *bow__registry_find(const struct bow__registry *registry,
                                                         struct bow_slice path);
+
+/** The fallback, if there is one and `path` is that of a method: "/service/method" in visible
+ * ASCII, so that it can be a C string. NULL: neither. Thread: any, after seal. */
+const struct bow__registered_method *bow__registry_fallback(const struct bow__registry *registry,
+                                                            struct bow_slice path);
+
+/** Whether `path` may be that of a method. Thread: any. */
+bool bow__is_method_path(struct bow_slice path);
 
 /** Whether the service of `path` is there, whatever its methods. Thread: any, after seal. */
 bool bow__registry_has_service(const struct bow__registry *registry, struct bow_slice path);

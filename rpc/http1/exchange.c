@@ -3,6 +3,7 @@
  * what rpc/web/ says to what is written. */
 
 #include "rpc/http1/exchange.h"
+#include "rpc/core/call/generic.h"
 #include "rpc/http1/head.h"
 #include "rpc/web/request.h"
 
@@ -152,7 +153,9 @@ static bool is_two_way(const struct bow__web_call *call)
 {
     const uint32_t both = BOW_METHOD_CLIENT_STREAMING | BOW_METHOD_SERVER_STREAMING;
 
-    return call->method != NULL && (call->method->flags & both) == both;
+    /* Of one that is not known it may be either way: it has one after the other. */
+    return call->method != NULL && (call->method->flags & both) == both &&
+           !bow__method_is_generic(call->method);
 }
 
 static void refuse_two_way(struct bow__http1_session *session)

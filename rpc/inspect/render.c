@@ -135,7 +135,7 @@ static void text_call(const struct bow__call_entry *entry, uint64_t now_ns, bool
                       struct bow__out *out)
 {
     bow__out_printf(out, "call ");
-    bow__out_escaped(out, entry->method);
+    bow__out_escaped(out, bow__call_entry_method(entry));
     bow__out_printf(out, " %s ", is_client ? "to" : "with");
     bow__out_escaped(out, entry->peer);
     bow__out_printf(out, " (%s): %s", entry->protocol != NULL ? entry->protocol : "-",
@@ -250,7 +250,7 @@ static void json_connection(const struct bow__connection_entry *entry, uint64_t 
 static void json_call(const struct bow__call_entry *entry, uint64_t now_ns, struct bow__out *out)
 {
     bow__out_open(out, NULL, '{');
-    bow__out_string(out, "method", entry->method);
+    bow__out_string(out, "method", bow__call_entry_method(entry));
     bow__out_string(out, "peer", entry->peer);
     bow__out_string(out, "protocol", entry->protocol);
     bow__out_string(out, "stage", bow__call_stage_text(entry->stage));

@@ -35,14 +35,20 @@ const char *bow__call_stage_text(enum bow__call_stage stage);
 
 struct bow__call_entry {
     enum bow__call_stage stage;
-    const char *method;   /* the path; of a table of the program's */
+    const char *method;   /* the path; of a table of the program's; NULL: `path` is a copy */
     const char *protocol; /* "native", "grpc", "connect", "grpc-web"; NULL: no connection yet */
     uint64_t started_ns;
     uint64_t deadline_ns; /* BOW_NEVER: none */
     size_t n_waiting;     /* bytes of its messages that wait to be sent */
+    char path[BOW__SNAPSHOT_TEXT_BYTES];
     char peer[BOW__SNAPSHOT_TEXT_BYTES];
     char detail[BOW__SNAPSHOT_TEXT_BYTES]; /* of the stage; "": nothing more is to be said */
 };
+
+static inline const char *bow__call_entry_method(const struct bow__call_entry *entry)
+{
+    return entry->method != NULL ? entry->method : entry->path;
+}
 
 struct bow__connection_entry {
     char peer[BOW__SNAPSHOT_TEXT_BYTES];

@@ -289,8 +289,8 @@ static bool copy_events(struct bow__arena *arena, struct bow_span *span)
     return copy != NULL;
 }
 
-/* The path and the protocol's name last for ever. */
-static bool append(struct bow__span_buffer *buffer, const struct bow_span *span)
+/* The protocol's name lasts for ever. */
+static bool append(struct bow__span_buffer *buffer, const struct bow_span *span, bool has_own_path)
 {
     struct bow_span *copy = &buffer->spans[buffer->n];
 
@@ -298,6 +298,9 @@ static bool append(struct bow__span_buffer *buffer, const struct bow_span *span)
         return false;
     }
     *copy = *span;
+    if (has_own_path && !copy_text(&buffer->arena, &copy->path)) {
+        return false;
+    }
     if (!copy_text(&buffer->arena, &copy->tracestate) || !copy_text(&buffer->arena, &copy->peer) ||
         !copy_text(&buffer->arena, &copy->message) || !copy_events(&buffer->arena, copy)) {
         return false;
@@ -307,7 +310,7 @@ static bool append(struct bow__span_buffer *buffer, const struct bow_span *span)
 }
 
 void bow__span_buffer_put(struct bow__span_buffers *buffers, struct bow__span_buffer *buffer,
-                          struct bow_loop *loop, struct bow_span *span)
+                          struct bow_loop *loop, struct bow_span *span, bool has_own_path)
 {
     struct bow_span_event *events = (struct bow_span_event *)(uintptr_t)span->events;
 
@@ -320,9 +323,9 @@ void bow__span_buffer_put(struct bow__span_buffers *buffers, struct bow__span_bu
         buffer->unix_minus_loop_ns = unix_minus_loop(buffers, loop);
     }
     make_unix(span, events, buffer->unix_minus_loop_ns);
-    if (!append(buffer, span)) {
+    if (!append(buffer, span, has_own_path)) {
         give_away(buffer);
-        if (!append(buffer, span)) {
+        if (!append(buffer, span, has_own_path)) {
             bow__arena_reset(&buffer->arena);
             buffers->spans(span, 1, buffers->user);
             return;

@@ -48,8 +48,9 @@ void bow__span_buffer_random(struct bow__span_buffers *buffers, struct bow__span
                              uint8_t *bytes, size_t len);
 
 /** Give away a copy of `span` later in this turn; `buffer` NULL: now. Its times are those of the
- * loop's clock, and are made those of the calendar; of its events likewise. Loop. */
+ * loop's clock, and are made those of the calendar; of its events likewise. `has_own_path`: the
+ * path goes with the call. Loop. */
 void bow__span_buffer_put(struct bow__span_buffers *buffers, struct bow__span_buffer *buffer,
-                          struct bow_loop *loop, struct bow_span *span);
+                          struct bow_loop *loop, struct bow_span *span, bool has_own_path);
 
 #endif

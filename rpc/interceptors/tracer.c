@@ -11,6 +11,7 @@
 #include "base/list.h"
 #include "base/options.h"
 #include "base/refuse.h"
+#include "rpc/core/call/generic.h"
 #include "rpc/interceptors/span_buffer.h"
 #include "rpc/interceptors/trace_context.h"
 #include "transport/loop/loop.h"
@@ -294,7 +295,8 @@ static void on_end(struct bow_interception *at, const struct bow_intercepted_end
         .secure = bow_interception_is_secure(at),
     };
     memcpy(span.parent_id, open->parent_id, sizeof(span.parent_id));
-    bow__span_buffer_put(&tracer->buffers, buffer_of(tracer, at), loop, &span);
+    bow__span_buffer_put(&tracer->buffers, buffer_of(tracer, at), loop, &span,
+                         bow__method_is_generic(bow_interception_method(at)));
 }
 
 /* Asking */

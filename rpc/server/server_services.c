@@ -5,6 +5,7 @@
 
 #include "rpc/server/server_services.h"
 #include "base/alloc.h"
+#include "rpc/core/call/generic.h"
 #include <bowline/executor.h>
 #include <bowline/limits.h>
 
@@ -16,6 +17,21 @@ int bow_server_add_service(struct bow_server *server, const struct bow_service *
     bow__text_clear(&server->error);
     return bow__registry_add(&server->registry, service, handlers, handlers_size, hash, user,
                              &server->error);
+}
+
+int bow_server_set_fallback(struct bow_server *server, bow_generic_fn handler, void *user)
+{
+    bow__text_clear(&server->error);
+    if (handler == NULL) {
+        bow__text_printf(&server->error, "setting a fallback: it has no handler");
+        return -EINVAL;
+    }
+    int rc = bow__registry_set_fallback(&server->registry, &bow__generic_method,
+                                        &server->fallback_handler, user, &server->error);
+    if (rc == 0) {
+        server->fallback_handler = handler;
+    }
+    return rc;
 }
 
 int bow_server_intercept(struct bow_server *server, const struct bow_interceptor *interceptor)

@@ -39,6 +39,7 @@
 #include "rpc/server/take_over.h"
 #include "rpc/services/health.h"
 #include "rpc/services/reflection.h"
+#include <bowline/generic.h>
 #include <bowline/group.h>
 #include <bowline/server.h>
 #include <pthread.h>
@@ -72,6 +73,7 @@ struct bow_server {
     struct bow_server_options options; /* `listen` is ours */
     struct bow__worker_limits limits;
     struct bow__registry registry;
+    bow_generic_fn fallback_handler;
     struct bow__interceptors interceptors; /* constant once started */
     struct bow__health health;
     struct bow__reflection *reflection; /* NULL: not the library's */

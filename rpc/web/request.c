@@ -230,16 +230,35 @@ static bool fits_kind(const struct bow__web_call *call)
            (call->kind != BOW__WEB_CONNECT_STREAM || is_stream);
 }
 
+/* Nobody knows of which kind it is; and JSON takes a descriptor to read it. */
+static int find_fallback(struct bow__web_call *call)
+{
+    const struct bow__registered_method *entry =
+        bow__registry_fallback(call->web->registry, call->path);
+
+    if (entry == NULL) {
+        return 0;
+    }
+    if (call->is_get) {
+        return refuse_method(call, "POST");
+    }
+    if (call->is_json) {
+        return refuse_type(call);
+    }
+    call->method = entry->method;
+    return 0;
+}
+
 /* Whether it is there is for who dispatches calls to say. */
 static int find_method(struct bow__web_call *call)
 {
     const struct bow__registered_method *entry =
         bow__registry_find(call->web->registry, call->path);
 
-    call->method = entry != NULL ? entry->method : NULL;
-    if (call->method == NULL) {
-        return 0;
+    if (entry == NULL) {
+        return find_fallback(call);
     }
+    call->method = entry->method;
     if (!fits_kind(call)) {
         return call->is_get ? refuse_method(call, "POST") : refuse_type(call);
     }

@@ -110,7 +110,7 @@ PUBLIC_LEVELS = {
         "idle", "loop", "loop_stats", "proxy_protocol", "security", "submit", "task", "timer", "trace",
     },
     "rpc": {"access_log", "bearer", "call", "call_set", "call_stream", "client", "compression",
-            "health", "inspect", "interceptor", "json", "message", "message_field", "message_print",
+            "generic", "health", "inspect", "interceptor", "json", "message", "message_field", "message_print",
             "metadata", "metadata_interceptor", "metrics", "metrics_text", "payload", "resolver", "result", "retry", "schema",
             "server", "service", "span", "status", "stream", "tracer", "well_known"},
     "tls": {"tls"},
@@ -152,7 +152,7 @@ OUTSIDE = (
 # direction. A file that is not listed is a finding, as is one that uses a higher one.
 ORDER = {
     "rpc/core/codec": (
-        "message_info value wire utf8 field_path",
+        "message_info raw value wire utf8 field_path",
         "map_entry message_init",
         "encode",
         "decoder",
@@ -181,7 +181,7 @@ ORDER = {
     ),
     "rpc/core/compression": ("coder", "compress_zlib compress_zstd", "encodings", "compression"),
     "rpc/core/call": (
-        "child_calls receive",
+        "child_calls generic receive",
         "call_gone call_metadata call_stream",
         "call",
         "call_stream_output",

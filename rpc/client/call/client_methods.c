@@ -6,6 +6,7 @@
 
 #include "rpc/client/call/client_methods.h"
 #include "base/alloc.h"
+#include "rpc/core/call/generic.h"
 
 #include <bowline/limits.h>
 #include <string.h>
@@ -76,6 +77,9 @@ struct bow__method_counts *bow__client_methods_find(struct bow__client_methods *
 
     if (methods->cache[slot].method == method && strcmp(found->path, method->path) == 0) {
         return &found->counts;
+    }
+    if (bow__method_is_generic(method)) {
+        return &methods->others;
     }
     found = bow__bytes_map_get(
         &methods->by_path, (struct bow_slice){(const uint8_t *)method->path, strlen(method->path)});

@@ -8,6 +8,8 @@
 #include "base/alloc.h"
 #include "transport/loop/condition.h"
 
+#include <string.h>
+
 /* Memory */
 
 static void destroy(struct bow_stream *stream)
@@ -23,6 +25,9 @@ static void destroy(struct bow_stream *stream)
     bow_result_fini(&stream->result);
     bow__cond_fini(&stream->lock, &stream->changed);
     bow__loop_release(stream->loop);
+    if (stream->own_path != NULL) {
+        bow__free(context, stream->own_path, strlen(stream->own_path) + 1);
+    }
     bow__free(context, stream, sizeof(*stream));
     bow_context_unref(context);
 }

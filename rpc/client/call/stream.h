@@ -47,7 +47,9 @@ struct bow_stream {
     struct bow_loop *loop;       /* its memory is held */
     struct bow_client *client;   /* there until `closed`, as seen under the lock */
     const struct bow_method *method;
-    const void *events; /* NULL: the blocking style */
+    struct bow_method own_method; /* of a generic call: `method` */
+    char *own_path;               /* its path; else NULL */
+    const void *events;           /* NULL: the blocking style */
     void *user;
 
     pthread_mutex_t lock;

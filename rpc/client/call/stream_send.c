@@ -8,7 +8,9 @@
 #include "base/alloc.h"
 #include "base/refuse.h"
 #include "rpc/core/codec/encode.h"
+#include "rpc/core/codec/raw.h"
 #include "rpc/core/message/payload.h"
+#include <bowline/generic.h>
 
 #include <bowline/limits.h>
 #include <errno.h>
@@ -522,6 +524,14 @@ int bow_stream_send(struct bow_stream *stream, const ProtobufCMessage *message)
         return rc;
     }
     return here ? send_queued_here(stream, queued) : post(stream, queued);
+}
+
+int bow_stream_send_bytes(struct bow_stream *stream, struct bow_slice bytes)
+{
+    struct bow__raw_message raw;
+
+    bow__raw_message_init(&raw, bytes);
+    return bow_stream_send(stream, &raw.base);
 }
 
 int bow_stream_send_payload(struct bow_stream *stream, struct bow_payload *payload)

@@ -6,6 +6,7 @@
 
 #include "rpc/core/call/call_stream.h"
 #include "base/alloc.h"
+#include "rpc/core/call/generic.h"
 #include <bowline/limits.h>
 
 #include <errno.h>
@@ -49,6 +50,9 @@ void bow__call_stream_free(struct bow_call *call)
     pthread_mutex_destroy(&stream->lock);
     bow__free(call->arena.context, stream, sizeof(*stream));
     call->stream = NULL;
+    if (bow__method_is_generic(call->method)) {
+        call->method = &bow__generic_method; /* its own goes with its memory */
+    }
 }
 
 void bow__call_stream_defer(struct bow_call *call)

@@ -11,7 +11,9 @@
 #include "rpc/core/call/call_stream_events.h"
 #include "rpc/core/call/call_stream_output.h"
 #include "rpc/core/codec/encode.h"
+#include "rpc/core/codec/raw.h"
 #include "rpc/core/message/payload.h"
+#include <bowline/generic.h>
 
 #include <errno.h>
 
@@ -292,6 +294,14 @@ int bow_call_send(struct bow_call *call, const ProtobufCMessage *message)
         rc = rc < 0 ? rc : post(call, queued);
     }
     return rc != -EINVAL ? rc : refuse_encoding(call, message);
+}
+
+int bow_call_send_bytes(struct bow_call *call, struct bow_slice bytes)
+{
+    struct bow__raw_message raw;
+
+    bow__raw_message_init(&raw, bytes);
+    return bow_call_send(call, &raw.base);
 }
 
 int bow_call_send_payload(struct bow_call *call, struct bow_payload *payload)

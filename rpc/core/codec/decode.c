@@ -14,6 +14,7 @@
 #include "rpc/core/codec/decode_reason.h"
 #include "rpc/core/codec/decode_required.h"
 #include "rpc/core/codec/decode_unknown.h"
+#include "rpc/core/codec/raw.h"
 #include "rpc/core/codec/utf8.h"
 #include "rpc/core/codec/value.h"
 #include "rpc/core/codec/wire.h"
@@ -580,6 +581,9 @@ int bow__decode(const ProtobufCMessageDescriptor *type, struct bow_slice bytes,
     }
     if (bytes.data == NULL) {
         bytes.data = nothing;
+    }
+    if (bow__unlikely(type == &bow__raw_message__descriptor)) {
+        return bow__raw_decode(bytes, options->block != NULL, arena, ret_message, reason);
     }
     struct bow__decoder d = {
         .type = type,

@@ -516,6 +516,9 @@ static uint8_t *put_unknown(struct encoder *e, const ProtobufCMessageUnknownFiel
         at -= unknown->len;
         memcpy(at, unknown->data, unknown->len);
     }
+    if (unknown->tag == 0) { /* no field's: raw.h */
+        return at;
+    }
     return put_varint(e, (uint64_t)unknown->tag << 3 | unknown->wire_type, at);
 }
 
@@ -775,7 +778,7 @@ static size_t measure_unknown(struct measure *m, const ProtobufCMessage *message
         if (unknown->len > INT32_MAX || total > INT32_MAX) {
             return refuse_size(m, NULL);
         }
-        total += tag_size(unknown->tag) + unknown->len;
+        total += (unknown->tag != 0 ? tag_size(unknown->tag) : 0) + unknown->len;
     }
     return total;
 }

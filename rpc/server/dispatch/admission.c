@@ -23,6 +23,9 @@ static size_t bytes_of(uint32_t n)
 
 static bool is_any_limited(const struct bow__registry *registry)
 {
+    if (registry->fallback.max_calls > 0) {
+        return true;
+    }
     for (uint32_t i = 0; i < registry->n_methods; i++) {
         const struct bow__registered_method *entry = bow__registry_at(registry, i);
         if (entry->max_calls > 0) {
@@ -35,7 +38,7 @@ static bool is_any_limited(const struct bow__registry *registry)
 int bow__quotas_new(struct bow_context *context, const struct bow__registry *registry,
                     uint32_t max_server_calls, uint32_t n_loops, struct bow__quotas **ret_quotas)
 {
-    uint32_t n = 1 + registry->n_methods;
+    uint32_t n = 1 + registry->n_methods + 1;
 
     if (max_server_calls == 0 && !is_any_limited(registry)) {
         *ret_quotas = NULL;
@@ -54,6 +57,7 @@ int bow__quotas_new(struct bow_context *context, const struct bow__registry *reg
         bow__quota_init(&quotas->quota[1 + i], entry->max_calls, n_loops);
         quotas->quota[1 + i].is_exempt = entry->is_exempt;
     }
+    bow__quota_init(&quotas->quota[n - 1], registry->fallback.max_calls, n_loops);
     *ret_quotas = quotas;
     return 0;
 }

@@ -23,7 +23,8 @@
 #include <bowline/metrics.h>
 #include <bowline/status.h>
 
-/** The limits of one server: [0] of all its calls, [1 + index] of a method's. Counted. */
+/** The limits of one server: [0] of all its calls, [1 + index] of a method's,
+ * the last of the fallback's. Counted. */
 struct bow__quotas {
     struct bow_context *context;
     atomic_uint refs; /* relaxed up, acq_rel down */

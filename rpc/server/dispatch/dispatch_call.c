@@ -307,7 +307,8 @@ static void hold(struct bow_call *call)
     bow__in_flight_keep(&server_call->worker->in_flight, server_call->n_in_flight);
     server_call->channel_ref = bow_channel_ref(server_call->conn->conn.channel);
     server_call->conn = NULL;
-    bow__worker_note_unanswered(server_call->worker, call->method->path);
+    /* The fallback's have paths of their own, which go with them. */
+    bow__worker_note_unanswered(server_call->worker, server_call->call.entry->method->path);
     bow__worker_ref(server_call->worker);
     atomic_fetch_add_explicit(&server_call->worker->counters.n_unanswered, 1, memory_order_relaxed);
 }

@@ -3,6 +3,7 @@
 #include "rpc/server/dispatch/dispatch_inspect.h"
 #include "rpc/connection/conn_inspect.h"
 #include "rpc/core/call/call_stream.h"
+#include "rpc/core/call/generic.h"
 #include "rpc/core/intercept.h"
 #include "rpc/server/dispatch/server_call.h"
 #include "transport/channel/channel_core.h"
@@ -78,7 +79,11 @@ static void add_call(const struct bow__server_call *server_call, struct bow__sna
         return;
     }
     size_t n_queued = call->stream != NULL ? session->ops->queued(session, call->key) : 0;
-    entry->method = call->method->path;
+    if (bow__method_is_generic(call->method)) {
+        bow__snapshot_copy(entry->path, call->method->path);
+    } else {
+        entry->method = call->method->path;
+    }
     entry->protocol = protocol_of(session, call->key);
     entry->deadline_ns = call->deadline_ns;
     entry->n_waiting = n_queued;
