@@ -279,7 +279,7 @@ bool bow__resolver_watch_want(struct bow_resolver_watch *watch)
     if (asks && !watch->is_stopped) {
         watch->state = BOW__RESOLVER_WAITING;
         watch->next_start_ns = now_of(watch);
-        watch->is_in_doubt = true;
+        watch->is_in_doubt = watch->is_started;
         arm(watch);
     }
     return watch->state != BOW__RESOLVER_FAILED;

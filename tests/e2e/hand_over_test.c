@@ -47,6 +47,8 @@ struct scene {
 
 /* Server processes */
 
+#define STOPPING "stopping\n"
+
 struct server {
     pid_t pid;
     FILE *lines;
@@ -61,7 +63,16 @@ static void read_line(struct server *server, char line[LINE_BYTES])
 {
     do {
         assert_non_null(fgets(line, LINE_BYTES, server->lines));
-    } while (is_of_client(line));
+    } while (is_of_client(line) || strcmp(line, STOPPING) == 0);
+}
+
+static void wait_for_stopping(struct server *server)
+{
+    char line[LINE_BYTES];
+
+    do {
+        assert_non_null(fgets(line, LINE_BYTES, server->lines));
+    } while (strcmp(line, STOPPING) != 0);
 }
 
 /* When this returns it serves, and offers its sockets. */
@@ -110,22 +121,13 @@ static void wait_for_end(struct server *server, struct scene *scene)
     scene->n_games += n_games;
 }
 
-static bool has_ended(pid_t pid)
-{
-    siginfo_t info = {.si_pid = 0};
-
-    assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT), 0);
-    return info.si_pid != 0;
-}
-
-/* When nobody calls any more. The second signal ends the lame duck, unless it comes so soon that
- * the two are one. */
+/* When nobody calls any more. The second signal ends the lame duck; one that came later might find
+ * a process that handles none any more. */
 static void stop_server(struct server *server, struct scene *scene)
 {
-    while (!has_ended(server->pid)) {
-        assert_int_equal(kill(server->pid, SIGTERM), 0);
-        sched_yield();
-    }
+    assert_int_equal(kill(server->pid, SIGTERM), 0);
+    wait_for_stopping(server);
+    assert_int_equal(kill(server->pid, SIGTERM), 0);
     wait_for_end(server, scene);
 }
 

@@ -108,6 +108,15 @@ static int listen_on(struct bow_server *server, const char *address, bool per_wo
     return bow_server_listen(server, &options);
 }
 
+/* Who waits for that may send the signal that ends the lame duck. */
+static void on_stopping(struct bow_server *server, void *user)
+{
+    (void)server;
+    (void)user;
+    printf("stopping\n");
+    fflush(stdout);
+}
+
 int main(int argc, char **argv)
 {
     struct bow_server_options options = BOW_SERVER_OPTIONS_INIT;
@@ -124,6 +133,7 @@ int main(int argc, char **argv)
         options.workers = (uint32_t)strtoul(argv[4], NULL, 10);
         options.on_started = on_started;
         options.started_user = &court;
+        options.on_stopping = on_stopping;
     }
     options.lame_duck_ns = strtoull(argv[2], NULL, 10) * UINT64_C(1000000);
     if (bow_server_new(&options, &server) != 0 ||

@@ -28,13 +28,15 @@ static void test_call_stream_of_an_ended_loop_is_told_each_time(void **state)
 {
     static const struct bow__call_ops ops = {.post = refuse_post, .free = keep_memory};
     struct test_alloc alloc;
-    struct bow_call call = {0};
+    static const struct bow_method method = {.path = "/demo.Room/Listen"};
+    struct bow_call call;
     _Alignas(16) uint8_t slab[256];
     (void)state;
 
     test_alloc_init(&alloc);
     struct bow_context *context = test_context_new(&alloc);
     bow__call_init(&call, &ops, context, slab, sizeof(slab));
+    call.method = &method;
     assert_int_equal(bow__call_stream_new(&call), 0);
     assert_int_equal(bow__call_stream_wake(&call), -ECANCELED);
     assert_int_equal(bow__call_stream_wake(&call), -ECANCELED);

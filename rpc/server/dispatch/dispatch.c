@@ -365,11 +365,34 @@ static const struct bow__server_intercept_ops intercept_ops = {
     .refuse = bow__dispatch_refuse_with,
 };
 
-/* NULL: it was refused. */
-static inline struct bow__server_call *accept_call(struct bow__server_conn *conn, uint64_t key,
-                                                   const struct bow__registered_method *entry,
-                                                   const struct bow__request_head *head)
+/* A call of the fallback has a method of its own, with the path it came by. */
+BOW__LONG_WAY static bool name_generic(struct bow__server_call *server_call, struct bow_slice path)
 {
+    struct bow_method *method = bow__generic_method_new(&server_call->call.arena, path);
+
+    if (method == NULL) {
+        bow__dispatch_refuse(server_call, BOW_RESOURCE_EXHAUSTED,
+                             "the server has no memory for a call");
+        return false;
+    }
+    server_call->call.method = method;
+    return true;
+}
+
+static void *on_open(void *owner, uint64_t key, const struct bow__request_head *head)
+{
+    struct bow__server_conn *conn = owner;
+    const struct bow__registry *registry = conn->worker->registry;
+    const struct bow__registered_method *entry = find_method(conn->worker, head);
+
+    bow__conn_seen(&conn->conn);
+    if (entry == NULL) {
+        entry = bow__registry_fallback(registry, head->path);
+        if (entry == NULL) {
+            refuse_unknown(conn, key, head);
+            return NULL;
+        }
+    }
     if (head->time_left_ns == 0) {
         refuse_expired(conn, key, head, entry);
         return NULL;
@@ -380,59 +403,17 @@ static inline struct bow__server_call *accept_call(struct bow__server_conn *conn
     struct bow__server_call *server_call = begin(conn, key, entry, head);
     if (server_call == NULL) {
         refuse_for_memory(conn, key, head, entry);
+        return NULL;
     }
-    return server_call;
-}
-
-/* Returns what the session's events bring; NULL: the call is over. */
-static inline void *start_call(struct bow__server_call *server_call,
-                               const struct bow__request_head *head)
-{
+    if (bow__unlikely(entry == &registry->fallback) && !name_generic(server_call, head->path)) {
+        return NULL;
+    }
     void *stream = NULL;
-
-    if (server_call->worker->limits->interceptors != NULL &&
+    if (conn->worker->limits->interceptors != NULL &&
         !bow__server_intercept(server_call, &intercept_ops, head->protocol, &stream)) {
         return stream;
     }
     return go_on(server_call) ? server_call : NULL;
-}
-
-/* By a path that no method has: the fallback's, if there is one. */
-BOW__LONG_WAY static void *open_unknown(struct bow__server_conn *conn, uint64_t key,
-                                        const struct bow__request_head *head)
-{
-    const struct bow__registered_method *entry =
-        bow__registry_fallback(conn->worker->registry, head->path);
-
-    if (entry == NULL) {
-        refuse_unknown(conn, key, head);
-        return NULL;
-    }
-    struct bow__server_call *server_call = accept_call(conn, key, entry, head);
-    if (server_call == NULL) {
-        return NULL;
-    }
-    struct bow_method *method = bow__generic_method_new(&server_call->call.arena, head->path);
-    if (method == NULL) {
-        bow__dispatch_refuse(server_call, BOW_RESOURCE_EXHAUSTED,
-                             "the server has no memory for a call");
-        return NULL;
-    }
-    server_call->call.method = method;
-    return start_call(server_call, head);
-}
-
-static void *on_open(void *owner, uint64_t key, const struct bow__request_head *head)
-{
-    struct bow__server_conn *conn = owner;
-    const struct bow__registered_method *entry = find_method(conn->worker, head);
-
-    bow__conn_seen(&conn->conn);
-    if (entry == NULL) {
-        return open_unknown(conn, key, head);
-    }
-    struct bow__server_call *server_call = accept_call(conn, key, entry, head);
-    return server_call != NULL ? start_call(server_call, head) : NULL;
 }
 
 static void on_message(void *owner, uint64_t key, void *stream, struct bow__message *message,
