@@ -561,6 +561,14 @@ int bow__etcd_service_join(struct bow_etcd *etcd, const char *name,
     return 0;
 }
 
+void bow__etcd_service_again(struct bow__etcd_watcher *watcher)
+{
+    struct bow__etcd_service *service = watcher->service;
+
+    watcher->is_told = false;
+    bow_timer_start(&service->tell, service->etcd->backoff_min_ns);
+}
+
 void bow__etcd_service_leave(struct bow__etcd_watcher *watcher)
 {
     struct bow__etcd_service *service = watcher->service;

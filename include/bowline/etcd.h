@@ -51,6 +51,7 @@ struct bow_etcd_lock;
 struct bow_etcd_registration;
 struct bow_etcd_watch;
 struct bow_loop;
+struct bow_resolver;
 struct bow_security;
 
 /** How servers are written down. */
@@ -232,6 +233,20 @@ BOW_EXPORT BOW_MUST_USE int bow_etcd_watch(struct bow_etcd *etcd, const char *se
 
 /** End a watch; on_closed follows. NULL is allowed. Thread: any. Owns: takes `watch`. */
 BOW_EXPORT void bow_etcd_unwatch(struct bow_etcd_watch *watch);
+
+/**
+ * The table of targets "etcd:///SERVICE" for `options.resolvers` of clients: their calls go to the
+ * servers of that service, each with its weight and its locality, and follow as they come and go.
+ * While etcd is away, and after bow_etcd_stop(), the last that were known stay in use; the log says
+ * why. With security they prove to be who options.server_name of the client says.
+ *
+ * Clients on any loop may have it. Each of their loops has a watch of its own; those of one service
+ * share what they ask etcd.
+ *
+ * Thread:  any
+ * Owns:    borrowed from `etcd`: keep a reference until the last client that has it is freed
+ */
+BOW_EXPORT const struct bow_resolver *bow_etcd_resolver(const struct bow_etcd *etcd);
 
 /* Locks, and elections. */
 
