@@ -443,7 +443,7 @@ static int begin(struct bow__etcd_op *op)
 static void on_error(struct bow__etcd_op *op, const struct bow_status *status)
 {
     struct bow__etcd_service *service = service_of(op);
-    bool is_new = !service->has_failed;
+    struct bow__text before = service->error;
 
     if (status->code == BOW_OUT_OF_RANGE || status->code == BOW_INVALID_ARGUMENT) {
         service->is_listed = false; /* etcd is another, or an older one of itself */
@@ -457,8 +457,9 @@ static void on_error(struct bow__etcd_op *op, const struct bow_status *status)
     bow__text_escape(&service->error,
                      (struct bow_slice){(const uint8_t *)status->message, strlen(status->message)},
                      300);
+    bool is_news = !service->has_failed || strcmp(before.bytes, service->error.bytes) != 0;
     service->has_failed = true;
-    if (is_new) {
+    if (is_news) {
         tell(service, true);
     }
 }
