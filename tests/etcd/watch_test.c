@@ -4,6 +4,7 @@
  * with which token.
  */
 
+#include "etcd/endpoint.h"
 #include "etcd_fixture.h"
 
 /* Watching */
@@ -95,6 +96,51 @@ static void test_etcd_watch_reads_pages(void **state)
     assert_memory_equal(heard.last, "h000:1 h001:1 ", 14);
     assert_non_null(strstr(heard.last, "h512:1 ")); /* the first of the third */
     end_watch(watch, &heard);
+}
+
+static void test_etcd_watch_tells_of_so_many_servers(void **state)
+{
+    struct heard heard = {.n_updates = 0};
+    char address[16];
+
+    (void)state;
+    make();
+    for (unsigned i = 0; i <= BOW_LIMIT_ETCD_SERVERS; i++) {
+        (void)snprintf(address, sizeof(address), "h%04u:1", i);
+        put(address);
+    }
+    struct bow_etcd_watch *watch = watch_it(&heard);
+    run();
+    assert_int_equal(heard.n_servers, BOW_LIMIT_ETCD_SERVERS);
+    assert_non_null(strstr(logged, "shop/h4096:1 is left out, there are more than "
+                                   "BOW_LIMIT_ETCD_SERVERS (4096)"));
+    put("h9999:1");
+    run();
+    assert_int_equal(heard.n_servers, BOW_LIMIT_ETCD_SERVERS);
+    end_watch(watch, &heard);
+}
+
+static void test_etcd_value_has_its_bounds(void **state)
+{
+    struct bow__etcd_endpoint *endpoint = NULL;
+    size_t len = BOW_LIMIT_ETCD_VALUE_BYTES;
+    uint8_t *value = malloc(len + 1);
+
+    (void)state;
+    assert_non_null(value);
+    memset(value, ' ', len + 1);
+    memcpy(value, "{\"Addr\":\"a:1\"}", 14);
+    struct bow_context *context = bow_test_context(test);
+    const struct bow_slice key = {value, 1};
+    assert_int_equal(bow__etcd_endpoint_read(context, BOW_ETCD_LAYOUT_NAMING, key,
+                                             (struct bow_slice){value, len + 1}, &endpoint),
+                     -EMSGSIZE);
+    assert_int_equal(bow__etcd_endpoint_read(context, BOW_ETCD_LAYOUT_NAMING, key,
+                                             (struct bow_slice){value, len}, &endpoint),
+                     0);
+    assert_string_equal(endpoint->server.address, "a:1");
+    bow__etcd_endpoint_free(endpoint);
+    free(value);
 }
 
 static void test_etcd_watch_survives_compaction(void **state)
@@ -420,6 +466,8 @@ int main(void)
         TEST(test_etcd_watch_of_none_tells_so),
         TEST(test_etcd_watches_of_one_service_share),
         TEST(test_etcd_watch_reads_pages),
+        TEST(test_etcd_watch_tells_of_so_many_servers),
+        TEST(test_etcd_value_has_its_bounds),
         TEST(test_etcd_watch_survives_compaction),
         TEST(test_etcd_watch_keeps_what_is_known_while_etcd_is_away),
         TEST(test_etcd_watch_tells_another_reason),
