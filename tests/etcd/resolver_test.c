@@ -391,6 +391,7 @@ static int all_of_it(struct bow_test *each, void *user)
 
     (void)user;
     n_good = n_bad = 0;
+    etcd = NULL;
     if (fake_etcd_start(&etcd_of_each, each) < 0) {
         return 0;
     }
