@@ -77,6 +77,17 @@ void bow__etcd_object_close(struct bow__etcd_object *object)
     settle(etcd, is_last);
 }
 
+/* Unless nobody has it any more, and its end is under way. */
+static bool try_ref(struct bow_etcd *etcd)
+{
+    unsigned n = atomic_load_explicit(&etcd->refs, memory_order_relaxed);
+
+    while (n != 0 && !atomic_compare_exchange_weak_explicit(
+                         &etcd->refs, &n, n + 1, memory_order_relaxed, memory_order_relaxed)) {
+    }
+    return n != 0;
+}
+
 /* The loop shuts down: calls have ended, and timers do not fire. */
 static void on_shutdown(struct bow_loop_hook *hook)
 {
@@ -84,7 +95,9 @@ static void on_shutdown(struct bow_loop_hook *hook)
     struct bow__link left;
     struct bow__link *link;
 
-    bow_etcd_ref(etcd);
+    if (!try_ref(etcd)) {
+        return; /* the loop's last reference went with it: the task that frees it is posted */
+    }
     etcd->is_dead = true;
     atomic_store(&etcd->is_stopped, true);
     bow__list_init(&left);

@@ -21,6 +21,7 @@
 #include <bowline/client.h>
 #include <bowline/etcd.h>
 #include <bowline/loop.h>
+#include <bowline/resolver.h>
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -57,6 +58,7 @@ struct bow_etcd {
     uint64_t timeout_ns;
     uint64_t backoff_min_ns;
     uint64_t backoff_max_ns;
+    struct bow_resolver resolver;
     struct bow__etcd_token token;
     atomic_uint refs;
     atomic_bool is_stopped;

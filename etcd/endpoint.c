@@ -3,6 +3,7 @@
 
 #include "etcd/endpoint.h"
 #include "etcd/endpoint.pb-c.h"
+#include <bowline/channel.h>
 #include <bowline/json.h>
 #include <bowline/limits.h>
 
@@ -39,11 +40,13 @@ static bool is_plain(const char *text)
     return *text == '\0';
 }
 
+/* A number of a descriptor means nothing to others. */
 bool bow__etcd_is_address(const char *address)
 {
     const char *colon = strrchr(address, ':');
 
-    if (!is_plain(address) || colon == NULL || colon == address) {
+    if (!is_plain(address) || colon == NULL || colon == address ||
+        strncmp(address, "fd:", 3) == 0 || bow_address_is_local(address) < 0) {
         return false;
     }
     if (strncmp(address, "unix:", 5) == 0) {

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/options.h"
 #include "etcd/core.h"
+#include "etcd/resolver.h"
 #include "transport/address/transport_error.h"
 #include <bowline/metadata_interceptor.h>
 
@@ -127,6 +128,7 @@ static int make_client(struct bow_etcd *etcd, const struct bow_etcd_options *opt
 
 static int fill(struct bow_etcd *etcd, const struct bow_etcd_options *options)
 {
+    bow__etcd_resolver_init(etcd);
     etcd->layout = options->layout;
     etcd->timeout_ns = options->timeout_ns;
     etcd->backoff_min_ns = options->backoff_min_ns;

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * A server's key under a lease: put when one was granted, and again after it was lost. How a lease
- * lives, and what the key looks like, others know.
+ * A server's key under a lease: put when one was granted, and again after the key or the lease was
+ * lost. How a lease lives, and what the key looks like, others know.
+ *
+ *     PUT ──► on_registered ──► WATCH: the key is deleted ──► on_lost ──► PUT
+ *      ▲                          └── compacted ──► PUT, of which nobody hears
+ *      └── on_lost ◄── the lease is lost: from everywhere
  */
 
 #include "base/alloc.h"
@@ -17,15 +21,21 @@
 #define ARENA_BYTES ((size_t)1 << 20)
 #define DEFAULT_TTL_S 10u
 
+enum step { PUT, WATCH };
+
 struct bow_etcd_registration {
     struct bow__etcd_object object;
     struct bow__etcd_lease lease;
-    struct bow__etcd_op op;  /* puts the key */
+    struct bow__etcd_op op;
     struct bow_arena *arena; /* the texts' */
     const char *service_key;
     const char *address;
     struct bow_slice value;
     int64_t put_lease; /* of the put that is under way */
+    enum step step;
+    int64_t seen;       /* the revision of the put, and of what the watch has told since */
+    bool is_registered; /* on_registered was told, on_lost not */
+    bool has_failed;    /* the watch, and that was told */
     const struct bow_etcd_registration_events *events;
     void *user;
 };
@@ -54,7 +64,19 @@ static void tell_error(struct bow_etcd_registration *registration, const struct 
     }
 }
 
-/* The key */
+static void tell_lost(struct bow_etcd_registration *registration, const char *why)
+{
+    bool was_registered = registration->is_registered;
+
+    registration->is_registered = false;
+    registration->step = PUT;
+    if (was_registered && registration->events->on_lost != NULL &&
+        bow__etcd_object_listens(&registration->object)) {
+        registration->events->on_lost(registration, why, registration->user);
+    }
+}
+
+/* PUT */
 
 static void on_put(struct bow_result *result, const Bow__Etcd__PutResponse *response, void *user)
 {
@@ -62,47 +84,101 @@ static void on_put(struct bow_result *result, const Bow__Etcd__PutResponse *resp
     struct bow_etcd_registration *registration = user;
     bool is_gone = result->status.code == BOW_NOT_FOUND; /* the lease */
 
-    (void)response;
     if (!bow__etcd_op_ended(&registration->op, is_gone ? &answered : &result->status)) {
         return;
     }
     if (is_gone) {
         bow__etcd_lease_lose(&registration->lease, "etcd has the lease no more");
-    } else if (registration->events->on_registered != NULL &&
-               bow__etcd_object_listens(&registration->object)) {
+        return;
+    }
+    bool is_news = !registration->is_registered;
+    registration->is_registered = true;
+    registration->step = WATCH;
+    registration->seen = response->header != NULL ? response->header->revision : 0;
+    bow__etcd_op_go(&registration->op, 0);
+    if (is_news && registration->events->on_registered != NULL &&
+        bow__etcd_object_listens(&registration->object)) {
         registration->events->on_registered(registration, registration->put_lease,
                                             registration->user);
     }
 }
 
-static int begin(struct bow__etcd_op *op)
+static int put(struct bow_etcd_registration *registration, ProtobufCBinaryData key)
 {
-    struct bow_etcd_registration *registration = of_op(op);
+    struct bow__etcd_op *op = &registration->op;
     Bow__Etcd__PutRequest request = BOW__ETCD__PUT_REQUEST__INIT;
     struct bow_call_options options = bow__etcd_op_options(op, false);
+
+    request.key = key;
+    request.value = (ProtobufCBinaryData){registration->value.len,
+                                          (uint8_t *)(uintptr_t)registration->value.data};
+    request.lease = registration->put_lease = registration->lease.id;
+    return bow__etcd__kv__put__start(op->etcd->client, &request, &options, on_put, registration,
+                                     &op->call);
+}
+
+/* WATCH */
+
+static void on_watched(struct bow__etcd_op *op, const Bow__Etcd__WatchResponse *response)
+{
+    struct bow_etcd_registration *registration = of_op(op);
+
+    registration->has_failed = false;
+    for (size_t i = 0; i < response->n_events; i++) {
+        if (response->events[i]->type == BOW__ETCD__EVENT__EVENT_TYPE__DELETE) {
+            bow__etcd_op_reset(op); /* PUT; where the lease has ended, that says so */
+            tell_lost(registration, "its key in etcd was deleted");
+            return;
+        }
+    }
+    if (!response->created && response->n_events == 0 && response->header != NULL &&
+        response->header->revision > registration->seen) {
+        registration->seen = response->header->revision; /* so far there is nothing to miss */
+    }
+}
+
+static void on_compacted(struct bow__etcd_op *op, int64_t compact_revision)
+{
+    (void)compact_revision;
+    of_op(op)->step = PUT; /* whether it was deleted nobody knows any more */
+    bow__etcd_op_go(op, 0);
+}
+
+/* Both */
+
+static int begin(struct bow__etcd_op *op)
+{
+    static const ProtobufCBinaryData one_key;
+    struct bow_etcd_registration *registration = of_op(op);
 
     if (registration->lease.id == 0) {
         return 0; /* the next one begins it again */
     }
     struct bow_arena *arena = bow_arena_new(op->etcd->context, 0);
-    const char *key = bow__etcd_server_key(arena, op->etcd->layout, registration->service_key,
-                                           registration->address, registration->lease.id);
+    const char *text = bow__etcd_server_key(arena, op->etcd->layout, registration->service_key,
+                                            registration->address, registration->lease.id);
     int rc = -ENOMEM;
-    if (key != NULL) {
-        request.key = (ProtobufCBinaryData){strlen(key), (uint8_t *)(uintptr_t)key};
-        request.value = (ProtobufCBinaryData){registration->value.len,
-                                              (uint8_t *)(uintptr_t)registration->value.data};
-        request.lease = registration->put_lease = registration->lease.id;
-        rc = bow__etcd__kv__put__start(op->etcd->client, &request, &options, on_put, registration,
-                                       &op->call);
+    if (text != NULL) {
+        const ProtobufCBinaryData key = {strlen(text), (uint8_t *)(uintptr_t)text};
+        rc = registration->step == PUT
+                 ? put(registration, key)
+                 : bow__etcd_op_watch(op, key, one_key, registration->seen + 1);
     }
     bow_arena_free(arena);
     return rc;
 }
 
+/* The watch, which the server is found without, is told of once until it is answered again: a user
+ * may be allowed to write and not to read. */
 static void on_error(struct bow__etcd_op *op, const struct bow_status *status)
 {
-    tell_error(of_op(op), status);
+    struct bow_etcd_registration *registration = of_op(op);
+    bool is_told = registration->step == WATCH && registration->has_failed;
+
+    registration->has_failed = registration->step == WATCH;
+    if (!is_told) {
+        tell_error(registration, status);
+    }
 }
 
 static void on_idle(struct bow__etcd_op *op)
@@ -114,6 +190,8 @@ static const struct bow__etcd_op_kind op_kind = {
     .begin = begin,
     .on_error = on_error,
     .on_idle = on_idle,
+    .on_watched = on_watched,
+    .on_compacted = on_compacted,
 };
 
 /* The lease */
@@ -128,9 +206,7 @@ static void on_lost(struct bow__etcd_lease *lease, const char *why)
     struct bow_etcd_registration *registration = of_lease(lease);
 
     bow__etcd_op_reset(&registration->op);
-    if (registration->events->on_lost != NULL && bow__etcd_object_listens(&registration->object)) {
-        registration->events->on_lost(registration, why, registration->user);
-    }
+    tell_lost(registration, why);
 }
 
 static void on_lease_error(struct bow__etcd_lease *lease, const struct bow_status *status)

@@ -49,6 +49,7 @@ struct bow__etcd_service {
     int64_t read_revision; /* of the pages */
     int64_t revision;      /* 0: nothing is known */
     bool is_listed;        /* watch, do not read */
+    bool is_full;          /* a key of the pages was left out, and so are further ones */
     bool has_changed;
     bool has_failed; /* and told so */
     struct bow__text error;
@@ -206,6 +207,7 @@ static int take(struct bow__etcd_service *service, struct servers *servers,
     }
     rc = rc == 0 ? set(etcd->context, servers, endpoint) : rc;
     if (rc == -ENOSPC) {
+        service->is_full = true;
         log_left_out(service, slice_of(kv->key), rc);
     }
     if (rc < 0) {
@@ -277,12 +279,19 @@ static void tell_if_new(struct bow__etcd_service *service)
 
 /* Reading pages */
 
-static void read_anew(struct bow__etcd_service *service)
+/* The next thing to ask for is the first page. */
+static void forget_pages(struct bow__etcd_service *service)
 {
     clear(service->etcd->context, &service->read);
     service->next = service->key;
     service->read_revision = 0;
     service->is_listed = false;
+    service->is_full = false;
+}
+
+static void read_anew(struct bow__etcd_service *service)
+{
+    forget_pages(service);
     bow__etcd_op_go(&service->op, 0);
 }
 
@@ -333,10 +342,7 @@ static void fail_without_memory(struct bow__etcd_service *service)
     static const struct bow_status status = {.code = BOW_RESOURCE_EXHAUSTED,
                                              .message = "there is no memory for the servers"};
 
-    clear(service->etcd->context, &service->read);
-    service->next = service->key;
-    service->read_revision = 0;
-    service->is_listed = false;
+    forget_pages(service);
     bow__etcd_op_failed(&service->op, &status);
 }
 
@@ -353,8 +359,9 @@ static void on_page(struct bow_result *result, const Bow__Etcd__RangeResponse *p
         read_anew(service);
         return;
     }
-    bool has_more = page->more && page->n_kvs > 0 && service->read.n < BOW_LIMIT_ETCD_SERVERS;
+    bool has_more = page->more && page->n_kvs > 0;
     int rc = take_page(service, page);
+    has_more = has_more && !service->is_full;
     if (rc == 0 && has_more) {
         rc = set_next(service, page->kvs[page->n_kvs - 1]->key);
     }
@@ -403,10 +410,7 @@ static void on_watched(struct bow__etcd_op *op, const Bow__Etcd__WatchResponse *
     for (size_t i = 0; i < response->n_events; i++) {
         if (take_event(service, response->events[i]) < 0) {
             /* What is known has a hole: read it again. */
-            service->is_listed = false;
-            clear(service->etcd->context, &service->read);
-            service->next = service->key;
-            service->read_revision = 0;
+            forget_pages(service);
             bow__etcd_op_cancel(op, BOW_RESOURCE_EXHAUSTED, "there is no memory for a server");
             return;
         }
@@ -443,13 +447,10 @@ static int begin(struct bow__etcd_op *op)
 static void on_error(struct bow__etcd_op *op, const struct bow_status *status)
 {
     struct bow__etcd_service *service = service_of(op);
-    bool is_new = !service->has_failed;
+    struct bow__text before = service->error;
 
     if (status->code == BOW_OUT_OF_RANGE || status->code == BOW_INVALID_ARGUMENT) {
-        service->is_listed = false; /* etcd is another, or an older one of itself */
-        clear(service->etcd->context, &service->read);
-        service->next = service->key;
-        service->read_revision = 0;
+        forget_pages(service); /* etcd is another, or an older one of itself */
     }
     bow__text_clear(&service->error);
     bow__text_printf(&service->error, "asking etcd at %s for %s: %s: ", service->etcd->target,
@@ -457,8 +458,9 @@ static void on_error(struct bow__etcd_op *op, const struct bow_status *status)
     bow__text_escape(&service->error,
                      (struct bow_slice){(const uint8_t *)status->message, strlen(status->message)},
                      300);
+    bool is_news = !service->has_failed || strcmp(before.bytes, service->error.bytes) != 0;
     service->has_failed = true;
-    if (is_new) {
+    if (is_news) {
         tell(service, true);
     }
 }
@@ -559,6 +561,14 @@ int bow__etcd_service_join(struct bow_etcd *etcd, const char *name,
     bow__list_push_back(&service->watchers, &watcher->link);
     bow_timer_start(&service->tell, 0);
     return 0;
+}
+
+void bow__etcd_service_again(struct bow__etcd_watcher *watcher)
+{
+    struct bow__etcd_service *service = watcher->service;
+
+    watcher->is_told = false;
+    bow_timer_start(&service->tell, service->etcd->backoff_min_ns);
 }
 
 void bow__etcd_service_leave(struct bow__etcd_watcher *watcher)

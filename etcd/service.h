@@ -29,6 +29,8 @@ struct bow__etcd_watcher {
 /** Watch `service`; what is known is told later. Returns 0 or -ENOMEM. */
 int bow__etcd_service_join(struct bow_etcd *etcd, const char *service,
                            struct bow__etcd_watcher *watcher);
+/** Inside an update that could not be taken: it is told again, after a pause. */
+void bow__etcd_service_again(struct bow__etcd_watcher *watcher);
 /** Idempotent. Not inside an update. */
 void bow__etcd_service_leave(struct bow__etcd_watcher *watcher);
 

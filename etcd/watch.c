@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* A program's watch of a service. What is asked of etcd is service.c's. */
 
+#include "etcd/watch.h"
 #include "base/alloc.h"
 #include "etcd/core.h"
 #include "etcd/service.h"
@@ -117,4 +118,9 @@ void bow_etcd_unwatch(struct bow_etcd_watch *watch)
     if (watch != NULL) {
         bow__etcd_object_release(&watch->object);
     }
+}
+
+void bow__etcd_watch_again(struct bow_etcd_watch *watch)
+{
+    bow__etcd_service_again(&watch->watcher);
 }

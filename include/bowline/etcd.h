@@ -51,6 +51,7 @@ struct bow_etcd_lock;
 struct bow_etcd_registration;
 struct bow_etcd_watch;
 struct bow_loop;
+struct bow_resolver;
 struct bow_security;
 
 /** How servers are written down. */
@@ -126,7 +127,8 @@ struct bow_etcd_attribute {
 struct bow_etcd_registration_events {
     /** It is in etcd, under this lease: at the beginning, and again after on_lost. */
     void (*on_registered)(struct bow_etcd_registration *registration, int64_t lease, void *user);
-    /** The lease was lost, and the key with it; another one is asked for. */
+    /** The key was deleted, or the lease lost and the key with it; it is put again, where need be
+     * under another lease. */
     void (*on_lost)(struct bow_etcd_registration *registration, const char *why, void *user);
     /** Something failed; it is tried again. */
     void (*on_error)(struct bow_etcd_registration *registration, const struct bow_status *status,
@@ -157,8 +159,8 @@ struct bow_etcd_registration_options {
 #define BOW_ETCD_REGISTRATION_OPTIONS_INIT BOW__INIT(struct bow_etcd_registration_options, )
 
 /**
- * Have a server found: put its key, under a lease that is kept alive. Somebody who deletes the key
- * takes the server out; it comes back with another lease.
+ * Have a server found: put its key, under a lease that is kept alive. A key that somebody deletes
+ * meanwhile is put again at once: who wants the server out ends it, or has it unregister.
  *
  * Thread:  any
  * Owns:    gives `*ret_registration`, to be let go of with bow_etcd_unregister()
@@ -199,8 +201,9 @@ struct bow_etcd_update {
     const struct bow_etcd_server *servers; /* in the order of their keys; the last that is known,
                                               when there is an error */
     size_t n_servers;
-    const char *error; /* NULL; or why changes are not heard of now; it goes on by itself, and what
-                          is found then is told */
+    const char *error; /* NULL; or why changes are not heard of now, told when it begins and when
+                          the reason is another; it goes on by itself, and what is found then is
+                          told */
     int64_t revision;  /* of etcd's store: the servers are as they were then; 0: nothing is known */
 };
 
@@ -232,6 +235,20 @@ BOW_EXPORT BOW_MUST_USE int bow_etcd_watch(struct bow_etcd *etcd, const char *se
 
 /** End a watch; on_closed follows. NULL is allowed. Thread: any. Owns: takes `watch`. */
 BOW_EXPORT void bow_etcd_unwatch(struct bow_etcd_watch *watch);
+
+/**
+ * The table of targets "etcd:///SERVICE" for `options.resolvers` of clients: their calls go to the
+ * servers of that service, each with its weight and its locality, and follow as they come and go.
+ * While etcd is away, and after bow_etcd_stop(), the last that were known stay in use; the log says
+ * why. With security they prove to be who options.server_name of the client says.
+ *
+ * Clients on any loop may have it. Each of their loops has a watch of its own; those of one service
+ * share what they ask etcd.
+ *
+ * Thread:  any
+ * Owns:    borrowed from `etcd`: keep a reference until the last client that has it is freed
+ */
+BOW_EXPORT const struct bow_resolver *bow_etcd_resolver(const struct bow_etcd *etcd);
 
 /* Locks, and elections. */
 

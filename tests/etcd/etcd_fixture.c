@@ -63,6 +63,7 @@ static void on_update(struct bow_etcd_watch *watch, const struct bow_etcd_update
 
     heard->n_updates++;
     heard->revision = update->revision;
+    heard->n_servers = update->n_servers;
     heard->last[0] = '\0';
     for (size_t i = 0; i < update->n_servers; i++) {
         size_t len = strlen(heard->last);

@@ -27,7 +27,8 @@
 
 /* All that was told to one who listens, as texts. */
 struct heard {
-    char last[4096]; /* of a watch: "ADDRESS ADDRESS " or "error: …"; else the last event */
+    char last[4096];  /* of a watch: "ADDRESS ADDRESS " or "error: …"; else the last event */
+    size_t n_servers; /* of the last update */
     int n_updates;
     int n_errors;
     int n_closed;

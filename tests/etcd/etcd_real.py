@@ -62,8 +62,12 @@ def renewed(start, peer):
         again = peer.below("kept/")["kept/10.0.0.7:1"]
         assert again.mod_revision == first.mod_revision, "it was put again"
         assert not any("lost" in line for line in server.lines), server.lines
+        peer.delete("kept/10.0.0.7:1")  # by somebody, while the lease lives
+        server.wait_line("^lost: its key in etcd was deleted$")
+        while "kept/10.0.0.7:1" not in peer.below("kept/"):
+            pass
+        assert peer.below("kept/")["kept/10.0.0.7:1"].lease == first.lease
         peer.call("Lease/LeaseRevoke", "LeaseRevokeRequest", "LeaseRevokeResponse", ID=first.lease)
-        server.wait_line("^lost: etcd has the lease no more$")
         server.wait_line(f"^registered (?!{first.lease:x}$)")
         assert "kept/10.0.0.7:1" in peer.below("kept/")
 

@@ -438,8 +438,11 @@ static void on_put(struct bow_call *call, const Bow__Etcd__PutRequest *request, 
 {
     struct fake_etcd *etcd = user;
     Bow__Etcd__PutResponse response = BOW__ETCD__PUT_RESPONSE__INIT;
+    Bow__Etcd__ResponseHeader header = BOW__ETCD__RESPONSE_HEADER__INIT;
 
     if (!refuses(etcd, call) && put_for(etcd, call, request)) {
+        header.revision = etcd->revision;
+        response.header = &header;
         (void)bow__etcd__kv__put__reply(call, &response);
         tell(etcd, etcd->n_events - 1);
     }

@@ -12,8 +12,8 @@
 #include <bowline/etcd.h>
 #include <bowline/testing.h>
 
-#define FAKE_KEYS 1200
-#define FAKE_EVENTS 2048
+#define FAKE_KEYS 4200
+#define FAKE_EVENTS 4300
 #define FAKE_LEASES 16
 #define FAKE_WATCHES 16
 #define FAKE_TEXT 256

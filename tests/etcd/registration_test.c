@@ -132,11 +132,56 @@ static void test_etcd_registration_comes_back_after_its_lease(void **state)
     fake_etcd_expire(&fake, first);
     assert_null(fake_etcd_get(&fake, "shop/10.0.0.7:50051"));
     advance(4 * SECOND);
-    assert_int_equal(heard.n_lost, 1);
-    assert_string_equal(heard.last, "etcd has the lease no more");
+    assert_int_equal(heard.n_lost, 1); /* of both the first is told */
+    assert_string_equal(heard.last, "its key in etcd was deleted");
     assert_int_equal(heard.n_registered, 2);
     assert_true(heard.lease != first);
     assert_non_null(fake_etcd_get(&fake, "shop/10.0.0.7:50051"));
+    end_registration(registration, &heard);
+}
+
+static void test_etcd_registration_whose_key_is_deleted_comes_back(void **state)
+{
+    struct heard heard = {.n_updates = 0};
+
+    (void)state;
+    make();
+    struct bow_etcd_registration *registration = register_it(&heard);
+    run();
+    int64_t first = heard.lease;
+    for (int i = 1; i <= 2; i++) {
+        fake_etcd_delete(&fake, "shop/10.0.0.7:50051");
+        run();
+        assert_int_equal(heard.n_lost, i);
+        assert_string_equal(heard.last, "its key in etcd was deleted");
+        assert_int_equal(heard.n_registered, i + 1);
+        assert_non_null(fake_etcd_get(&fake, "shop/10.0.0.7:50051"));
+    }
+    assert_true(heard.lease == first);
+    assert_int_equal(fake.n_grants, 1);
+    end_registration(registration, &heard);
+    assert_int_equal(fake_etcd_n_watches(&fake), 0);
+}
+
+static void test_etcd_registration_whose_key_was_deleted_unseen_comes_back(void **state)
+{
+    struct heard heard = {.n_updates = 0};
+
+    (void)state;
+    make();
+    struct bow_etcd_registration *registration = register_it(&heard);
+    run();
+    fake_etcd_end_watches(&fake, BOW_UNAVAILABLE);
+    fake_etcd_delete(&fake, "shop/10.0.0.7:50051");
+    fake_etcd_put(&fake, "other", "");
+    fake_etcd_compact(&fake);
+    advance(10 * SECOND);
+    assert_non_null(fake_etcd_get(&fake, "shop/10.0.0.7:50051"));
+    assert_int_equal(heard.n_registered, 1); /* nobody knows that it was gone */
+    fake_etcd_delete(&fake, "shop/10.0.0.7:50051");
+    run();
+    assert_int_equal(heard.n_lost, 1);
+    assert_int_equal(heard.n_registered, 2);
     end_registration(registration, &heard);
 }
 
@@ -272,6 +317,8 @@ int main(void)
         TEST(test_etcd_go_zero_layout_both_ways),
         TEST(test_etcd_registration_renews_at_a_third),
         TEST(test_etcd_registration_comes_back_after_its_lease),
+        TEST(test_etcd_registration_whose_key_is_deleted_comes_back),
+        TEST(test_etcd_registration_whose_key_was_deleted_unseen_comes_back),
         TEST(test_etcd_registration_outlives_etcd),
         TEST(test_etcd_renewal_without_answer_goes_over_another_stream),
         TEST(test_etcd_registration_ends_inside_its_event),

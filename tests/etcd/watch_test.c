@@ -4,6 +4,7 @@
  * with which token.
  */
 
+#include "etcd/endpoint.h"
 #include "etcd_fixture.h"
 
 /* Watching */
@@ -97,6 +98,51 @@ static void test_etcd_watch_reads_pages(void **state)
     end_watch(watch, &heard);
 }
 
+static void test_etcd_watch_tells_of_so_many_servers(void **state)
+{
+    struct heard heard = {.n_updates = 0};
+    char address[16];
+
+    (void)state;
+    make();
+    for (unsigned i = 0; i <= BOW_LIMIT_ETCD_SERVERS; i++) {
+        (void)snprintf(address, sizeof(address), "h%04u:1", i);
+        put(address);
+    }
+    struct bow_etcd_watch *watch = watch_it(&heard);
+    run();
+    assert_int_equal(heard.n_servers, BOW_LIMIT_ETCD_SERVERS);
+    assert_non_null(strstr(logged, "shop/h4096:1 is left out, there are more than "
+                                   "BOW_LIMIT_ETCD_SERVERS (4096)"));
+    put("h9999:1");
+    run();
+    assert_int_equal(heard.n_servers, BOW_LIMIT_ETCD_SERVERS);
+    end_watch(watch, &heard);
+}
+
+static void test_etcd_value_has_its_bounds(void **state)
+{
+    struct bow__etcd_endpoint *endpoint = NULL;
+    size_t len = BOW_LIMIT_ETCD_VALUE_BYTES;
+    uint8_t *value = malloc(len + 1);
+
+    (void)state;
+    assert_non_null(value);
+    memset(value, ' ', len + 1);
+    memcpy(value, "{\"Addr\":\"a:1\"}", 14);
+    struct bow_context *context = bow_test_context(test);
+    const struct bow_slice key = {value, 1};
+    assert_int_equal(bow__etcd_endpoint_read(context, BOW_ETCD_LAYOUT_NAMING, key,
+                                             (struct bow_slice){value, len + 1}, &endpoint),
+                     -EMSGSIZE);
+    assert_int_equal(bow__etcd_endpoint_read(context, BOW_ETCD_LAYOUT_NAMING, key,
+                                             (struct bow_slice){value, len}, &endpoint),
+                     0);
+    assert_string_equal(endpoint->server.address, "a:1");
+    bow__etcd_endpoint_free(endpoint);
+    free(value);
+}
+
 static void test_etcd_watch_survives_compaction(void **state)
 {
     struct heard heard = {.n_updates = 0};
@@ -133,13 +179,45 @@ static void test_etcd_watch_keeps_what_is_known_while_etcd_is_away(void **state)
     bow_test_refuse(test, true);
     bow_test_break(test, BOW_TEST_RESET);
     advance(60 * SECOND);
-    assert_int_equal(heard.n_errors, 1); /* once, not each try */
+    assert_int_equal(heard.n_errors, 2); /* of the connection, and of the next: not each try */
     assert_memory_equal(heard.last, "a:1 error: asking etcd at ", 26);
     put("b:1");
     bow_test_refuse(test, false);
     advance(10 * SECOND);
     assert_string_equal(heard.last, "a:1 b:1 ");
     assert_int_equal(fake.n_ranges, 1); /* it went on where it was */
+    end_watch(watch, &heard);
+}
+
+static void fail_with(enum bow_code code, const char *message)
+{
+    fake.n_to_fail = 1000000;
+    fake.code = code;
+    fake.message = message;
+}
+
+static void test_etcd_watch_tells_another_reason(void **state)
+{
+    struct heard heard = {.n_updates = 0};
+
+    (void)state;
+    make();
+    put("a:1");
+    struct bow_etcd_watch *watch = watch_it(&heard);
+    run();
+    fail_with(BOW_UNAVAILABLE, "etcdserver: no leader");
+    fake_etcd_end_watches(&fake, BOW_UNAVAILABLE);
+    advance(60 * SECOND);
+    assert_int_equal(heard.n_errors, 2); /* the stream's end, and then this */
+    assert_non_null(strstr(heard.last, "a:1 error: "));
+    assert_non_null(strstr(heard.last, "UNAVAILABLE: etcdserver: no leader"));
+    fail_with(BOW_PERMISSION_DENIED, "etcdserver: permission denied");
+    advance(60 * SECOND);
+    assert_int_equal(heard.n_errors, 3);
+    assert_non_null(strstr(heard.last, "PERMISSION_DENIED: etcdserver: permission denied"));
+    fake.n_to_fail = 0;
+    advance(10 * SECOND);
+    assert_string_equal(heard.last, "a:1 ");
     end_watch(watch, &heard);
 }
 
@@ -388,8 +466,11 @@ int main(void)
         TEST(test_etcd_watch_of_none_tells_so),
         TEST(test_etcd_watches_of_one_service_share),
         TEST(test_etcd_watch_reads_pages),
+        TEST(test_etcd_watch_tells_of_so_many_servers),
+        TEST(test_etcd_value_has_its_bounds),
         TEST(test_etcd_watch_survives_compaction),
         TEST(test_etcd_watch_keeps_what_is_known_while_etcd_is_away),
+        TEST(test_etcd_watch_tells_another_reason),
         TEST(test_etcd_watch_tells_when_etcd_is_back_and_nothing_changed),
         TEST(test_etcd_watch_tells_an_error_before_anything_is_known),
         TEST(test_etcd_watch_that_is_not_answered_begins_anew),

@@ -273,6 +273,7 @@ ORDER = {
         "op_watch lease",
         "registration lock service",
         "watch",
+        "resolver",
         "etcd",
     ),
     "transport/channel": (
