@@ -178,7 +178,9 @@ void trial_expect_counts(struct trial *trial, uint64_t n_attempts)
 {
     struct bow_metrics metrics = BOW_METRICS_INIT;
 
-    while (metrics.calls_ended == 0) { /* they are shown as a turn ends */
+    /* They are shown as a turn ends, one after the other. */
+    while (metrics.calls_ended == 0 || metrics.calls_started == 0 ||
+           metrics.calls_retried < n_attempts - 1) {
         assert_int_equal(bow_client_metrics(trial->t->client, &metrics), 0);
     }
     assert_int_equal(metrics.calls_started, 1);
