@@ -7,6 +7,8 @@
  * From when a socket has been sent until the other process has ended, it is lent
  * (transport/channel/acceptor.h): if this server is stopped meanwhile, it closes its own descriptor
  * and spoils nothing.
+ *
+ * Out of descriptors nobody can be let in: that pauses, for the socket stays readable.
  */
 
 #include "rpc/server/hand_over.h"
@@ -22,6 +24,8 @@
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
+
+#define PAUSE_NS (UINT64_C(100) * 1000000u)
 
 enum stage {
     STAGE_ASKED, /* it has connected */
@@ -54,6 +58,8 @@ struct bow__hand_over {
     bow__hand_over_fn on_taken;
     struct bow__listening listening;
     struct bow__watch watch;
+    struct bow_timer pause;
+    _Atomic uint64_t tell_at_ns; /* of a pause */
     struct taker taker;
     uint32_t n_places;
     uint32_t *sent; /* the places in the order they were sent */
@@ -92,6 +98,13 @@ static void close_taker(struct bow__hand_over *hand_over)
     bow__hand_over_reader_fini(&taker->reader);
     close(taker->fd);
     taker->fd = -1;
+}
+
+static void stop_offering(struct bow__hand_over *hand_over)
+{
+    bow_timer_stop(&hand_over->pause);
+    bow__loop_unwatch(hand_over->server->main, &hand_over->watch);
+    bow__listening_close(&hand_over->listening);
 }
 
 static void take_back(struct place *place)
@@ -226,8 +239,7 @@ static void on_serving(struct bow__hand_over *hand_over, const struct bow__hand_
     int fd = hand_over->taker.fd;
     bow__hand_over_reader_fini(&hand_over->taker.reader);
     /* Before it hears of it: it may offer at the same place. */
-    bow__loop_unwatch(server->main, &hand_over->watch);
-    bow__listening_close(&hand_over->listening);
+    stop_offering(hand_over);
     (void)say(fd, BOW__HAND_OVER_DRAINING, 0, "");
     close_taker(hand_over);
     hand_over->on_taken(server);
@@ -335,6 +347,33 @@ static void on_asked(struct bow__hand_over *hand_over, int fd)
     }
 }
 
+static void pause_accepting(struct bow__hand_over *hand_over, int error)
+{
+    struct bow_loop *loop = hand_over->server->main;
+    struct bow__text text;
+
+    if (bow__log_is_due(&hand_over->tell_at_ns, bow_loop_now(loop))) {
+        bow__text_clear(&text);
+        bow__text_errno(&text, error);
+        bow__log(hand_over->server->context, BOW_LOG_WARNING,
+                 "server: who asks for its sockets waits, 100 ms at a time: %s%s", text.bytes,
+                 error == -EMFILE || error == -ENFILE
+                     ? ": raise the limit of open files (ulimit -n)"
+                     : "");
+    }
+    (void)bow__loop_rewatch(loop, &hand_over->watch, 0);
+    bow_timer_start(&hand_over->pause, PAUSE_NS);
+}
+
+static void on_pause_over(struct bow_timer *timer, void *user)
+{
+    struct bow__hand_over *hand_over = user;
+
+    if (bow__loop_rewatch(hand_over->server->main, &hand_over->watch, BOW_POLL_IN) < 0) {
+        bow_timer_start(timer, PAUSE_NS);
+    }
+}
+
 static void on_events(struct bow__watch *watch, uint32_t events)
 {
     struct bow__hand_over *hand_over = BOW__CONTAINER(watch, struct bow__hand_over, watch);
@@ -342,8 +381,11 @@ static void on_events(struct bow__watch *watch, uint32_t events)
     struct bow__socket socket;
 
     (void)events;
-    if (bow__listening_accept(&hand_over->listening, &socket, &peer) == 0) {
+    int rc = bow__listening_accept(&hand_over->listening, &socket, &peer);
+    if (rc == 0) {
         on_asked(hand_over, socket.fd);
+    } else if (rc != -EAGAIN) {
+        pause_accepting(hand_over, rc);
     }
 }
 
@@ -446,6 +488,7 @@ int bow__hand_over_new(struct bow_server *server, const char *address, bow__hand
     hand_over->taker.watch.ops = &taker_ops;
     bow__list_init(&hand_over->taker.watch.link);
     bow_timer_init(&hand_over->taker.timer, server->main, on_late, hand_over);
+    bow_timer_init(&hand_over->pause, server->main, on_pause_over, hand_over);
     list_places(hand_over);
     hand_over->sent = (uint32_t *)(void *)(hand_over->places + n_places);
     *ret_hand_over = hand_over;
@@ -464,8 +507,7 @@ void bow__hand_over_close(struct bow__hand_over *hand_over)
         return;
     }
     close_taker(hand_over);
-    bow__loop_unwatch(hand_over->server->main, &hand_over->watch);
-    bow__listening_close(&hand_over->listening);
+    stop_offering(hand_over);
 }
 
 void bow__hand_over_free(struct bow__hand_over *hand_over)

@@ -8,6 +8,7 @@
 #include "rpc/server/hand_over_frame.h"
 
 #include <arpa/inet.h>
+#include <bowline/context.h>
 #include <bowline/server.h>
 #include <bowline/system.h>
 #include <bowline/transport_error.h>
@@ -28,16 +29,23 @@
 
 static char place[64];
 
-static struct bow_server *new_server(const char *listen, uint64_t lame_duck_ns)
+static struct bow_server *new_server_of(struct bow_context *context, const char *listen,
+                                        uint64_t lame_duck_ns)
 {
     struct bow_server_options options = BOW_SERVER_OPTIONS_INIT;
     struct bow_server *server = NULL;
 
+    options.context = context;
     options.listen = listen;
     options.take_over = place;
     options.lame_duck_ns = lame_duck_ns;
     assert_int_equal(bow_server_new(&options, &server), 0);
     return server;
+}
+
+static struct bow_server *new_server(const char *listen, uint64_t lame_duck_ns)
+{
+    return new_server_of(NULL, listen, lame_duck_ns);
 }
 
 static struct bow_server *start_server(const char *listen, uint64_t lame_duck_ns)
@@ -274,6 +282,65 @@ static void test_hand_over_refuses_what_is_no_place(void **state)
     bow_server_free(server);
 }
 
+/* A system whose first accept() finds no descriptor free. */
+struct short_system {
+    struct bow_system system;
+    uint32_t n_accepts;
+    uint64_t failed_ns;
+    uint64_t again_ns; /* when it was tried next */
+};
+
+static int short_accept(void *user, int fd, struct bow_sockaddr *ret_address)
+{
+    struct short_system *is_short = user;
+    uint64_t now = bow_system_default()->now_ns(NULL);
+
+    is_short->n_accepts++;
+    if (is_short->n_accepts == 1) {
+        is_short->failed_ns = now;
+        return -EMFILE;
+    }
+    if (is_short->n_accepts == 2) {
+        is_short->again_ns = now;
+    }
+    return bow_system_default()->accept(NULL, fd, ret_address);
+}
+
+static void note_shortage(enum bow_log_level level, const char *line, void *user)
+{
+    int *n_told = user;
+
+    (void)level;
+    *n_told += strstr(line, "EMFILE") != NULL;
+}
+
+static void test_hand_over_out_of_descriptors_pauses(void **state)
+{
+    (void)state;
+    struct short_system is_short = {.system = *bow_system_default()};
+    struct bow_context_options options = BOW_CONTEXT_OPTIONS_INIT;
+    struct bow_context *context = NULL;
+    int n_told = 0;
+    int taken = -1;
+
+    is_short.system.user = &is_short;
+    is_short.system.accept = short_accept;
+    options.system = &is_short.system;
+    options.log = note_shortage;
+    options.log_user = &n_told;
+    assert_int_equal(bow_context_new(&options, &context), 0);
+    struct bow_server *old = new_server_of(context, "127.0.0.1:0", 0);
+    assert_int_equal(bow_server_start(old), 0);
+    offer(old);
+    int fd = take_when_free(&taken);
+    close(fd);
+    close(taken);
+    bow_server_free(old);
+    bow_context_unref(context);
+    assert_true(is_short.again_ns - is_short.failed_ns >= UINT64_C(90) * 1000000u);
+    assert_int_equal(n_told, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -284,6 +351,7 @@ int main(void)
         cmocka_unit_test(test_hand_over_new_one_that_cannot_start_changes_nothing),
         cmocka_unit_test(test_hand_over_other_version_is_refused),
         cmocka_unit_test(test_hand_over_other_user_is_refused),
+        cmocka_unit_test(test_hand_over_out_of_descriptors_pauses),
         cmocka_unit_test(test_hand_over_refuses_what_is_no_place),
     };
 
