@@ -14,6 +14,7 @@
 #include <bowline/transport_error.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -81,15 +82,22 @@ static bool can_connect(uint16_t port)
 
 /* A new process, by hand */
 
+static socklen_t name_place(struct sockaddr_un *ret_un)
+{
+    const char *name = place + strlen("unix-abstract:");
+
+    *ret_un = (struct sockaddr_un){.sun_family = AF_UNIX};
+    memcpy(ret_un->sun_path + 1, name, strlen(name));
+    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(name));
+}
+
 static int ask(void)
 {
-    struct sockaddr_un un = {.sun_family = AF_UNIX};
-    const char *name = place + strlen("unix-abstract:");
+    struct sockaddr_un un;
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
     assert_true(fd >= 0);
-    memcpy(un.sun_path + 1, name, strlen(name));
-    socklen_t len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(name));
+    socklen_t len = name_place(&un);
     assert_int_equal(connect(fd, (struct sockaddr *)&un, len), 0);
     return fd;
 }
@@ -268,6 +276,72 @@ static void test_hand_over_other_user_is_refused(void **state)
     bow_server_free(old);
 }
 
+/* An old process, by hand: it has no sockets, and hears too late that the new one serves. */
+
+static void *be_late(void *user)
+{
+    const struct bow__hand_over_frame end = {.type = BOW__HAND_OVER_END, .fd = -1};
+    const struct bow__hand_over_frame refused = {.type = BOW__HAND_OVER_REFUSED,
+                                                 .number = ETIMEDOUT,
+                                                 .text = "late",
+                                                 .text_len = 4,
+                                                 .fd = -1};
+    const int *listening = user;
+    int fd = accept(*listening, NULL, NULL);
+
+    assert_true(fd >= 0);
+    assert_int_equal(hear(fd).type, BOW__HAND_OVER_TAKE);
+    assert_int_equal(bow__hand_over_write(fd, &end), 0);
+    assert_int_equal(hear(fd).type, BOW__HAND_OVER_SERVING);
+    assert_int_equal(bow__hand_over_write(fd, &refused), 0);
+    close(fd);
+    return NULL;
+}
+
+static int listen_at_place(void)
+{
+    struct sockaddr_un un;
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    assert_true(fd >= 0);
+    socklen_t len = name_place(&un);
+    assert_int_equal(bind(fd, (struct sockaddr *)&un, len), 0);
+    assert_int_equal(listen(fd, 1), 0);
+    return fd;
+}
+
+static void count_stopping(struct bow_server *server, void *user)
+{
+    int *n_told = user;
+
+    (void)server;
+    ++*n_told;
+}
+
+static void test_hand_over_heard_of_too_late_fails_the_start(void **state)
+{
+    (void)state;
+    struct bow_server_options options = BOW_SERVER_OPTIONS_INIT;
+    struct bow_server *server = NULL;
+    int listening = listen_at_place();
+    int n_told = 0;
+    pthread_t thread;
+
+    options.listen = "127.0.0.1:0";
+    options.take_over = place;
+    options.on_stopping = count_stopping;
+    options.stopping_user = &n_told;
+    assert_int_equal(bow_server_new(&options, &server), 0);
+    assert_int_equal(pthread_create(&thread, NULL, be_late, &listening), 0);
+    assert_int_equal(bow_server_start(server), -ETIMEDOUT);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_non_null(strstr(bow_server_error(server), "it refuses: late"));
+    assert_int_equal(bow_server_join(server), 0);
+    assert_int_equal(n_told, 1);
+    bow_server_free(server);
+    close(listening);
+}
+
 static void test_hand_over_refuses_what_is_no_place(void **state)
 {
     (void)state;
@@ -352,6 +426,7 @@ int main(void)
         cmocka_unit_test(test_hand_over_other_version_is_refused),
         cmocka_unit_test(test_hand_over_other_user_is_refused),
         cmocka_unit_test(test_hand_over_out_of_descriptors_pauses),
+        cmocka_unit_test(test_hand_over_heard_of_too_late_fails_the_start),
         cmocka_unit_test(test_hand_over_refuses_what_is_no_place),
     };
 
