@@ -7,8 +7,7 @@
  * them as generic services and unknown-service handlers.
  *
  *     server   a call whose path no method has ──► the fallback handler ──► listen, send, finish
- *     client   bow_client_open_generic(path) ──► send, half_close; on_headers, on_message,
- * on_closed
+ *     client   bow_client_open_generic(path) ──► send, half_close; on_headers, on_message, …
  *
  * Whatever the method is, the call is a stream both ways here: of a unary method one message comes,
  * then the half-close; one goes back, then the status. Flow control, deadlines, cancelling,

@@ -151,7 +151,9 @@ struct bow_server_options {
      * until somebody ends them, each with the status that suits it, while the server still serves.
      *
      * Once for each server whose start succeeded, whatever ends it: a signal, bow_server_stop(),
-     * bow_server_free(), the end of the loop that accepts. Its health is NOT_SERVING by then, and
+     * bow_server_free(), the end of the loop that accepts, another process that has taken over
+     * (then without a lame duck); and for one that fails to start because the older process of
+     * `take_over` goes on, for it served by then. Its health is NOT_SERVING by then, and
      * /readyz says 503; it accepts, and calls begin, until lame_duck_ns is over, and what is in
      * flight has grace_ns more. When a loop is shut down under the server, the connections on it
      * are closed already.
@@ -309,9 +311,10 @@ BOW_EXPORT BOW_MUST_USE int bow_server_limit_calls(struct bow_server *server, co
  *          descriptor that cannot be read), -EDEADLK (a method is declared to block and
  *          has no executor), -ENOMEM, -EBUSY (started before), -ECHILD (it or its loop was used
  *          before fork(), by the parent process), -ESHUTDOWN (a loop of its shuts down), -EAGAIN
- * (no thread could be had); with options.take_over what that failed with, while the older process
- * goes on: -EBUSY (another one takes over), -EPERM (another user's), -EPROTONOSUPPORT (another
- * version's), -ETIMEDOUT (it does not answer), -EBADMSG (who listens there is none), -EMFILE
+ *          (no thread could be had); with options.take_over what that failed with, while the
+ *          older process goes on: -EBUSY (another one takes over), -EPERM (another user's),
+ *          -EPROTONOSUPPORT (another version's), -ETIMEDOUT (it does not answer, or went on before
+ *          this one served), -EBADMSG (who listens there is none), -EMFILE
  */
 BOW_EXPORT BOW_MUST_USE int bow_server_start(struct bow_server *server);
 
