@@ -272,6 +272,7 @@ static void on_end(struct bow_interception *at, const struct bow_intercepted_end
         return;
     }
     struct bow_loop *loop = bow_interception_loop(at);
+    const struct bow_method *method = bow_interception_method(at);
     uint64_t now_ns = bow__loop_read_clock(loop);
     struct bow_span span = {
         .context = open->context,
@@ -280,7 +281,7 @@ static void on_end(struct bow_interception *at, const struct bow_intercepted_end
         .start_unix_ns = now_ns - end->elapsed_ns,
         .end_unix_ns = now_ns,
         .tracestate = open->tracestate != NULL ? open->tracestate : "",
-        .path = bow_interception_method(at)->path,
+        .path = method->path,
         .peer = bow_interception_peer(at),
         .protocol = bow_interception_protocol(at),
         .message = cut(end->status->message, message),
@@ -296,7 +297,7 @@ static void on_end(struct bow_interception *at, const struct bow_intercepted_end
     };
     memcpy(span.parent_id, open->parent_id, sizeof(span.parent_id));
     bow__span_buffer_put(&tracer->buffers, buffer_of(tracer, at), loop, &span,
-                         bow__method_is_generic(bow_interception_method(at)));
+                         bow__method_is_generic(method));
 }
 
 /* Asking */

@@ -13,8 +13,8 @@ are compared. What they must agree on, and why not better:
   between two requests, which is in neither of its numbers: of it no more than that may be under way.)
 - They agree within 10 %, or within what runs of one tool differ among themselves (half of the spread of both):
   on a machine that has other things to do nothing better can be said. Of calls that the handler holds for 20 ms
-  that is rate, p50, p90 and p99, for there the client is a small part; at a constant rate it is the rate and p50,
-  within 30 %, since tens of microseconds are the client's own.
+  that is rate, p50, p90 and p99, for there the client is a small part; at a constant rate it is the rate, within
+  1 %, and p50, within 30 %, since tens of microseconds are the client's own.
 - At full speed the client is part of what is measured: it runs beside the server on the same cores, and bench
   makes more of a call than h2load (a message that is decoded, a deadline). There half to double is asked for.
 """
