@@ -58,7 +58,8 @@ struct bow_resolver_address {
     const char *server_name; /* whom it must prove to be, with security; NULL: the client's
                                 server_name, else the host that the target's NAME begins with */
     const char *locality;    /* where it is, "zone-a"; NULL: not said */
-    uint32_t weight;         /* of the calls that go to it, beside the others'; 0: 1 */
+    uint32_t weight;         /* what it can take, beside the others; 0: 1. Calls go round evenly:
+                                neither this nor the locality counts for them yet */
 };
 
 /** All that a resolver knows of a name; begin with BOW_RESOLVER_UPDATE_INIT. */
