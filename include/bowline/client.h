@@ -229,9 +229,11 @@ struct bow_call_options {
  *          a build without HTTP/2, a list that is too long, both a loop and a group, a source that
  *          is no address, more than BOW_LIMIT_CONNECTIONS_PER_ADDRESS, a user_agent that no
  *          header may have, an authority that is no host with or without a port, assumed_encodings
- * that this build has not, a health_service that is too long or a confined client's, or an
- * interceptor that bow_server_intercept() would not take; -EPERM for a target beyond loopback
- * without options.security or options.plaintext.
+ *          that this build has not, a health_service that is too long or a confined client's, a
+ *          "dns:" name in a build without c-ares, a table of options.resolvers that cannot be,
+ *          retry or service_config that makes no sense, or an interceptor that
+ *          bow_server_intercept() would not take; -EPERM for a target beyond loopback without
+ *          options.security or options.plaintext.
  *          `*options->error` then says which, and what to do (of options whose size is not a known
  *          one only when it is 0)
  */

@@ -143,7 +143,7 @@ struct bow_etcd_registration_options {
     const char *service;  /* not empty, not NULL; what clients ask for */
     const char *address;  /* where they connect to: "10.0.1.7:50051"; of all hosts one name or
                              number, not 0.0.0.0; or "unix:PATH" */
-    uint32_t weight;      /* of the calls that it gets, beside others; 0: not said, 1 */
+    uint32_t weight;      /* what it can take, beside others; 0: not said, 1 */
     const char *locality; /* where it is, "zone-a"; NULL: not said */
     const char *version;  /* of its program; NULL: not said */
     const struct bow_etcd_attribute

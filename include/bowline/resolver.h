@@ -7,10 +7,10 @@
  * name has, now and each time that it changes. A client whose target is "SCHEME:///NAME", or
  * "SCHEME:NAME", asks the table of that scheme.
  *
- *     the client's first call on a loop ──► start(NAME, watch) ──► bow_resolver_update(watch, …)
- *                                                 ▲                  at any time, as often as
- * needed a server failed, or said GOAWAY ──► refresh() the client is freed, or its loop shuts down
- * ──► stop(): no update after it
+ *     first call on a loop ──► start(NAME, watch) ──► bow_resolver_update(watch, …)
+ *                                                     at any time, as often as needed
+ *     a server failed, or said GOAWAY ──► refresh()
+ *     the client is freed, or its loop shuts down ──► stop(): no update after it
  *
  * There is one watch for each of a client's loops that is in use. Each update is the whole set, in
  * any order; a server that is in it twice counts once. What was there before keeps its connection,
@@ -20,12 +20,13 @@
  * log says so.
  *
  * The last good set stays in use when an update says an error, is empty, or has an address that
- * cannot be used, for whatever reason names are unknown, their servers may well be there. The
+ * cannot be used: for whatever reason names are unknown, their servers may well be there. The
  * log and the text of a call that fails then say why. While there never was one, calls wait
  * for it until their deadline; an error ends those that do not wait for ready, with UNAVAILABLE.
  *
- *     static int start(const struct bow_resolver *resolver, struct bow_loop *loop, const char
- * *name, struct bow_resolver_watch *watch, void **ret_state); static void stop(void *state);
+ *     static int start(const struct bow_resolver *resolver, struct bow_loop *loop,
+ *                      const char *name, struct bow_resolver_watch *watch, void **ret_state);
+ *     static void stop(void *state);
  *
  *     static const struct bow_resolver directory = {
  *         .size = sizeof(directory), .scheme = "directory", .start = start, .stop = stop};
@@ -57,7 +58,8 @@ struct bow_resolver_address {
     const char *server_name; /* whom it must prove to be, with security; NULL: the client's
                                 server_name, else the host that the target's NAME begins with */
     const char *locality;    /* where it is, "zone-a"; NULL: not said */
-    uint32_t weight;         /* of the calls that go to it, beside the others'; 0: 1 */
+    uint32_t weight;         /* what it can take, beside the others; 0: 1. Calls go round evenly:
+                                neither this nor the locality counts for them yet */
 };
 
 /** All that a resolver knows of a name; begin with BOW_RESOLVER_UPDATE_INIT. */
@@ -94,7 +96,7 @@ struct bow_resolver {
      * stop(). Calls bow_resolver_update() later, not from inside.
      *
      * Returns: 0, with `*ret_state`; or a negative errno, which counts as an error that was told:
-     *          it is called again, in pauses as after failed connections, while calls want it
+     *          it is called again, in pauses as after failed connections, until it returns 0
      */
     int (*start)(const struct bow_resolver *resolver, struct bow_loop *loop, const char *name,
                  struct bow_resolver_watch *watch, void **ret_state);

@@ -3,10 +3,9 @@
 #define BOWLINE_RETRY_H
 
 /*
- * When a client sends a call again, by itself: the policy of each method, the budget that all of
- * them share, and a circuit breaker for each address. To the program, to interceptors and in the
- * metrics a call stays one call, whatever attempts it takes: one completion, one deadline for all
- * of it, and a cancel ends every attempt.
+ * When a client sends a call again, by itself: the policy of each method, and the budget that all
+ * of them share. To the program, to interceptors and in the metrics a call stays one call, whatever
+ * attempts it takes: one completion, one deadline for all of it, and a cancel ends every attempt.
  *
  *     call ──► attempt 1 ──► UNAVAILABLE ──► pause ──► attempt 2 ──► OK ──► done
  *                                │

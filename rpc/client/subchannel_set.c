@@ -152,12 +152,25 @@ bool bow__subchannel_set_has_attempt(const struct bow__subchannel_set *set)
     return false;
 }
 
+/* One that was cut is there until its connections have closed. */
+static void cut_oldest(struct bow__subchannel_set *set)
+{
+    struct bow__link *at = set->drained.next;
+
+    while (at != &set->drained && bow__subchannel_at(at)->drained_until_ns == BOW_NEVER) {
+        at = at->next;
+    }
+    if (at != &set->drained) {
+        cut(bow__subchannel_at(at));
+    }
+}
+
 static void drain(struct bow__subchannel_set *set, struct bow__subchannel *first)
 {
     bow__subchannel_drain(first, bow__time_add(now_of(set), BOW_LIMIT_RESOLVED_DRAIN_NS));
     bow__list_push_back(&set->drained, &first->at);
     if (++set->n_drained > BOW_LIMIT_RESOLVED_ADDRESSES) {
-        cut(bow__subchannel_at(set->drained.next));
+        cut_oldest(set);
     }
 }
 

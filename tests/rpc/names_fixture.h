@@ -8,9 +8,10 @@
  */
 
 #include "list_fixture.h"
+#include <bowline/limits.h>
 #include <bowline/resolver.h>
 
-#define NAMES_MAX_ADDRESSES 16
+#define NAMES_MAX_ADDRESSES BOW_LIMIT_RESOLVED_ADDRESSES
 #define NAMES_MAX_WATCHES 64
 
 struct names {

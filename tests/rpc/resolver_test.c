@@ -447,6 +447,46 @@ static void test_resolver_calls_on_an_address_that_goes_have_their_time(void **s
     end_timed_client(names, context, loop);
 }
 
+/* As many as can be, and nobody is at any of them. */
+static void say_nobody(struct names *names)
+{
+    static char texts[NAMES_MAX_ADDRESSES][32];
+
+    names_know_error(names, NULL);
+    for (size_t i = 0; i < NAMES_MAX_ADDRESSES; i++) {
+        snprintf(texts[i], sizeof(texts[i]), "unix-abstract:nobody-%zu", i);
+        names->addresses[i] = (struct bow_resolver_address){.address = texts[i]};
+    }
+    names->n_addresses = NAMES_MAX_ADDRESSES;
+    names_tell(names);
+    while (list_say(names->list, NULL) == BOW_OK) { /* it is taken one turn later */
+    }
+}
+
+/* One update lets more of them go than may be kept: each of the oldest ends for it. */
+static void test_resolver_oldest_of_too_many_addresses_that_went_are_cut(void **state)
+{
+    struct names *names = *state;
+    struct calls *t = calls_of(names);
+
+    names_know(names, 0, 2);
+    names_new_client(names, NULL);
+    list_say_until(names->list, 0, 1);
+    list_say_until(names->list, 1, 1);
+    list_start_hold(names->list);
+    list_start_hold(names->list);
+    struct bow_call *held[] = {calls_take_held(names->list->servers[0]),
+                               calls_take_held(names->list->servers[1])};
+    say_nobody(names);
+    assert_int_equal(t->n_done, 0);
+    names_say(names, 2, 3);
+    calls_wait(t, &t->n_done, 2);
+    assert_int_equal(t->n_failed, 2);
+    for (int i = 0; i < 2; i++) {
+        bow_call_fail(held[i], BOW_CANCELLED, "nobody waits");
+    }
+}
+
 /* None is lost, whatever comes and goes under them. */
 static void test_resolver_load_survives_changes(void **state)
 {
@@ -749,6 +789,7 @@ int main(int argc, char **argv)
         TEST(test_resolver_same_address_by_another_name_is_another),
         TEST(test_resolver_call_on_an_address_that_goes_ends_by_itself),
         TEST(test_resolver_calls_on_an_address_that_goes_have_their_time),
+        TEST(test_resolver_oldest_of_too_many_addresses_that_went_are_cut),
         TEST(test_resolver_load_survives_changes),
         TEST(test_resolver_further_connections_go_with_their_address),
         TEST(test_resolver_is_told_when_a_server_fails),

@@ -6,11 +6,12 @@
  * How much a client may try again, whatever the policies of its methods say: so that many clients
  * of one sick server do not keep it sick. Two buckets, in thousandths:
  *
- *     tokens   a failed attempt takes 1, a call that succeeds puts `ratio` back (gRPC's A6). At
- * half of `max` or below nothing is tried again. Time puts back a little, too, for a client that
- * calls too seldom to earn it share    each call puts BOW_LIMIT_RETRY_SHARE_PERCENT hundredths in,
- * at most BOW_LIMIT_RETRY_BURST; what is tried again takes 1. So, over any span of time, there are
- * no more attempts than 1.2 × calls + the burst
+ *     tokens   a failed attempt takes 1, a call that succeeds puts `ratio` back (gRPC's A6); at
+ *              half of `max` or below nothing is tried again. Time puts a little back, too, for a
+ *              client that calls too seldom to earn it
+ *     share    each call puts BOW_LIMIT_RETRY_SHARE_PERCENT hundredths in, at most
+ *              BOW_LIMIT_RETRY_BURST; what is tried again takes 1. So, over any span of time, there
+ *              are no more attempts than 1.2 × calls + the burst
  *
  * What goes in is taken from counters that the loop has anyway, when somebody wants something out:
  * a call that ends well does nothing for it. Knows neither calls nor clocks.
