@@ -23,7 +23,8 @@ bool bow__etcd_is_address(const char *address);
 
 /** PREFIX SERVICE "/", in `arena`; NULL: there is no memory. */
 const char *bow__etcd_service_key(struct bow_arena *arena, const char *prefix, const char *service);
-/** The same of a lock: one of its keys ends with the lease's number. */
+/** The key of the server, below `service_key` (in go-zero's layout of `lease`), in `arena`; NULL:
+ * there is no memory. */
 const char *bow__etcd_server_key(struct bow_arena *arena, enum bow_etcd_layout layout,
                                  const char *service_key, const char *address, int64_t lease);
 

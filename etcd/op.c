@@ -46,6 +46,7 @@ static void pause(struct bow__etcd_op *op)
 void bow__etcd_op_good(struct bow__etcd_op *op)
 {
     op->pause_ns = 0;
+    op->has_new_token = false;
     bow_timer_stop(&op->answer);
 }
 
@@ -57,12 +58,18 @@ static void fail(struct bow__etcd_op *op, const struct bow_status *status)
     op->kind->on_error(op, status);
 }
 
+static void go_with_new_token(struct bow__etcd_op *op)
+{
+    op->has_new_token = true;
+    bow__etcd_op_go(op, 0);
+}
+
 static void on_token(struct bow__etcd_waiter *waiter, const struct bow_status *status)
 {
     struct bow__etcd_op *op = BOW__CONTAINER(waiter, struct bow__etcd_op, waiter);
 
     if (status->code == BOW_OK) {
-        bow__etcd_op_go(op, 0);
+        go_with_new_token(op);
     } else {
         fail(op, status);
     }
@@ -71,10 +78,12 @@ static void on_token(struct bow__etcd_waiter *waiter, const struct bow_status *s
 void bow__etcd_op_failed(struct bow__etcd_op *op, const struct bow_status *status)
 {
     struct bow_etcd *etcd = op->etcd;
-    bool wants_token = etcd->token.interceptor != NULL && bow__etcd_wants_token(status->message);
+    bool wants_token = etcd->token.interceptor != NULL && !op->has_new_token &&
+                       bow__etcd_wants_token(status->message);
 
+    op->has_new_token = false;
     if (wants_token && op->generation != etcd->token.generation) {
-        bow__etcd_op_go(op, 0); /* there is another one meanwhile */
+        go_with_new_token(op); /* there is another one meanwhile */
     } else if (!wants_token || bow__etcd_token_want(etcd, &op->waiter) < 0) {
         fail(op, status);
     }

@@ -47,6 +47,7 @@ struct bow__etcd_op {
     struct bow_stream *stream;
     uint64_t generation; /* of the token that it began with */
     uint64_t pause_ns;
+    bool has_new_token; /* it tries again with one: is that refused, too, a pause comes first */
     bool is_halted;
     bool is_stale;
     bool is_cancelled; /* the stream, with `status` */

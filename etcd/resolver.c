@@ -108,7 +108,7 @@ static void tell(struct lookup *lookup, bool is_closed, bool is_news)
 {
     struct bow_resolver_update update = BOW_RESOLVER_UPDATE_INIT;
     const struct known *known = &lookup->last;
-    const char *error = is_closed ? "bow_etcd_stop() has ended its watch" : known->error;
+    const char *error = is_closed ? "bow_etcd_stop(), or the end of its loop, has ended its watch" : known->error;
 
     if (known->is_known && (is_news || error == NULL)) {
         update.addresses = known->addresses;

@@ -33,7 +33,8 @@
  *     bow_etcd_unref(etcd);
  *
  * Threads: functions may be called on any thread, events come on the loop of the bow_etcd, one at a
- * time, and never from inside a function here. They may call whatever is here but bow_etcd_stop().
+ * time, and never from inside a function here but bow_etcd_stop(), where that runs an owner's loop.
+ * They may call whatever is here but bow_etcd_stop().
  * Each brings its handle: on another thread than the loop's it may come before the function that
  * makes the handle has returned.
  */
@@ -97,8 +98,8 @@ BOW_EXPORT BOW_MUST_USE int bow_etcd_new(const struct bow_etcd_options *options,
 
 /** Take one more reference. Thread: any. Returns: `etcd`. */
 BOW_EXPORT struct bow_etcd *bow_etcd_ref(struct bow_etcd *etcd);
-/** Drop a reference. Registrations, watches and locks have one each, until on_closed has returned.
- * NULL is allowed. Thread: any. */
+/** Drop a reference. Registrations, watches and locks have one each, until on_closed has returned
+ * and their handle was let go of. NULL is allowed. Thread: any. */
 BOW_EXPORT void bow_etcd_unref(struct bow_etcd *etcd);
 
 /**
@@ -109,8 +110,8 @@ BOW_EXPORT void bow_etcd_unref(struct bow_etcd *etcd);
  *
  * Thread:  any but a callback of its loop
  * Returns: 0; -ETIMEDOUT: it goes on, and what etcd could not be told ends with its lease;
- *          -EDEADLK in a callback of the loop; -ESHUTDOWN when the loop has shut down; -ECHILD
- * after fork()
+ *          -EDEADLK in a callback of the loop: it goes on, too; -ESHUTDOWN when the loop has shut
+ *          down (0, where that has ended all); -ECHILD after fork()
  */
 BOW_EXPORT int bow_etcd_stop(struct bow_etcd *etcd, uint64_t timeout_ns);
 
@@ -226,8 +227,9 @@ struct bow_etcd_watch_events {
  *
  * Thread:  any
  * Owns:    copies `service`; keeps `events` and `user` until on_closed; gives `*ret_watch`, to be
- * let go of with bow_etcd_unwatch() Returns: 0; -ENOMEM; -EINVAL for no service or no events;
- * -ESHUTDOWN after bow_etcd_stop() or when the loop has shut down; -ECHILD after fork()
+ *          let go of with bow_etcd_unwatch()
+ * Returns: 0; -ENOMEM; -EINVAL for no service or no events; -ESHUTDOWN after bow_etcd_stop() or
+ *          when the loop has shut down; -ECHILD after fork()
  */
 BOW_EXPORT BOW_MUST_USE int bow_etcd_watch(struct bow_etcd *etcd, const char *service,
                                            const struct bow_etcd_watch_events *events, void *user,

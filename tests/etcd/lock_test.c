@@ -224,6 +224,40 @@ static void test_etcd_loop_that_shuts_down_ends_all(void **state)
     (void)bow_loop_unref(loop);
 }
 
+/* All was let go of, and the last reference goes where the loop ends what is left. */
+static void test_etcd_loop_that_shuts_down_has_the_last_reference(void **state)
+{
+    struct bow_etcd_options options = fake_etcd_options(&fake);
+    struct bow_loop_options loop_options = BOW_LOOP_OPTIONS_INIT;
+
+    (void)state;
+    loop_options.thread = BOW_LOOP_OWNER;
+    for (int n_turns = 0; n_turns < 40; n_turns++) {
+        struct heard registered = {.n_updates = 0};
+        struct heard locked = {.n_updates = 0};
+        assert_int_equal(bow_loop_new(bow_test_context(test), &loop_options, &options.loop), 0);
+        assert_int_equal(bow_etcd_new(&options, &etcd), 0);
+        struct bow_etcd_registration *registration = register_it(&registered);
+        struct bow_etcd_lock *lock = lock_it(&locked);
+        for (int i = 0; i < n_turns; i++) {
+            assert_int_equal(bow_loop_run_once(options.loop, 0), 0);
+            run();
+        }
+        bow_etcd_unregister(registration);
+        bow_etcd_unlock(lock);
+        bow_etcd_unref(etcd);
+        etcd = NULL;
+        for (int i = 0; i < n_turns % 3; i++) { /* tasks, calls that end, or nothing came first */
+            assert_int_equal(bow_loop_run_once(options.loop, 0), 0);
+        }
+        assert_int_equal(bow_loop_shutdown(options.loop, 0, 0), 0);
+        assert_int_equal(bow_loop_run(options.loop), 0);
+        assert_int_equal(registered.n_closed, 1);
+        assert_int_equal(locked.n_closed, 1);
+        (void)bow_loop_unref(options.loop);
+    }
+}
+
 static void test_etcd_new_says_what_is_wrong(void **state)
 {
     struct bow_etcd_options options = fake_etcd_options(&fake);
@@ -305,6 +339,7 @@ int main(void)
         TEST(test_etcd_stop_ends_all_and_tells_etcd),
         TEST(test_etcd_objects_outlive_the_reference),
         TEST(test_etcd_loop_that_shuts_down_ends_all),
+        TEST(test_etcd_loop_that_shuts_down_has_the_last_reference),
         TEST(test_etcd_new_says_what_is_wrong),
         cmocka_unit_test(test_etcd_each_allocation_may_fail),
     };

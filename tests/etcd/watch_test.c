@@ -424,6 +424,26 @@ static void test_etcd_token_is_fetched_and_replaced(void **state)
     end_watch(watch, &heard);
 }
 
+static void test_etcd_tokens_that_are_all_refused_are_asked_for_in_pauses(void **state)
+{
+    struct heard heard = {.n_updates = 0};
+
+    (void)state;
+    make_user("secret");
+    put("a:1");
+    fake.n_to_fail = 200;
+    fake.code = BOW_UNAUTHENTICATED;
+    fake.message = "etcdserver: invalid auth token";
+    struct bow_etcd_watch *watch = watch_it(&heard);
+    advance(10 * SECOND);
+    assert_in_range(fake.n_logins, 2, 20);
+    assert_true(heard.n_errors > 0);
+    fake.n_to_fail = 0;
+    advance(10 * SECOND);
+    assert_string_equal(heard.last, "a:1 ");
+    end_watch(watch, &heard);
+}
+
 static void test_etcd_token_is_asked_for_once_for_all(void **state)
 {
     struct heard one = {.n_updates = 0};
@@ -480,6 +500,7 @@ int main(void)
         TEST(test_etcd_watch_leaves_out_what_is_no_server),
         TEST(test_etcd_watch_ends_inside_its_update),
         TEST(test_etcd_token_is_fetched_and_replaced),
+        TEST(test_etcd_tokens_that_are_all_refused_are_asked_for_in_pauses),
         TEST(test_etcd_token_is_asked_for_once_for_all),
         TEST(test_etcd_wrong_password_is_told),
     };
